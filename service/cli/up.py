@@ -17,6 +17,7 @@ from service.cli.output import OutputFormat, facts_table, say, show, show_json
 from service.cli.progress import working
 
 if TYPE_CHECKING:
+    from service.demo.up import Up
     from service.schemas.jobs import JobSummary
 
 
@@ -57,15 +58,7 @@ def up(
     with ExitStack() as stack:
         with working("starting Kafka, MariaDB and the control plane"):
             running = stack.enter_context(everything(directory, port, binaries, debezium))
-        places = {
-            "control_plane": running.url,
-            "kafka": running.kafka.bootstrap_servers,
-            "mariadb": f"{running.database.host}:{running.database.port}",
-            "mariadb_options": str(running.client_file),
-            "script": str(running.script),
-            "directory": str(directory),
-            **({} if running.captured is None else running.captured.places()),
-        }
+        places = _places(running, directory)
         show_json(places) if output is OutputFormat.JSON else _tell(places, settings.port)
         try:
             running.wait(say)
@@ -75,6 +68,18 @@ def up(
         f"all is stopped; {directory} has the data, and the jobs that ran go on at the next "
         "sluice up"
     )
+
+
+def _places(running: "Up", directory: Path) -> dict[str, str]:
+    return {
+        "control_plane": running.url,
+        "kafka": running.kafka.bootstrap_servers,
+        "mariadb": f"{running.database.host}:{running.database.port}",
+        "mariadb_options": str(running.client_file),
+        "script": str(running.script),
+        "directory": str(directory),
+        **({} if running.captured is None else running.captured.places()),
+    }
 
 
 def _tell(places: dict[str, str], usual_port: int) -> None:

@@ -10,7 +10,6 @@ from service.demo.servers import DebeziumBinaries
 from service.embedded.broker import KafkaBroker
 from service.embedded.connect import KafkaConnect
 from service.embedded.debezium import postgres_connector, publish
-from service.embedded.errors import ServerStartError
 from service.embedded.java import Java
 from service.embedded.postgres import SUPERUSER, PostgreSql
 from service.jobs.store.layout import write_private
@@ -88,7 +87,8 @@ def captured_shop(
             _create_shop(postgres)
             config = postgres_connector(postgres, prefix=_NAME, name=_NAME)
             connect.connectors.put(_NAME, config)
-            _await_topic(connect)
+            topic = f"{_NAME}.public.customers"
+            connect.await_topic(_NAME, topic, timeout_s=_TOPIC_TIMEOUT_S)
         client_file = directory / "postgres.json"
         client_file.unlink(missing_ok=True)
         write_private(client_file, _client_options(postgres).encode())
@@ -110,19 +110,6 @@ def _create_shop(postgres: PostgreSql) -> None:
         connection.cursor().execute(statement)
     connection.close()
     publish(postgres, prefix=_NAME, name=_NAME)
-
-
-def _await_topic(connect: KafkaConnect) -> None:
-    topic = f"{_NAME}.public.customers"
-
-    def is_there() -> bool:
-        return topic in connect.connectors.topics(_NAME)
-
-    if not connect.awaits(is_there, timeout_s=_TOPIC_TIMEOUT_S):
-        raise ServerStartError(
-            f'connector "{_NAME}" has written nothing to topic "{topic}"',
-            hint=f'Read "{connect.log}"; a damaged data directory may be removed.',
-        )
 
 
 def _client_options(postgres: PostgreSql) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 
 from joins.durable.checkpoint import read_json, write_json_atomically
+from service.embedded.errors import ServerStartError
 from service.embedded.java import Java
-from service.embedded.process import Command, free_port, require_free
+from service.embedded.process import Command, free_port, require_free, wait_until
 from service.embedded.server import EmbeddedServer
 
 _STATE_FILE = "connect.json"
@@ -143,6 +144,22 @@ class KafkaConnect(EmbeddedServer):
     @property
     def _connectors(self) -> Path:
         return self._dir / "connectors"
+
+    def await_topic(self, name: str, topic: str, *, timeout_s: float) -> None:
+        """Wait until the connector `name` has written to `topic`.
+
+        Raises:
+            ServerStartError: it has not in time, or Connect has ended.
+        """
+
+        def is_there() -> bool:
+            return topic in self.connectors.topics(name)
+
+        process = self._process
+        if process is None or not wait_until(is_there, process=process, timeout_s=timeout_s):
+            raise ServerStartError(
+                f'connector "{name}" has written nothing to topic "{topic}"', hint=self._hint()
+            )
 
     def _answers(self) -> bool:
         try:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
@@ -68,11 +67,6 @@ class EmbeddedServer(ABC):
     def healthy(self) -> bool:
         """Whether the server lives and answers a request."""
         return self.running and self._answers()
-
-    def awaits(self, condition: Callable[[], bool], *, timeout_s: float) -> bool:
-        """Poll `condition` while the server lives; whether it came to hold in time."""
-        process = self._process
-        return process is not None and wait_until(condition, process=process, timeout_s=timeout_s)
 
     def start(self) -> Self:
         """Start the server and wait until it serves; does nothing while it runs.

@@ -18,7 +18,7 @@ from service.embedded.jars import JarCache
 from service.embedded.java import Java
 from service.embedded.postgres import PostgreSql, PostgresSettings
 from service.embedded.process import free_port
-from service.embedded.registry import SchemaRegistry
+from service.embedded.registry import ApicurioRegistry
 from service.embedded.server import EmbeddedServer
 from tests.support.debezium import mariadb_source, postgres_source, run_postgres
 from tests.support.topics import create_topic
@@ -154,7 +154,7 @@ def test_a_port_in_use_is_told_and_another_one_is_taken(
         return [
             PostgreSql(tmp_path / "p", home, PostgresSettings(port=port)),
             KafkaConnect(tmp_path / "c", java, jars, connect.bootstrap_servers, at),
-            SchemaRegistry(tmp_path / "r", java, jar_cache.registry_home(), port=port),
+            ApicurioRegistry(tmp_path / "r", java, jar_cache.registry_home(), port=port),
         ]
 
     for server in servers(postgres.port):
