@@ -91,6 +91,11 @@ def test_a_connector_copies_a_table_then_follows_it_also_over_a_restart(
         )
         assert ops == ["-", "d", "r", "r", "u"]
         wait_until(lambda: len(source.offsets()) == 1, what="a committed offset")
+        connect.await_topic(source.prefix, source.topic("users"), timeout_s=30)
+        with pytest.raises(ServerStartError, match="has written nothing") as caught:
+            connect.await_topic(source.prefix, "nowhere", timeout_s=0.1)
+        assert f'"{connect.log}"' in caught.value.hint
+        assert connect.log.read_text()
 
 
 @pytest.mark.experiment
