@@ -116,6 +116,8 @@ def next_commands(
         yield f"sluice jobs resume {job} --wait"
     elif not firsts:
         yield f"sluice submit {shlex.quote(places['script'])} --wait join"
+    if "postgres_script" in places:
+        yield f"sluice submit {shlex.quote(places['postgres_script'])} --wait join"
     yield f"sluice jobs watch {job}"
     yield f"sluice jobs logs {job} --follow"
     yield f"sluice jobs rm {job}"
