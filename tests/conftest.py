@@ -22,7 +22,7 @@ from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import Java, find_java
 from service.embedded.postgres import PostgreSql
-from service.embedded.registry import EmbeddedRegistry
+from service.embedded.registry import ApicurioRegistry
 from service.footprint import kept_for_good
 from tests.support.services import home_that_installs_once
 
@@ -157,8 +157,8 @@ def connect(
 @pytest.fixture(scope="session")
 def registry(
     tmp_path_factory: pytest.TempPathFactory, java: Java, jar_cache: JarCache
-) -> Iterator[EmbeddedRegistry]:
+) -> Iterator[ApicurioRegistry]:
     """A running registry of schemas that all tests share: use subjects of your own."""
     home = jar_cache.registry_home()
-    with EmbeddedRegistry(tmp_path_factory.mktemp("registry"), java, home) as server:
+    with ApicurioRegistry(tmp_path_factory.mktemp("registry"), java, home) as server:
         yield server

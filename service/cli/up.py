@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,15 @@ from service.cli.output import OutputFormat, facts_table, say, show, show_json
 from service.cli.progress import working
 
 if TYPE_CHECKING:
+    from service.demo.up import Up
     from service.schemas.jobs import JobSummary
+
+
+class Further(StrEnum):
+    """What may run besides."""
+
+    POSTGRES = "postgres"
+
 
 _FIRST = "first"  # the name of the job in the script that is there
 
@@ -28,11 +37,15 @@ def up(
     data_dir: Annotated[
         Path | None, typer.Option(help="Where all of it is kept; the next up goes on there.")
     ] = None,
+    further: Annotated[
+        Further | None,
+        typer.Option("--with", help="A PostgreSQL whose changes Debezium writes to Kafka, too."),
+    ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Run Kafka, MariaDB and a control plane for a first hour. Interrupt it to stop all of it."""
     from service.config import Settings  # slow to load, and only this command needs it
-    from service.demo.servers import provide
+    from service.demo.servers import provide, provide_debezium
     from service.demo.up import everything
     from service.logs import configure_logs
 
@@ -41,17 +54,11 @@ def up(
     directory = (data_dir or settings.data_dir / "up").expanduser().absolute()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does
     binaries = provide(settings.cache_dir)
+    debezium = provide_debezium(settings.cache_dir, binaries.java) if further else None
     with ExitStack() as stack:
         with working("starting Kafka, MariaDB and the control plane"):
-            running = stack.enter_context(everything(directory, port, binaries))
-        places = {
-            "control_plane": running.url,
-            "kafka": running.kafka.bootstrap_servers,
-            "mariadb": f"{running.database.host}:{running.database.port}",
-            "mariadb_options": str(running.client_file),
-            "script": str(running.script),
-            "directory": str(directory),
-        }
+            running = stack.enter_context(everything(directory, port, binaries, debezium))
+        places = _places(running, directory)
         show_json(places) if output is OutputFormat.JSON else _tell(places, settings.port)
         try:
             running.wait(say)
@@ -61,6 +68,18 @@ def up(
         f"all is stopped; {directory} has the data, and the jobs that ran go on at the next "
         "sluice up"
     )
+
+
+def _places(running: "Up", directory: Path) -> dict[str, str]:
+    return {
+        "control_plane": running.url,
+        "kafka": running.kafka.bootstrap_servers,
+        "mariadb": f"{running.database.host}:{running.database.port}",
+        "mariadb_options": str(running.client_file),
+        "script": str(running.script),
+        "directory": str(directory),
+        **({} if running.captured is None else running.captured.places()),
+    }
 
 
 def _tell(places: dict[str, str], usual_port: int) -> None:
@@ -97,6 +116,8 @@ def next_commands(
         yield f"sluice jobs resume {job} --wait"
     elif not firsts:
         yield f"sluice submit {shlex.quote(places['script'])} --wait join"
+    if "postgres_script" in places:
+        yield f"sluice submit {shlex.quote(places['postgres_script'])} --wait join"
     yield f"sluice jobs watch {job}"
     yield f"sluice jobs logs {job} --follow"
     yield f"sluice jobs rm {job}"

@@ -36,6 +36,24 @@ def provide(cache_dir: Path) -> Binaries:
     return Binaries(java, tuple(cache.jars(JarSet.BROKER)), cache.database_home())
 
 
+@dataclass(frozen=True, slots=True)
+class DebeziumBinaries:
+    """What has to be on the machine for a PostgreSQL whose changes Debezium writes."""
+
+    connect_jars: tuple[Path, ...]
+    postgres_home: Path
+
+
+def provide_debezium(cache_dir: Path, java: Java) -> DebeziumBinaries:
+    """Fetch Kafka Connect with Debezium's connectors, and PostgreSQL, where they are not there.
+
+    Raises:
+        JarCacheError: something cannot be fetched.
+    """
+    cache = JarCache(cache_dir, java)
+    return DebeziumBinaries(tuple(cache.jars(JarSet.CONNECT)), cache.postgres_home())
+
+
 @contextmanager
 def servers(directory: Path, binaries: Binaries) -> Iterator[tuple[KafkaBroker, MariaDb]]:
     """A broker and a database with their data below `directory`, until the block ends.

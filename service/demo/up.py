@@ -3,13 +3,14 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from service.api.server import ControlPlane
 from service.config import Settings
-from service.demo.servers import Binaries, servers
+from service.demo.captured import CapturedShop, captured_shop
+from service.demo.servers import Binaries, DebeziumBinaries, servers
 from service.demo.shop import create_users
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
@@ -59,6 +60,7 @@ class Up:
     Attributes:
         script: a job that can be submitted at once.
         client_file: options of a MySQL client, with the password of `root`; of its owner only.
+        captured: a PostgreSQL with Debezium, if it was wanted.
     """
 
     url: str
@@ -67,6 +69,7 @@ class Up:
     directory: Path
     script: Path
     client_file: Path
+    captured: CapturedShop | None = None
 
     def wait(self, tell: Callable[[str], None]) -> None:
         """Return never; SIGINT and SIGTERM interrupt it.
@@ -77,7 +80,8 @@ class Up:
         Args:
             tell: gets a line when a server has ended, serves again or cannot be started.
         """
-        keepers = [_Keeper(server, tell) for server in (self.kafka, self.database)]
+        further = () if self.captured is None else (self.captured.postgres, self.captured.connect)
+        keepers = [_Keeper(server, tell) for server in (self.kafka, self.database, *further)]
         while True:
             for keeper in keepers:
                 keeper.look()
@@ -114,14 +118,26 @@ class _Keeper:
 
 
 @contextmanager
-def everything(directory: Path, port: int | None, binaries: Binaries) -> Iterator[Up]:
+def everything(
+    directory: Path,
+    port: int | None,
+    binaries: Binaries,
+    debezium: DebeziumBinaries | None = None,
+) -> Iterator[Up]:
     """Start all of it on the data below `directory`; at the end of the block all is stopped.
+
+    With `debezium` there are a PostgreSQL and a Kafka Connect, too.
 
     Raises:
         SluiceError: a part does not start.
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with servers(directory, binaries) as (kafka, database):
+    with ExitStack() as stack:
+        kafka, database = stack.enter_context(servers(directory, binaries))
+        captured = None
+        if debezium is not None:
+            shop = captured_shop(directory, binaries.java, debezium, kafka)
+            captured = stack.enter_context(shop)
         os.environ["SLUICE_SECRET_MARIADB"] = database.cdc_password
         _create_shop(database)
         client_file = directory / "mariadb.cnf"
@@ -137,7 +153,7 @@ def everything(directory: Path, port: int | None, binaries: Binaries) -> Iterato
         )
         with ControlPlane(settings) as plane:
             script = _write_script(directory, database)
-            yield Up(plane.url, kafka, database, directory, script, client_file)
+            yield Up(plane.url, kafka, database, directory, script, client_file, captured)
 
 
 def _create_shop(database: MariaDb) -> None:

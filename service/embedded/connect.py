@@ -9,8 +9,9 @@ from typing import Any
 import httpx
 
 from joins.durable.checkpoint import read_json, write_json_atomically
+from service.embedded.errors import ServerStartError
 from service.embedded.java import Java
-from service.embedded.process import Command, free_port, require_free
+from service.embedded.process import Command, free_port, require_free, wait_until
 from service.embedded.server import EmbeddedServer
 
 _STATE_FILE = "connect.json"
@@ -72,6 +73,10 @@ class Connectors:
         """What the connector `name` has committed, an entry a partition of its source."""
         answer = self._request("GET", f"/connectors/{name}/offsets")
         return [entry["offset"] for entry in answer["offsets"]]
+
+    def topics(self, name: str) -> list[str]:
+        """The topics that the connector `name` has written to."""
+        return list(self._request("GET", f"/connectors/{name}/topics")[name]["topics"])
 
     def forget_offsets(self, name: str) -> None:
         """Let the connector `name`, which must be stopped (`stop`), begin anew when it resumes."""
@@ -139,6 +144,22 @@ class KafkaConnect(EmbeddedServer):
     @property
     def _connectors(self) -> Path:
         return self._dir / "connectors"
+
+    def await_topic(self, name: str, topic: str, *, timeout_s: float) -> None:
+        """Wait until the connector `name` has written to `topic`.
+
+        Raises:
+            ServerStartError: it has not in time, or Connect has ended.
+        """
+
+        def is_there() -> bool:
+            return topic in self.connectors.topics(name)
+
+        process = self._process
+        if process is None or not wait_until(is_there, process=process, timeout_s=timeout_s):
+            raise ServerStartError(
+                f'connector "{name}" has written nothing to topic "{topic}"', hint=self._hint()
+            )
 
     def _answers(self) -> bool:
         try:

@@ -1,5 +1,7 @@
 """Configurations of Debezium's connectors for the embedded databases, as Connect takes them."""
 
+import zlib
+
 from service.embedded.database import MariaDb
 from service.embedded.postgres import PostgreSql
 
@@ -17,7 +19,7 @@ def mariadb_connector(database: MariaDb, *, prefix: str, schema: str) -> dict[st
         "database.user": database.cdc_user,
         "database.password": database.cdc_password,
         "database.ssl.mode": "disable",
-        "database.server.id": str(1 + database.port),  # any that no other replica has
+        "database.server.id": str(2**16 + zlib.crc32(prefix.encode()) // 2),  # no other replica's
         "database.include.list": schema,
         "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
         "schema.history.internal.file.filename": f"{prefix}.history",

@@ -14,7 +14,7 @@ _ALIVE_TIMEOUT_S = 2.0
 _READY_TIMEOUT_S = 120.0
 
 
-class EmbeddedRegistry(EmbeddedServer):
+class ApicurioRegistry(EmbeddedServer):
     """A registry whose schemas are below `data_dir`.
 
     `port` is where clients connect; None takes the directory's earlier port, else a free one.

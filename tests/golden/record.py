@@ -31,7 +31,7 @@ from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql, PostgresSettings
-from service.embedded.registry import EmbeddedRegistry
+from service.embedded.registry import ApicurioRegistry
 from tests.golden import mariadb_tables, modes, postgres_tables
 from tests.golden.columns import Table
 from tests.support.topics import consume, end_offsets
@@ -188,7 +188,7 @@ class Recorder:
     """Runs a connector a mode on one source and writes what they wrote."""
 
     def __init__(
-        self, source: Any, connect: KafkaConnect, kafka: KafkaBroker, registry: EmbeddedRegistry
+        self, source: Any, connect: KafkaConnect, kafka: KafkaBroker, registry: ApicurioRegistry
     ) -> None:
         self.source = source
         self.connect = connect
@@ -414,7 +414,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         root = Path(scratch)
         start = stack.enter_context
-        registry = start(EmbeddedRegistry(root / "registry", java, cache.registry_home()))
+        registry = start(ApicurioRegistry(root / "registry", java, cache.registry_home()))
         jars, heap = cache.jars(JarSet.CONNECT), ConnectSettings(heap="2g")
         for name in arguments.databases:
             if name == "mariadb":

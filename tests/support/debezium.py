@@ -27,7 +27,7 @@ Setting = Mapping[str, str]
 
 
 @dataclass
-class Connector:
+class DebeziumConnector:
     """A connector that captures one schema, its database and its topics.
 
     Attributes:
@@ -64,12 +64,16 @@ class Connector:
         self.config.update(settings)
         self.start()
 
-    def begin_anew(self) -> None:
-        """Forget where it was, so that it takes another initial snapshot, as operators do it."""
+    def begin_anew(self, *statements: str) -> None:
+        """Forget where it was, so that it takes another initial snapshot, as operators do it.
+
+        It sees nothing of the `statements`, which are carried out while it is stopped.
+        """
         connectors = self.connect.connectors
         connectors.stop(self.prefix)
         self.wait(lambda: self._states()[:1] == ["STOPPED"], "the connector has stopped")
         connectors.forget_offsets(self.prefix)
+        self.sql(*statements)
         if isinstance(self.database, PostgreSql):
             drop_slots(self.database, self.database_name)
         connectors.resume(self.prefix)
@@ -193,7 +197,7 @@ def mariadb_source(
     *statements: str,
     signals: bool = False,
     settings: Setting | None = None,
-) -> Iterator[Connector]:
+) -> Iterator[DebeziumConnector]:
     """A connector, not started, of a schema of its own that `statements` have filled."""
     with new_schema(mariadb, *statements, *([_SIGNAL_TABLE] if signals else [])) as schema:
         prefix = unique_name("dbz")
@@ -206,7 +210,7 @@ def mariadb_source(
             config["signal.data.collection"] = f"{schema}.{SIGNALS}"
             config["signal.kafka.groupId"] = prefix
         config.update(settings or {})
-        made = Connector(connect, kafka, mariadb, prefix, schema, schema, config)
+        made = DebeziumConnector(connect, kafka, mariadb, prefix, schema, schema, config)
         with _ended(made):
             yield made
 
@@ -219,7 +223,7 @@ def postgres_source(
     *statements: str,
     signals: bool = False,
     settings: Setting | None = None,
-) -> Iterator[Connector]:
+) -> Iterator[DebeziumConnector]:
     """A connector, not started, of a database of its own that `statements` have filled."""
     prefix = name = unique_name("dbz")
     run_postgres(postgres, f"CREATE DATABASE {name}")
@@ -233,7 +237,7 @@ def postgres_source(
             config["signal.data.collection"] = f"public.{SIGNALS}"
             config["signal.kafka.groupId"] = prefix
         config.update(settings or {})
-        made = Connector(connect, kafka, postgres, prefix, "public", name, config)
+        made = DebeziumConnector(connect, kafka, postgres, prefix, "public", name, config)
         with _ended(made):
             yield made
     finally:
@@ -242,7 +246,7 @@ def postgres_source(
 
 
 @contextmanager
-def _ended(connector: Connector) -> Iterator[None]:
+def _ended(connector: DebeziumConnector) -> Iterator[None]:
     """The connector is removed at the end of the block."""
     try:
         yield

@@ -18,7 +18,7 @@ from service.embedded.jars import JarCache
 from service.embedded.java import Java
 from service.embedded.postgres import PostgreSql, PostgresSettings
 from service.embedded.process import free_port
-from service.embedded.registry import EmbeddedRegistry
+from service.embedded.registry import ApicurioRegistry
 from service.embedded.server import EmbeddedServer
 from tests.support.debezium import mariadb_source, postgres_source, run_postgres
 from tests.support.topics import create_topic
@@ -91,6 +91,11 @@ def test_a_connector_copies_a_table_then_follows_it_also_over_a_restart(
         )
         assert ops == ["-", "d", "r", "r", "u"]
         wait_until(lambda: len(source.offsets()) == 1, what="a committed offset")
+        connect.await_topic(source.prefix, source.topic("users"), timeout_s=30)
+        with pytest.raises(ServerStartError, match="has written nothing") as caught:
+            connect.await_topic(source.prefix, "nowhere", timeout_s=0.1)
+        assert f'"{connect.log}"' in caught.value.hint
+        assert connect.log.read_text()
 
 
 @pytest.mark.experiment
@@ -154,7 +159,7 @@ def test_a_port_in_use_is_told_and_another_one_is_taken(
         return [
             PostgreSql(tmp_path / "p", home, PostgresSettings(port=port)),
             KafkaConnect(tmp_path / "c", java, jars, connect.bootstrap_servers, at),
-            EmbeddedRegistry(tmp_path / "r", java, jar_cache.registry_home(), port=port),
+            ApicurioRegistry(tmp_path / "r", java, jar_cache.registry_home(), port=port),
         ]
 
     for server in servers(postgres.port):

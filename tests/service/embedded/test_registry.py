@@ -5,7 +5,7 @@ import httpx
 from service.embedded.broker import KafkaBroker
 from service.embedded.connect import KafkaConnect
 from service.embedded.postgres import PostgreSql
-from service.embedded.registry import EmbeddedRegistry
+from service.embedded.registry import ApicurioRegistry
 from tests.support.debezium import postgres_source
 
 USERS = (
@@ -15,7 +15,7 @@ USERS = (
 
 
 def test_a_connector_writes_avro_whose_schema_the_registry_has(
-    connect: KafkaConnect, kafka: KafkaBroker, postgres: PostgreSql, registry: EmbeddedRegistry
+    connect: KafkaConnect, kafka: KafkaBroker, postgres: PostgreSql, registry: ApicurioRegistry
 ) -> None:
     settings = {
         **registry.converter("key"),
