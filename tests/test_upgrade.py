@@ -45,6 +45,7 @@ KEPT_FAULTS = [
     "failpoint",
     "fenced",
     "forbidden",
+    "foreign-record",
     "future-watermark",
     "guard",
     "index-build",
@@ -85,6 +86,7 @@ KEPT_FAULTS = [
     "sink",
     "sluice",
     "snapshot-needed",
+    "snapshot-unproven",
     "source",
     "source-unavailable",
     "sql",
@@ -120,6 +122,8 @@ ACKNOWLEDGED_AS = {
     "records-lost",
     "logs-disagree",
     "pinned-version-expired",
+    "snapshot-unproven",
+    "foreign-record",
 }
 
 

@@ -123,6 +123,7 @@ for _command in (
     cli_inspect.explain_row,
     cli_inspect.doctor,
     cli_tables.preview,
+    cli_scripts.inspect_topic,
 ):
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")

@@ -146,6 +146,7 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
         yield "watermark", watermark(job.combined_watermark)
     if job.probe:
         yield from _probe(job.probe)
+    yield from _wholeness(job)
     if job.report and not job.report.is_live:
         yield "as of", f"{instant(job.report.at_ms)}, by a runner that does not speak now"
     if job.event_time:
@@ -154,6 +155,16 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
         yield "warning", f"{clean(warning.message)} {clean(warning.hint)}"
     for acknowledgement in job.acknowledgements:
         yield "acknowledged", _acknowledged(acknowledgement)
+
+
+def _wholeness(job: "JobDetail") -> Iterable[tuple[str, str]]:
+    """What shows that somebody else's tables are whole, or what is missing of that."""
+    for dimension in job.dimensions:
+        if dimension.waits_for is not None:
+            yield "waits for", one_line(f"{dimension.name}: {dimension.waits_for}", 500)
+        elif dimension.source == "topic" and dimension.evidence is not None:
+            by = dimension.evidence.replace("_", " ")
+            yield "whole", one_line(f"{dimension.name}, by {by}", 500)
 
 
 def _sinks(job: "JobDetail") -> Iterable[tuple[str, str]]:

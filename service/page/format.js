@@ -79,7 +79,8 @@ export function isComplete(value) {
 /** A place in a binlog, or a version of a Delta table. */
 export function position(place, source) {
   if (!place) return "–";
-  return source === "delta" ? `version ${place.file}` : `file ${place.file}, position ${place.pos}`;
+  if (source === "delta") return `version ${place.file}`;
+  return source === "topic" ? `${place.pos} offsets` : `file ${place.file}, position ${place.pos}`;
 }
 
 /** Percent of a whole that may be unknown, never 100 before it is there; null if unknown. */

@@ -39,7 +39,7 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
         cluster.close()
     if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
         _check_connect(evidence.connect_url, evidence.connector)
-    check = _Sample(source, tuple(fields), tuple(primary_key))
+    check = _RecordCheck(source, tuple(fields), tuple(primary_key))
     for record in newest_records(source.kafka, _LOOKED_AT):
         check.look(record)
 
@@ -52,7 +52,7 @@ def _check_connect(url: str, connector: str) -> None:
         connect.close()
 
 
-class _Sample:
+class _RecordCheck:
     """Looks at single records of a topic."""
 
     def __init__(

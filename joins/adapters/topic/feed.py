@@ -61,11 +61,14 @@ from watermark.foreign import (
 
 _COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 _READ_AHEAD = 100_000
+_READ_AHEAD_BYTES = 128 << 20
+_FIRST_RECORD_BYTES = 10_000  # until one was read
 _DECODED_ROWS = 20_000
 _WAIT_S = 0.2
 _KEPT_S = 1.0
 _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
+_HEARD_S = 0.2
 _BACKOFF_S = (0.2, 5.0)
 _GOOD_S = 30.0
 _MOST_SHOWN = 80
@@ -103,9 +106,10 @@ class TopicFeedSession:
         self._read = dict(self._done)
         self._notices = self._find_notices(kept)
         self._connect = self._find_connect()
-        self._connect_at_s = self._kept_at_s = self._reported_at_s = 0.0
+        self._connect_at_s = self._kept_at_s = self._reported_at_s = self._heard_at_s = 0.0
         self._connect_error: str | None = None
         self._is_marked = False
+        self._record_bytes = _FIRST_RECORD_BYTES
         self._sent = 0
         self._source_ts_ms = 0
         self._answer = self._snapshot.ask(_now_ms())
@@ -128,11 +132,13 @@ class TopicFeedSession:
             ForeignRecordError: a record cannot be taken; an operator may skip it.
             SourceError: the topic cannot be read as it is.
         """
-        self._tell("streaming")
+        event = "streaming"
         while not self._protocol.stopped.is_set():
-            if not self.step(producer):
-                self._keep_now_and_then()
-                self._tell("progress", paced=True)
+            is_idle = not self.step(producer)
+            self._tell(event, paced=event == "progress")
+            event = "progress"
+            self._keep_now_and_then()
+            if is_idle:
                 self._records.wait(self._name, self._read, _WAIT_S)
         self._keep()
 
@@ -260,7 +266,8 @@ class TopicFeedSession:
 
     def _fetch(self, ends: Mapping[int, int]) -> list[ChangePiece]:
         """Read on where little is held, and give what no older record can precede."""
-        most = max(1, _READ_AHEAD // self._config.partitions)
+        most = min(_READ_AHEAD, _READ_AHEAD_BYTES // self._record_bytes)
+        most = max(1, most // self._config.partitions)
         ranges = {
             p: (self._read[p], min(end, self._read[p] + most))
             for p, end in ends.items()
@@ -270,6 +277,7 @@ class TopicFeedSession:
             with self._reading():
                 for batch in self._records.batches(self._name, ranges, _COLUMNS):
                     self._take(batch)
+                    self._record_bytes = 1 + batch.nbytes // batch.num_rows
             self._read |= {p: end for p, (_, end) in ranges.items()}
         return self._order.take([p for p, end in ends.items() if self._read[p] >= end])
 
@@ -439,7 +447,8 @@ class TopicFeedSession:
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
             self._snapshot.word(word)
-        if self._notices is not None:
+        if self._notices is not None and time.monotonic() >= self._heard_at_s + _HEARD_S:
+            self._heard_at_s = time.monotonic()
             new = self._snapshot.notify(self._notices.read(self._table))
             if new is not None and new.must_read_again:
                 self._read_again(new)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.compiled import one_at_a_time
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.changes import ChangeRows, RecordFault, RecordKind
 from joins.kernels.debezium.columns import ColumnReader
@@ -25,7 +26,7 @@ from joins.kernels.debezium.raw import RawValues
 from joins.kernels.debezium.row_reader import PlacedRows, RowPlace, RowReader
 from joins.kernels.expressions.casts import mask_of
 from joins.plan.plan import Field
-from joins.plan.types import arrow_type
+from joins.plan.types import SqlType, TypeName, array_type, arrow_type
 
 Mask = npt.NDArray[np.bool_]
 
@@ -181,3 +182,39 @@ def _batch(fields: Sequence[Field], columns: list[pa.Array], count: int) -> pa.R
         return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
     schema = pa.schema([(item.name, arrow_type(item.type)) for item in fields])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def warm_up() -> None:
+    """Compile, or read what another process of this node has compiled."""
+    kinds = (
+        SqlType(TypeName.BIGINT),
+        SqlType(TypeName.STRING),
+        SqlType(TypeName.DECIMAL, 10, 2),
+        SqlType(TypeName.DATE),
+        SqlType(TypeName.TIME, 6),
+        SqlType(TypeName.TIMESTAMP_LTZ, 6),
+        SqlType(TypeName.BYTES),
+        array_type(SqlType(TypeName.BOOLEAN)),
+    )
+    values = [
+        "1",
+        '""',
+        '"AA=="',
+        '"1970-01-01"',
+        '"00:00:00"',
+        '"1970-01-01T00:00:00Z"',
+        '"AA=="',
+        "[true]",
+    ]
+    names = [f"c{at}" for at in range(len(kinds))]
+    row = ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True))
+    value = f'{{"schema":null,"payload":{{"op":"c","after":{{{row}}},"source":{{}}}}}}'
+    records = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([b'{"c0":1}'] * 2, pa.binary()),
+            "value": pa.array([value.encode()] * 2, pa.binary()),
+        }
+    )
+    columns = [Field(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    with one_at_a_time():
+        DebeziumDecoder(columns, names[:1]).decode(records)

@@ -77,7 +77,7 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
     faults.add_all(RecordFault.LAYOUT, inner.reasons)
     said_of = [inner[name] for name in _SOURCE]
     source = _source_of(said_of, members["source"].lasts >= 0, faults)
-    _leave_others(codes, source, table)
+    _leave_others(codes, source, table, faults)
     no_row = np.isin(codes, WITH_ROW) & (after.kinds() != tokens.OBJECT)
     faults.where(RecordFault.LAYOUT, no_row, 'its "op" has a row, but there is none in "after"')
     kinds = before.kinds()
@@ -110,7 +110,7 @@ def flat_rows(
     said_of = [members[name] for name in long]
     said_of[2:] = [_either(a, members[name]) for a, name in zip(said_of[2:], short, strict=True)]
     source = _source_of(said_of, np.zeros(len(rows), np.bool_), faults)
-    _leave_others(codes, source, table)
+    _leave_others(codes, source, table, faults)
     is_gone = codes == CODES[RecordKind.DELETE]
     before = RawValues(rows.firsts, np.where(is_gone, rows.lasts, ABSENT), rows.kept)
     return Changes(codes, before, rows, source)
@@ -152,15 +152,18 @@ def _boolean_words(values: RawValues) -> Checked:
     return Checked(words, np.zeros(len(values), np.bool_))
 
 
-def _leave_others(codes: Codes, source: Source, table: CapturedName | None) -> None:
-    """Mark the records of tables other than `table`; a record that does not tell is its own."""
+def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faults: Faults) -> None:
+    """Mark the records of tables other than `table`; one that does not tell its own is bad."""
     if table is None:
         return
     pairs = (
-        (source.table, table.table),
-        (source.schema, table.schema),
-        (source.database, table.database),
+        ("table", source.table, table.table),
+        ("schema", source.schema, table.schema),
+        ("database", source.database, table.database),
     )
-    for column, name in pairs:
+    tells = codes != CODES[RecordKind.TOMBSTONE]
+    for word, column, name in pairs:
         if name is not None:
+            silent = tells & mask_of(column.is_null()) & (codes != CODES[RecordKind.OTHER_TABLE])
+            faults.where(RecordFault.LAYOUT, silent, f"it does not tell its {word}")
             codes[mask_of(pc.not_equal(column, name))] = CODES[RecordKind.OTHER_TABLE]

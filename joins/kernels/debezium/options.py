@@ -93,7 +93,8 @@ class DebeziumOptions:
         unavailable_value: what stands for a large value that was not changed.
         field_prefix: of what a flat record has beside the row (`__op`, `__deleted`).
         null_if_missing: a declared column that a record does not have is NULL; else it is bad.
-        table: whose records are read, those of others are `RecordKind.OTHER_TABLE`; None: any.
+        table: whose records are read, those of others are `RecordKind.OTHER_TABLE`, and one that
+            does not tell its table is bad; None: any.
     """
 
     layout: ValueLayout = ValueLayout.ENVELOPE

@@ -6,7 +6,8 @@ What is NULL is NULL; what does not fit is marked, and NULL, too.
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
+from typing import cast as as_type
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.connect import FLOAT_BITS
 from joins.kernels.debezium.raw import RawValues, members_of
+from joins.kernels.expressions.arrow_cast import cast
 from joins.kernels.expressions.casts import Checked, from_text, mask_of
 from joins.kernels.texts import text_array, validity
 from joins.plan.types import SqlType, TypeName, arrow_type
@@ -89,7 +91,7 @@ def unsigned(to: pa.DataType) -> Reader:
 
 def ranged(numbers: Rows, fits: Mask, valid: Mask, to: pa.DataType) -> Checked:
     """`numbers` that fit an integer type."""
-    dtype = np.dtype(cast(type[np.signedinteger[Any]], to.to_pandas_dtype()))
+    dtype = np.dtype(as_type(type[np.signedinteger[Any]], to.to_pandas_dtype()))
     limits = np.iinfo(dtype)
     good = fits & (numbers >= limits.min) & (numbers <= limits.max)
     return Checked(column_of(numbers.astype(dtype), good, to), valid & ~good)
@@ -155,7 +157,7 @@ def _narrowed(exact: npt.NDArray[np.float64], good: Mask, valid: Mask) -> Checke
         good = good & ~(np.isinf(narrow) & np.isfinite(exact))
         doubtful = np.flatnonzero((narrow.astype(np.float64) != exact) & ~np.isnan(exact) & good)
     if len(doubtful):
-        shortest = pa.array(narrow[doubtful]).cast(pa.string()).cast(pa.float64())
+        shortest = cast(pa.array(narrow[doubtful]).cast(pa.string()), pa.float64())
         good[doubtful] = shortest.to_numpy(zero_copy_only=False) == exact[doubtful]
     return Checked(column_of(narrow, good, pa.float32()), valid & ~good)
 
@@ -325,7 +327,7 @@ def variable_decimals(kind: SqlType) -> Reader:
 def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> Reader:
     """Integers that come as decimals of no scale, as `reader` reads those."""
     to = arrow_type(kind)
-    limits = np.iinfo(cast(type, to.to_pandas_dtype()))
+    limits = np.iinfo(as_type(type, to.to_pandas_dtype()))
 
     def read(values: RawValues) -> Checked:
         wide = reader(_WHOLE)(values).values.to_pylist()

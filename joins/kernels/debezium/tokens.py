@@ -61,6 +61,8 @@ def kinds_of(firsts: Rows, lasts: Rows, kinds: Bytes) -> None:
 
 @compiled
 def _kind(at: int, end: int) -> int:
+    if at >= end:
+        return FRACTION  # nothing is a number that nobody can read
     byte = byte_at(at)
     if byte == QUOTE:
         return STRING
@@ -70,9 +72,12 @@ def _kind(at: int, end: int) -> int:
         return ARRAY
     if byte in (SMALL_T, _SMALL_F):
         return BOOLEAN
-    if byte == SMALL_N:
-        return NOTHING
-    for place in range(at + 1, end):
+    return NOTHING if byte == SMALL_N else _number_kind(at + 1, end)
+
+
+@compiled
+def _number_kind(at: int, end: int) -> int:
+    for place in range(at, end):
         if byte_at(place) < ZERO or byte_at(place) > NINE:
             return FRACTION
     return INTEGER

@@ -221,7 +221,9 @@ def _snapshot(dimension: Document) -> Condition:
     evidence = (
         f'waiting for table "{table}": {copy["rows_done"]:,} of {of} snapshot rows are committed'
     )
-    if copy["chunks_total"]:
+    if dimension.get("waits_for"):
+        evidence = f'waiting for table "{table}": {dimension["waits_for"]}'
+    elif copy["chunks_total"]:
         evidence += f", {copy['chunks_done']} of {copy['chunks_total']} parts of the copy are read"
     if _is_complete(dimension):
         return Condition(name, table, True, f'the copy of table "{table}" is read')

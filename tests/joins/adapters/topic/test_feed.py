@@ -1,6 +1,8 @@
 """Somebody else's topic as a source: whatever its connector does, our records say what it shows."""
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -34,6 +36,27 @@ def single(kafka):
     made = Connector(kafka.bootstrap_servers)
     yield made
     made.close()
+
+
+@pytest.fixture
+def connect_offsets(processes):
+    """Offsets that a server tells as Connect does, once there are some."""
+    offsets = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200 if offsets else 404)
+            self.end_headers()
+            self.wfile.write(json.dumps({"offsets": offsets}).encode())
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield offsets, f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
 
 
 def word(generation, reason):
@@ -137,6 +160,42 @@ def test_history_is_read_like_the_present(connector, tmp_path):
     state = source.run()
     assert (state["generation"], state["complete"]) == (3, True)
     assert source.rows() == {1: "a", 5: "e", 7: "g"}
+
+
+def test_rows_that_were_there_before_their_snapshots_first_one_are_read_again(kafka, tmp_path):
+    """Partitions are not equally fast; of an aborted snapshot nothing else tells."""
+    connector = Connector(kafka.bootstrap_servers, 2)
+    connector.snapshot({1: "gone", 2: "old"}, is_whole=False)
+    source = topic_feed(connector, tmp_path)
+    began = connector.tick(5_000)
+    with source.session() as session:
+        source.run(session)
+        connector.at_ms = began + 20
+        connector.send({"id": 3}, envelope("r", None, row(3, "three"), "true", began))
+        assert source.run(session)["generation"] == 1
+        connector.at_ms = began
+        first = envelope("r", None, row(2, "two"), "first_in_data_collection", began)
+        connector.send({"id": 2}, first)
+        assert source.run(session)["generation"] == 2
+        connector.at_ms = began + 100
+        last = envelope("r", None, row(4, "four"), "last_in_data_collection", began)
+        connector.send({"id": 4}, last)
+        assert source.run(session)["complete"]
+    assert source.rows() == {2: "two", 3: "three", 4: "four"}
+    connector.close()
+
+
+def test_what_is_committed_in_connect_is_evidence(single, tmp_path, connect_offsets):
+    source_ms = single.snapshot({1: "a", 2: "b"}, is_whole=False)
+    offsets, url = connect_offsets
+    evidence = SnapshotEvidence(settle_ms=3_600_000, connect_url=url, connector="shop")
+    source = topic_feed(single, tmp_path, evidence)
+    assert "no sign of its end; Kafka Connect at" in source.run()["text"]
+    offsets.append({"offset": {"ts_sec": source_ms // 1000, "snapshot": "INITIAL"}})
+    assert source.run()["missing"] == "evidence"
+    del offsets[0]["offset"]["snapshot"]
+    state = source.run()
+    assert (state["complete"], state["quiet"]) == (True, "connector_offsets")
 
 
 def test_a_truncated_table_has_only_what_comes_behind(connector, tmp_path):

@@ -1,6 +1,7 @@
 """What a decoder of Debezium's JSON does with each kind of record, and with what is wrong."""
 
 import json
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -8,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.debezium.changes import RecordFault
-from joins.kernels.debezium.decoder import DebeziumDecoder
+from joins.kernels.debezium.decoder import DebeziumDecoder, warm_up
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
     BinaryHandling,
@@ -216,6 +217,22 @@ def test_a_record_of_another_table_is_left():
     assert changes.kind.to_pylist() == ["other", "other", "other", "c"]
     assert changes.table.to_pylist() == ["users", "items", "items", "items"]
     assert not changes.bad
+
+
+NAMELESS = {
+    "an_envelope": (change("c", None, ROW, {"db": "shop"}), DebeziumOptions()),
+    "an_envelope_without_a_source": (change("c", None, ROW, None), DebeziumOptions()),
+    "a_flat_row": (ROW, FLAT),
+}
+
+
+@pytest.mark.parametrize(("value", "options"), NAMELESS.values(), ids=NAMELESS)
+def test_a_record_that_does_not_tell_its_table_is_bad_where_one_is_wanted(value, options):
+    only = replace(options, table=CapturedName("items"))
+    changes = decoded(({"id": 1}, value), ({"id": 1}, None), options=only)
+    assert changes.kind.to_pylist() == ["bad", "tombstone"]
+    assert "does not tell its table" in changes.bad[0].reason
+    assert decoded(({"id": 1}, value), options=options).bad == ()
 
 
 def test_old_columns_are_there_where_they_are_asked_for():
@@ -577,3 +594,18 @@ def test_a_part_of_a_batch_is_decoded_as_it_is():
     records = [({"id": n}, change("c", None, {"id": n, "name": str(n)})) for n in range(5)]
     part = batch(*records).slice(2, 2)
     assert DebeziumDecoder(ID_NAME, ["id"]).decode(part).after.column("id").to_pylist() == [2, 3]
+
+
+def test_what_is_decoded_to_warm_up_is_right(monkeypatch):
+    seen = []
+    monkeypatch.setattr(DebeziumDecoder, "decode", _noting(DebeziumDecoder.decode, seen))
+    warm_up()
+    assert [changes.bad for changes in seen] == [()]
+
+
+def _noting(decode, seen):
+    def noted(self, records):
+        seen.append(decode(self, records))
+        return seen[-1]
+
+    return noted

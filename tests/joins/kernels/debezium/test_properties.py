@@ -205,13 +205,17 @@ class NotARowError(Exception):
     """The reference does not understand a record."""
 
 
-def _members(pairs):
-    names = [name for name, _ in pairs]
-    known = {"before", "after", "op", "source", "snapshot", "ts_ms", "db", "table", "schema"}
-    for name in names:
-        if name in known | COLUMNS.keys() and names.count(name) > 1:
+class Members(dict):
+    """An object, and which names it has twice: of those that are read it must not."""
+
+    def __init__(self, pairs):
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.twice = {name for name in names if names.count(name) > 1}
+
+    def require_once(self, names):
+        if self.twice & set(names):
             raise NotARowError
-    return dict(pairs)
 
 
 def _refuse(text):
@@ -223,7 +227,7 @@ def reference(value):
     try:
         whole = json.loads(
             value.decode("utf-8"),
-            object_pairs_hook=_members,
+            object_pairs_hook=Members,
             parse_int=lambda text: ("int", text),
             parse_float=lambda text: ("float", text),
             parse_constant=_refuse,
@@ -233,9 +237,13 @@ def reference(value):
         raise NotARowError from exc
     if not isinstance(whole, dict) or whole.get("op") not in ("c", "u", "r"):
         raise NotARowError
+    whole.require_once(("before", "after", "op", "source"))
+    if isinstance(whole.get("source"), dict):
+        whole["source"].require_once(("snapshot", "ts_ms", "db", "schema", "table"))
     after = whole.get("after")
     if not isinstance(after, dict) or any(name not in after for name in COLUMNS):
         raise NotARowError
+    after.require_once(COLUMNS)
     return [None if after[n] is None else READ[n](after[n]) for n in COLUMNS]
 
 

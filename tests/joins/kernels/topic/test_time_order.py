@@ -1,0 +1,110 @@
+"""Records of several partitions in the order of their times, whatever is read first."""
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from joins.kernels.changelog.known_keys import KnownKeys
+from joins.kernels.topic.pieces import MARKS, NO_MARK, ChangePiece
+from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
+from watermark.foreign import Mark
+
+ROWS = pa.RecordBatch.from_pydict({"id": pa.array(range(10_000), pa.int64())})
+
+
+def piece(partition, first, times, marks=None):
+    """Records from offset `first` on, with these times."""
+    count = len(times)
+    times = np.array(times, np.int64)
+    codes = [NO_MARK if mark is None else MARKS.index(mark) for mark in marks or [None] * count]
+    rows = ROWS.slice(first, count)
+    return ChangePiece(
+        partition,
+        np.arange(first, first + count, dtype=np.int64),
+        times,
+        np.maximum.accumulate(times),
+        times,
+        np.array(codes, np.int8),
+        np.ones(count, np.int8),
+        rows,
+        rows,
+    )
+
+
+def windows(rng, logs):
+    """What a reader of partitions with these times gets, whatever it reads first."""
+    order, at = TimeOrder(range(len(logs))), [0] * len(logs)
+    while any(at[p] < len(log) for p, log in enumerate(logs)):
+        for p, log in enumerate(logs):
+            end = min(len(log), at[p] + rng.randint(0, 7))
+            order.add(piece(p, at[p], log[at[p] : end]))
+            at[p] = end
+        taken = order.take([p for p, log in enumerate(logs) if at[p] == len(log)])
+        if taken:
+            yield Window(taken)
+
+
+def random_log(rng, count):
+    log = sorted(rng.randrange(100) for _ in range(count))
+    if count > 3 and rng.random() < 0.3:
+        log[-1] = log[0]  # sent twice, it has its first time
+    return log
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_all_comes_in_the_order_of_times_and_each_partition_in_that_of_offsets(seed):
+    rng = random.Random(seed)
+    count = rng.randint(1, 30)
+    logs = [random_log(rng, count) for _ in range(rng.randint(1, 4))]
+    read, latest = {p: [] for p in range(len(logs))}, -1
+    for window in windows(rng, logs):
+        ordered = np.concatenate([each.order_ms for each in window.pieces])
+        assert ordered.min() >= latest
+        latest = int(ordered.max())
+        for p, pieces in by_partition(window.pieces).items():
+            read[p] += [int(o) for each in pieces for o in each.offsets]
+    assert read == {p: list(range(count)) for p in range(len(logs))}
+
+
+def test_runs_are_of_one_mark_and_name_their_partitions():
+    first, row, last = Mark.FIRST, Mark.ROW, Mark.LAST
+    window = Window(
+        [
+            piece(0, 0, [1, 3, 9], [first, row, Mark.STREAMED]),
+            piece(1, 0, [2, 4, 5, 8], [row, row, None, last]),
+        ]
+    )
+    runs = list(window.runs(0, np.zeros(len(window), np.bool_)))
+    same = [(run.mark, sorted(run.partitions), run.first_ms, run.last_ms) for _, run in runs]
+    assert same[0] == (first, [0], 1, 1)
+    assert same[-1] == (Mark.STREAMED, [0], 9, 9)
+    assert same[-2] == (last, [1], 8, 8)
+    assert {mark for mark, *_ in same[1:-2]} == {row}
+    assert window.place_at(0, 4) == 3
+    older = window.older(0, changes_from_ms=10, rows_after_ms=2)
+    assert older.tolist() == [True, True, False, False, True, False, True]
+
+
+def test_labels_go_back_to_the_pieces_that_they_are_of():
+    window = Window([piece(0, 0, [1, 3]), piece(1, 0, [2, 4])])
+    labelled = {each.partition: labels.tolist() for each, labels in window.by_piece(np.arange(3))}
+    assert labelled == {0: [0, 2], 1: [1, -1]}
+
+
+def test_known_keys_tell_what_each_came_with_first_also_in_another_process():
+    rng = random.Random(3)
+    keys, expected, kept = KnownKeys(), {}, b""
+    for step in range(60):
+        hashes = [rng.randrange(500) for _ in range(rng.randint(0, 40))]
+        number = rng.randrange(4)
+        known, new = keys.add(np.array(hashes, np.uint64), np.full(len(hashes), number, np.int32))
+        for one in hashes:
+            expected.setdefault(one, number)
+        assert known.tolist() == [expected[one] for one in hashes]
+        assert len(keys) == len(expected)
+        kept += new
+        if step % 20 == 19:
+            keys = KnownKeys()
+            keys.load(kept)
