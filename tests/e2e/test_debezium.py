@@ -107,7 +107,7 @@ class Clicks:
         """Clicks of these users come to be joined with these names."""
         wait_until(
             lambda: self.names(job, *wanted_names) == list(wanted_names.values()),
-            deadline_s=60,
+            deadline_s=90,
             what=f"names {wanted_names}",
         )
 

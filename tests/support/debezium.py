@@ -88,7 +88,7 @@ class DebeziumConnector:
         except httpx.HTTPError:  # it is being made
             return []
 
-    def wait(self, condition: Callable[[], Any], what: str, *, deadline_s: float = 45.0) -> Any:
+    def wait(self, condition: Callable[[], Any], what: str, *, deadline_s: float = 90.0) -> Any:
         """The first true answer of `condition`; a connector that fails fails the test at once."""
 
         def look() -> Any:
@@ -121,7 +121,7 @@ class DebeziumConnector:
         return consume(servers, topic) if any(end_offsets(servers, topic).values()) else []
 
     def await_records(
-        self, table: str, count: int, *, partitions: int = 2, deadline_s: float = 45.0
+        self, table: str, count: int, *, partitions: int = 2, deadline_s: float = 90.0
     ) -> list[Any]:
         """The records of the table's topic, once there are `count` of them."""
         topic = self.topic(table)
