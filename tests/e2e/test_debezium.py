@@ -30,7 +30,8 @@ FILL = {
     POSTGRES: "INSERT INTO users SELECT n, 'user ' || n FROM generate_series(1, {}) AS n",
 }
 ROWS = 4000
-SLOW = {"max.batch.size": "100", "max.queue.size": "200", "poll.interval.ms": "100"}
+SLOW = {"max.batch.size": "20", "max.queue.size": "40", "poll.interval.ms": "200"}  # 40 s
+QUICK = {"max.batch.size": "2048", "max.queue.size": "8192", "poll.interval.ms": "50"}
 # What a connector writes otherwise than the database has it; tests of golden records say how.
 LOST = {
     MARIADB: {"c_enum", "c_uuid"},
@@ -129,6 +130,7 @@ def test_a_table_is_whole_before_the_first_join_whatever_becomes_of_its_connecto
         clicks.send(1, ROWS // 2, ROWS, ROWS + 1)
         with rig.job(enriched(rig, source, clicks.topic, clicks.path)) as job:
             source.connect.start()
+            source.reconfigure(QUICK)
             source.await_snapshot()
             job.wait_joining()
             rows = {r["user_id"]: r["name"] for r in job.wait_output(clicks.path, 4)}

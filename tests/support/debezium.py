@@ -247,10 +247,11 @@ def postgres_source(
 
 @contextmanager
 def _ended(connector: DebeziumConnector) -> Iterator[None]:
-    """The connector is removed at the end of the block."""
+    """The connector is removed at the end of the block, and Connect is there for the next test."""
     try:
         yield
     finally:
+        connector.connect.start()
         try:
             connector.connect.connectors.remove(connector.prefix)
         except httpx.HTTPStatusError as exc:
