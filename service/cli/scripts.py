@@ -234,10 +234,18 @@ def _registry_of(url: str | None, known: dict[str, str]) -> "RegistryOptions | N
 
     if url is None:
         return None
-    user, sign, password = known.get(_USER, "").partition(":")
-    return RegistryOptions(
-        url, user if sign else None, password if sign else None, ca_file=known.get(_CA)
-    )
+    return RegistryOptions(url, known.get(_USER), ca=_pem(known.get(_CA)))
+
+
+def _pem(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, ValueError) as exc:
+        raise typer.BadParameter(
+            f'"{one_line(path)}" cannot be read as PEM: {type(exc).__name__}', param_hint="--config"
+        ) from exc
 
 
 def _show(report: "TopicReport", statement: str) -> None:
