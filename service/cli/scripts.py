@@ -198,6 +198,8 @@ def inspect_topic(  # noqa: PLR0913 (typer makes each parameter an option)
         "properties.bootstrap.servers": bootstrap_servers,
         "format": "debezium-json" if registry is None else "debezium-avro-confluent",
     }
+    if registry is not None:
+        settings[f"{settings['format']}.url"] = registry
     if report.layout is not None and report.layout.value != "envelope":
         settings[f"{settings['format']}.layout"] = report.layout.value
     name = topic.rpartition(".")[2] or topic

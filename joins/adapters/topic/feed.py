@@ -591,7 +591,7 @@ def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
     session = TopicFeedSession(config, protocol)
     producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
     try:
-        warm_up(config.source)  # while a connection that fails is told at once
+        warm_up(config.source)  # behind the connections, whose faults are told first
         session.run(producer)
     finally:
         producer.close()
