@@ -96,6 +96,12 @@ class Settings(BaseSettings):
         "host:port[,host:port…]; * stands for any characters but a colon",
         pattern=_SERVERS,
     )
+    allowed_registries: str | None = _setting(
+        None,
+        "Schema registries that scripts may name (debezium-avro-confluent.url); default is any.",
+        "host:port[,host:port…]; * stands for any characters but a colon",
+        pattern=_SERVERS,
+    )
     allowed_secrets: str | None = _setting(
         None,
         "Which server of a script may get which secret; inline ones are not asked. Default is any.",

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from joins.plan.expressions import Column, Expression
+from joins.plan.registry import RegistryOptions
 from joins.plan.types import SqlType
 
 PLAN_FORMAT_VERSION = 1
@@ -351,6 +352,7 @@ class TopicFormat(StrEnum):
     """What the records of a dimension's topic are."""
 
     DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
     JSON = "json"
 
 
@@ -381,6 +383,7 @@ class TopicSource:
     Attributes:
         format_options: those of the format, by their names without its prefix.
         evidence: of a connector's topic; None of others, which are complete at `end_offsets`.
+        registry: of the schemas of a format of Avro.
         deletes_by_null: a null value deletes the row of its key.
         end_offsets: (partition, offset behind the last record at submission); empty before they
             are resolved.
@@ -392,6 +395,7 @@ class TopicSource:
     format: TopicFormat
     format_options: tuple[tuple[str, str], ...] = ()
     evidence: SnapshotEvidence | None = None
+    registry: RegistryOptions | None = None
     deletes_by_null: bool = True
     end_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
@@ -571,10 +575,11 @@ class DeltaSink:
 
 
 class KafkaFormat(StrEnum):
-    """What the value of a sink's record is."""
+    """What the value of a record is; of a sink `JSON` or `DEBEZIUM_JSON`."""
 
     JSON = "json"
     DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,13 @@ class RegistryOptions:
 
     Attributes:
         url: of its root.
-        user: who asks, where it wants to know; with `password` (basic authentication).
-        ca_file: the certificates that are trusted, PEM; None: those of the machine.
-        certificate_file: our own certificate, PEM, and `key_file` its key, where it wants one.
+        user_info: who asks, where it wants to know: `user:password` (basic authentication).
+        ca: the certificates that are trusted, PEM; None: those of the machine.
+        cert: our own certificate, PEM, and `key` its key, where it wants one.
     """
 
     url: str
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
+    user_info: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = field(default=None, repr=False)

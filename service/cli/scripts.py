@@ -198,6 +198,8 @@ def inspect_topic(  # noqa: PLR0913 (typer makes each parameter an option)
         "properties.bootstrap.servers": bootstrap_servers,
         "format": "debezium-json" if registry is None else "debezium-avro-confluent",
     }
+    if registry is not None:
+        settings[f"{settings['format']}.url"] = registry
     if report.layout is not None and report.layout.value != "envelope":
         settings[f"{settings['format']}.layout"] = report.layout.value
     name = topic.rpartition(".")[2] or topic
@@ -234,10 +236,18 @@ def _registry_of(url: str | None, known: dict[str, str]) -> "RegistryOptions | N
 
     if url is None:
         return None
-    user, sign, password = known.get(_USER, "").partition(":")
-    return RegistryOptions(
-        url, user if sign else None, password if sign else None, ca_file=known.get(_CA)
-    )
+    return RegistryOptions(url, known.get(_USER), ca=_pem(known.get(_CA)))
+
+
+def _pem(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="ascii")
+    except (OSError, ValueError) as exc:
+        raise typer.BadParameter(
+            f'"{one_line(path)}" cannot be read as PEM: {type(exc).__name__}', param_hint="--config"
+        ) from exc
 
 
 def _show(report: "TopicReport", statement: str) -> None:

@@ -48,6 +48,8 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
         _check_brokers(table, source.kafka.bootstrap_servers, settings)
         if source.evidence is not None and source.evidence.connect_url is not None:
             _check_connect(table, source.evidence.connect_url, settings)
+        if source.registry is not None:
+            _check_registry(table, source.registry.url, settings)
     else:
         confined_path(source, settings)
 
@@ -72,6 +74,12 @@ def check_secret(name: str, servers: str, allowed: str | None) -> None:
                 hint="Use a secret of that server, or have the operator add it to "
                 "SLUICE_ALLOWED_SECRETS.",
             )
+
+
+def server_of(url: str) -> str:
+    """host:port of an address of http or https."""
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
@@ -146,14 +154,22 @@ def _check_database(table: str, source: MysqlCdcSource, settings: Settings) -> N
 
 
 def _check_connect(table: str, url: str, settings: Settings) -> None:
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    server = f"{parts.hostname}:{port}"
+    server = server_of(url)
     if settings.allowed_connect is None or _listed(server, settings.allowed_connect):
         return
     raise NotAllowedError(
         f'table "{table}" names Kafka Connect at "{server}", which is not allowed',
         hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_CONNECT.",
+    )
+
+
+def _check_registry(table: str, url: str, settings: Settings) -> None:
+    server = server_of(url)
+    if settings.allowed_registries is None or _listed(server, settings.allowed_registries):
+        return
+    raise NotAllowedError(
+        f'table "{table}" names schema registry "{server}", which is not allowed',
+        hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_REGISTRIES.",
     )
 
 

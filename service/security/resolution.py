@@ -25,7 +25,7 @@ from joins.plan.plan import (
 )
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.security.allowed import confined_path
+from service.security.allowed import confined_path, server_of
 from service.security.secrets import SecretResolver
 
 
@@ -64,8 +64,14 @@ def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSo
 
 
 def topic_with_login(source: TopicSource, secrets: SecretResolver) -> TopicSource:
-    """A topic with its login resolved."""
-    return replace(source, kafka=with_login(source.kafka, secrets))
+    """A topic with its login, and that of its schema registry, resolved."""
+    registry = source.registry
+    if registry is not None:
+        resolve = partial(secrets.resolve, servers=server_of(registry.url))
+        hidden = (registry.user_info, registry.ca, registry.cert, registry.key)
+        user_info, ca, cert, key = (None if text is None else resolve(text) for text in hidden)
+        registry = replace(registry, user_info=user_info, ca=ca, cert=cert, key=key)
+    return replace(source, kafka=with_login(source.kafka, secrets), registry=registry)
 
 
 def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:

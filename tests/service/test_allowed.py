@@ -14,6 +14,7 @@ from joins.plan.plan import (
     TopicFormat,
     TopicSource,
 )
+from joins.plan.registry import RegistryOptions
 from service.config import Settings
 from service.errors import ConfigError, NotAllowedError
 from service.security.allowed import check_allowed, confined_path
@@ -88,6 +89,19 @@ def test_another_connect_and_another_broker_are_denied(url, tmp_path):
     assert "SLUICE_ALLOWED_CONNECT" in caught.value.hint
     with pytest.raises(NotAllowedError, match="broker:9092"):
         check_allowed(with_connect(url), Settings.load(data_dir=tmp_path, allowed_brokers="b:1"))
+
+
+@pytest.mark.parametrize("url", ["http://registry:8081", "https://Registry:8081/apis/ccompat/v7"])
+def test_an_allowed_registry_is_reached_and_no_other(url, tmp_path):
+    kafka = KafkaOptions("broker:9092", "shop.shop.d")
+    format_ = TopicFormat.DEBEZIUM_AVRO_CONFLUENT
+    source = TopicSource(kafka, format_, registry=RegistryOptions(url))
+    plan_ = replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
+    check_allowed(plan_, Settings.load(data_dir=tmp_path))
+    check_allowed(plan_, Settings.load(data_dir=tmp_path, allowed_registries="registry:8081"))
+    with pytest.raises(NotAllowedError, match="schema registry") as caught:
+        check_allowed(plan_, Settings.load(data_dir=tmp_path, allowed_registries="evil:8081"))
+    assert "SLUICE_ALLOWED_REGISTRIES" in caught.value.hint
 
 
 def test_each_sink_of_a_statement_set_is_compared(tmp_path):

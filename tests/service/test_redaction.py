@@ -159,6 +159,8 @@ KAFKA = {
     "properties.sasl.password": "wrong",
 }  # fmt: skip
 
+AVRO = "debezium-avro-confluent."
+
 
 def table(connector, columns, options):
     told = ", ".join(f"'{key}' = '{value}'" for key, value in options.items())
@@ -170,14 +172,17 @@ def script(connector, given, broker, topic):
     mysql, kafka = {**MYSQL, "port": 1}, {"topic": topic, "properties.bootstrap.servers": broker}
     sink = table("kafka", "k BIGINT", {**kafka, "format": "json"})
     stream = table("kafka", "k BIGINT, p AS PROCTIME()", {**kafka, "format": "json"})
+    dimension = table("mysql-cdc", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql)
     if connector == "mysql-cdc":
-        mysql |= given
+        dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql | given)
+    elif f"{AVRO}url" in given:
+        own = {**kafka, "format": AVRO.removesuffix("."), **given}
+        dimension = table("kafka", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
     elif connector == "upsert-kafka":
         formats = {"key.format": "json", "value.format": "json"}
         sink = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", {**formats, **given})
     else:
         stream = table("kafka", "k BIGINT, p AS PROCTIME()", {**given, "format": "json"})
-    dimension = table("mysql-cdc", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql)
     return (
         f"CREATE TABLE d {dimension} CREATE TABLE s {stream} CREATE TABLE o {sink}"
         "INSERT INTO o SELECT s.k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.k;"
@@ -208,6 +213,11 @@ def with_secret(key):
         given |= {"database.ssl.mode": "verify_identity"}
     if key in ("database.ssl.cert", "database.ssl.key"):
         given |= dict.fromkeys(("database.ssl.cert", "database.ssl.key"), "${secret:canary}")
+    if key.startswith(f"{AVRO}basic-auth"):
+        given |= {f"{AVRO}basic-auth.credentials-source": "USER_INFO"}
+    if key.startswith(f"{AVRO}ssl.keystore"):
+        own = ("certificate.chain", "key")
+        given |= {f"{AVRO}ssl.keystore.{part}": "${secret:canary}" for part in own}
     return given
 
 
@@ -264,6 +274,9 @@ def test_no_refusal_shows_a_secret(world, connector, key, refusal):
         given = with_secret(key)
         if connector == "mysql-cdc":
             given |= {"port": port}
+        elif key.startswith(AVRO):
+            scheme = "https" if ".ssl." in key else "http"
+            given |= {f"{AVRO}url": f"{scheme}://127.0.0.1:{port}"}
         else:
             given = {**KAFKA, "properties.bootstrap.servers": f"127.0.0.1:{port}", **given}
         told = refused(script(connector, given, broker, topic), world_settings)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +34,7 @@ class Connector:
     Attributes:
         prefix: its name, the first part of its topics.
         at_ms: the time of the next record.
+        key_bytes: writes a key, and `value_bytes` a value; those of notifications are JSON.
     """
 
     servers: str
@@ -41,6 +42,8 @@ class Connector:
     prefix: str = field(default_factory=lambda: unique_name("conn"))
     config: dict[str, str] = field(default_factory=dict)
     at_ms: int = field(default_factory=lambda: int(time.time() * 1000) - 600_000)
+    key_bytes: Callable[[Any], bytes] = lambda key: _bytes(key)
+    value_bytes: Callable[[Any], bytes] = lambda value: _bytes(value)
 
     def __post_init__(self) -> None:
         self.topic = f"{self.prefix}.shop.users"
@@ -61,8 +64,8 @@ class Connector:
         where = identity % self.partitions if partition is None else partition
         self._producer.send(
             self.topic,
-            value=value if value is None else _bytes(value),
-            key=None if key is None else _bytes(key),
+            value=value if value is None else self.value_bytes(value),
+            key=None if key is None else self.key_bytes(key),
             partition=where,
             timestamp_ms=self.tick(),
         ).get(timeout=30)

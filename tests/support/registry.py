@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote
 
 
 class Registry:
@@ -15,6 +16,7 @@ class Registry:
     def __init__(self) -> None:
         self.url = ""
         self.schemas: dict[int, dict[str, object]] = {}
+        self.subjects: dict[str, int] = {}
         self.user: tuple[str, str] | None = None
         self.refusals: list[int] = []
         self.paths: list[str] = []
@@ -30,14 +32,18 @@ class Registry:
             expected = base64.b64encode(":".join(self.user).encode()).decode()
             if header != f"Basic {expected}":
                 return 401, {"error_code": 401, "message": "Unauthorized"}
-        known = self.schemas.get(int(path.rpartition("/")[2]))
-        if not path.startswith("/schemas/ids/"):
-            return 404, {"error_code": 404, "message": "HTTP 404 Not Found"}
-        return (200, known) if known else (404, {"error_code": 40403, "message": "Not found"})
+        match path.split("/")[1:]:
+            case ["schemas", "ids", number]:
+                known, code = self.schemas.get(int(number)), 40403
+            case ["subjects", subject, "versions", "latest"]:
+                known, code = self.schemas.get(self.subjects.get(unquote(subject), -1)), 40401
+            case _:
+                known, code = None, 404
+        return (200, known) if known else (404, {"error_code": code, "message": "Not found"})
 
 
 @contextmanager
-def registry(tls: ssl.SSLContext | None = None) -> Iterator[Registry]:
+def registry(tls: ssl.SSLContext | None = None, *, port: int = 0) -> Iterator[Registry]:
     own = Registry()
 
     class Handler(BaseHTTPRequestHandler):
@@ -53,7 +59,7 @@ def registry(tls: ssl.SSLContext | None = None) -> Iterator[Registry]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     if tls is not None:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     own.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"

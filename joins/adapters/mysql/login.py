@@ -7,7 +7,6 @@ connection. Over TLS that is fine; over a plain connection only proofs are given
 the password.
 """
 
-import os
 import socket
 import ssl
 from contextlib import suppress
@@ -19,6 +18,7 @@ import pymysql
 from pymysql.connections import Connection, MySQLResult
 from pymysql.constants import CR
 
+from joins.adapters.certificate import load_certificate
 from joins.plan.errors import SourceError
 from joins.plan.plan import PREFERRED_TLS, MysqlTls, TlsMode
 
@@ -61,7 +61,7 @@ def tls_context(tls: MysqlTls) -> ssl.SSLContext:
         elif tls.mode in _VERIFYING:
             context.load_default_certs()
         if tls.cert is not None:
-            _load_certificate(context, f"{tls.cert}\n{tls.key or ''}\n")
+            load_certificate(context, tls.cert, tls.key or "")
     except (ssl.SSLError, ValueError) as exc:
         raise SourceError(
             f"certificates of the database connection cannot be used: {exc}",
@@ -69,17 +69,6 @@ def tls_context(tls: MysqlTls) -> ssl.SSLContext:
             "database.ssl.key, the key without a passphrase.",
         ) from exc
     return context
-
-
-def _load_certificate(context: ssl.SSLContext, pem: str) -> None:
-    """OpenSSL reads files only, so that this one is in memory."""
-    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
-    try:
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(pem.encode())
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # asks nobody
-    finally:
-        os.close(descriptor)
 
 
 class SafeConnection(_Plain):

@@ -1,15 +1,19 @@
 """The schemas that writers have registered: asked for by number, once each."""
 
 import ssl
+from collections.abc import Mapping
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
+from joins.adapters.certificate import load_certificate
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.registry import RegistryOptions
 
 _TIMEOUT_S = 10.0
-_NO_SCHEMA = 40403  # Confluent's code; another 404 is from somebody who is no registry
+# Confluent's codes; another 404 is from somebody who is no registry
+_NO_SCHEMA, _NO_SUBJECT = (40403,), (40401, 40402)
 _AVRO = "AVRO"
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 
@@ -24,16 +28,16 @@ class SchemaRegistry:
         """Connects when first asked.
 
         Raises:
-            SourceError: a file of `options` cannot be read.
+            SourceError: a certificate or the key cannot be used.
         """
         self._url = options.url.rstrip("/")
         self._schemas: dict[int, str] = {}
-        user = (options.user, options.password or "") if options.user is not None else None
+        user, _, password = (options.user_info or "").partition(":")
         self._client = httpx.Client(
             timeout=_TIMEOUT_S,
             follow_redirects=False,
             trust_env=False,
-            auth=user,
+            auth=None if options.user_info is None else (user, password),
             verify=_trusted(options),
             headers={"Accept": _ACCEPT},
         )
@@ -56,15 +60,27 @@ class SchemaRegistry:
             SourceError: it refused, or the schema is not of Avro, or is made of others.
         """
         if number not in self._schemas:
-            answer = self._answer(number)
+            what = f"schema {number}"
+            answer = self._answer(f"schemas/ids/{number}", what, _NO_SCHEMA)
             if answer is None:
                 return None
-            self._schemas[number] = self._avro(number, answer)
+            self._schemas[number] = self._avro(what, answer)
         return self._schemas[number]
 
-    def _answer(self, number: int) -> dict[str, Any] | None:
+    def newest_avro_schema(self, subject: str) -> str | None:
+        """The newest Avro schema of a subject in JSON; None if the registry has no such subject.
+
+        Raises:
+            As `avro_schema`.
+        """
+        what = f'the schema of "{subject}"'
+        path = f"subjects/{quote(subject, safe='')}/versions/latest"
+        answer = self._answer(path, what, _NO_SUBJECT)
+        return None if answer is None else self._avro(what, answer)
+
+    def _answer(self, path: str, what: str, missing: tuple[int, ...]) -> Mapping[str, Any] | None:
         try:
-            answer = self._client.get(f"{self._url}/schemas/ids/{number}")
+            answer = self._client.get(f"{self._url}/{path}")
         except httpx.HTTPError as exc:
             raise SourceUnavailableError(
                 f'schema registry "{self._url}" does not answer: {type(exc).__name__}',
@@ -77,31 +93,31 @@ class SchemaRegistry:
                 hint="See its log; it is asked again.",
             )
         value = _object(answer)
-        if status == httpx.codes.NOT_FOUND and value.get("error_code") == _NO_SCHEMA:
+        if status == httpx.codes.NOT_FOUND and value.get("error_code") in missing:
             return None
         if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
             raise SourceError(
-                f'schema registry "{self._url}" refuses to tell schema {number}: status {status}',
+                f'schema registry "{self._url}" refuses to tell {what}: status {status}',
                 hint="Correct its user and password, or let this user read schemas.",
             )
         if status != httpx.codes.OK or not isinstance(value.get("schema"), str):
             raise SourceError(
-                f'"{self._url}" is no schema registry: asked for schema {number} '
+                f'"{self._url}" is no schema registry: asked for {what} '
                 f"it answers with status {status}",
                 hint="Correct its address: it ends before /schemas and /subjects.",
             )
         return value
 
-    def _avro(self, number: int, answer: dict[str, Any]) -> str:
+    def _avro(self, what: str, answer: Mapping[str, Any]) -> str:
         kind = answer.get("schemaType") or _AVRO
         if kind != _AVRO:
             raise SourceError(
-                f'schema {number} of registry "{self._url}" is of type "{kind}", not "{_AVRO}"',
+                f'{what} of registry "{self._url}" is of type "{kind}", not "{_AVRO}"',
                 hint="Declare the format that the topic has, or name a topic of Avro.",
             )
         if answer.get("references"):
             raise SourceError(
-                f'schema {number} of registry "{self._url}" refers to other schemas',
+                f'{what} of registry "{self._url}" refers to other schemas',
                 hint="Register it as one whole schema: references are not followed.",
             )
         return str(answer["schema"])
@@ -117,14 +133,12 @@ def _object(answer: httpx.Response) -> dict[str, Any]:
 
 def _trusted(options: RegistryOptions) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=options.ca_file)
-        if options.certificate_file is not None:
-            context.load_cert_chain(options.certificate_file, options.key_file)
-    except OSError as exc:
-        names = (options.ca_file, options.certificate_file, options.key_file)
-        shown = ", ".join(f'"{name}"' for name in names if name is not None)
+        context = ssl.create_default_context(cadata=options.ca)
+        if options.cert is not None:
+            load_certificate(context, options.cert, options.key or "")
+    except (ssl.SSLError, ValueError) as exc:
         raise SourceError(
-            f"certificates {shown} for the schema registry cannot be read: {exc.strerror or exc}",
-            hint="Name PEM files that this user can read, the key without a passphrase.",
+            f'certificates for schema registry "{options.url}" cannot be used: {exc}',
+            hint="Give PEM texts, the key without a passphrase.",
         ) from exc
     return context

@@ -10,10 +10,15 @@ from typing import Any
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.newest import NewestRecord, newest_records
+from joins.adapters.registry.schemas import SchemaRegistry
+from joins.kernels.avro.schema import Program
+from joins.kernels.debezium.connect import ConnectType
 from joins.plan.errors import DefinitionError, SourceError
 from joins.plan.plan import Field, TopicFormat, TopicSource
 
 _LOOKED_AT = 5
+_AVRO, _HEADER_BYTES = b"\x00", 5
+_READABLE = "Register it as one schema of records that are not parts of themselves."
 _SNAPSHOT_FIELDS = ("__snapshot", "__source_snapshot")
 _WHAT_WOULD_DO = (
     "What shows that a topic is whole: envelopes with source.snapshot (ExtractNewRecordState "
@@ -26,7 +31,7 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
     """See that the topic is there and its newest records fit; and what evidence was promised.
 
     Raises:
-        SourceUnavailableError: a cluster or Connect cannot be reached.
+        SourceUnavailableError: a cluster, Connect or the schema registry cannot be reached.
         SourceError: something is not there, or records do not fit.
     """
     cluster = KafkaCluster(source.kafka, keep_open=True)
@@ -39,9 +44,17 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
         cluster.close()
     if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
         _check_connect(evidence.connect_url, evidence.connector)
-    check = _RecordCheck(source, tuple(fields), tuple(primary_key))
-    for record in newest_records(source.kafka, _LOOKED_AT):
-        check.look(record)
+    newest = newest_records(source.kafka, _LOOKED_AT)
+    if source.registry is None:
+        check = _RecordCheck(source, tuple(fields), tuple(primary_key))
+        for record in newest:
+            check.look(record)
+        return
+    with SchemaRegistry(source.registry) as registry:
+        check = _AvroCheck(source, tuple(fields), tuple(primary_key), registry)
+        for record in newest:
+            check.look(record)
+        check.look_at_subject()
 
 
 def _check_connect(url: str, connector: str) -> None:
@@ -83,8 +96,8 @@ class _RecordCheck:
             raise self._wrong(
                 record,
                 "is no envelope of Debezium: it has no op and no source",
-                "Write 'debezium-json.layout' = 'flat' if it is a row by itself, or 'format' = "
-                "'json' if no connector wrote it.",
+                f"Write '{self._source.format}.layout' = 'flat' if it is a row by itself, or "
+                "'format' = 'json' if no connector wrote it.",
             )
         row = value.get("after") or (value.get("before") if value["op"] == "d" else None)
         if isinstance(row, dict) and value["op"] != "d" and self._is_ours(value["source"]):
@@ -114,11 +127,12 @@ class _RecordCheck:
             )
 
     def _object(self, record: NewestRecord, text: bytes) -> Mapping[str, Any]:
-        if text[:1] == b"\x00":
+        if text[:1] == _AVRO:
             raise self._wrong(
                 record,
                 "is not JSON but, it seems, Avro of a schema registry",
-                "Have the connector write JSON (JsonConverter) into this topic.",
+                f"Write 'format' = '{TopicFormat.DEBEZIUM_AVRO_CONFLUENT}' and the registry's "
+                "address, or have JSON written into this topic.",
             )
         try:
             value = json.loads(text)
@@ -137,3 +151,77 @@ class _RecordCheck:
         return SourceError(
             f'record {place} of topic "{self._source.kafka.topic}" {what}', hint=hint
         )
+
+
+class _AvroCheck(_RecordCheck):
+    """Looks at the schemas of single records: what they have is what these say."""
+
+    # reads better deep: what is asked of a record is the same in both.
+
+    def __init__(
+        self,
+        source: TopicSource,
+        fields: tuple[Field, ...],
+        primary_key: tuple[str, ...],
+        registry: SchemaRegistry,
+    ) -> None:
+        super().__init__(source, fields, primary_key)
+        self._registry = registry
+
+    def look(self, record: NewestRecord) -> None:
+        if record.key is not None and record.key[:1] != _AVRO:
+            raise self._wrong(
+                record,
+                "has a key that is not Avro of a schema registry",
+                "Have the connector write its keys by the same converter as its values.",
+            )
+        super().look(record)
+
+    def look_at_subject(self) -> None:
+        """Raises if the registry does not answer, or has a schema for values that is not read.
+
+        Raises:
+            SourceError: so it is.
+        """
+        topic = self._source.kafka.topic
+        schema = self._registry.newest_avro_schema(f"{topic}-value")
+        if schema is not None:
+            try:
+                Program.of(schema)
+            except ValueError as exc:
+                raise SourceError(
+                    f'the schema of "{topic}-value" cannot be read: {exc}',
+                    hint=_READABLE,
+                ) from exc
+
+    def _object(self, record: NewestRecord, text: bytes) -> Mapping[str, Any]:
+        """An object as the record's schema describes it, without values."""
+        if text[:1] != _AVRO or len(text) < _HEADER_BYTES:
+            raise self._wrong(
+                record,
+                "is not Avro of a schema registry",
+                f"Write 'format' = '{TopicFormat.DEBEZIUM_JSON}' if it is JSON.",
+            )
+        number = int.from_bytes(text[1:_HEADER_BYTES], "big")
+        schema = self._registry.avro_schema(number)
+        if schema is None:
+            raise self._wrong(
+                record,
+                f"has schema {number}, which the registry does not have",
+                "Correct the registry's address, or restore its schemas.",
+            )
+        try:
+            described = _described(Program.of(schema).connect)
+        except ValueError as exc:
+            raise self._wrong(
+                record, f"has schema {number}, which cannot be read: {exc}", _READABLE
+            ) from exc
+        if not isinstance(described, dict):
+            raise self._wrong(record, "is no record", "Name a topic whose values are records.")
+        return described
+
+
+def _described(kind: ConnectType) -> object:
+    if kind.type != "struct":
+        return None
+    return {name: _described(each) for name, each in kind.fields.items()}

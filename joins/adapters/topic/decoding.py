@@ -5,6 +5,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from joins.adapters.registry.schemas import SchemaRegistry
+from joins.kernels.avro import payloads as avro
+from joins.kernels.avro.payloads import AvroMemory
+from joins.kernels.debezium import decoder as debezium
 from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.options import (
@@ -27,13 +31,36 @@ class TopicDecoder(Protocol):
         """The changes of `records`, of which `key` and `value` (binary) are read."""
 
 
+def schemas_of(source: TopicSource) -> SchemaRegistry | None:
+    """The registry of the topic's schemas, None of a format that has none.
+
+    Raises:
+        SourceError: a certificate for it cannot be used.
+    """
+    return None if source.registry is None else SchemaRegistry(source.registry)
+
+
 def decoder_of(
-    source: TopicSource, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+    source: TopicSource,
+    fields: tuple[Field, ...],
+    primary_key: tuple[str, ...],
+    schemas: SchemaRegistry | None,
 ) -> TopicDecoder:
-    """The decoder of the topic's format."""
+    """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
     if source.format is TopicFormat.JSON:
         return KeyedRowDecoder(fields, primary_key, deletes_by_null=source.deletes_by_null)
-    return DebeziumDecoder(fields, primary_key, debezium_options(dict(source.format_options)))
+    options, payloads = debezium_options(dict(source.format_options)), None
+    if schemas is not None:
+        payloads = AvroMemory(schemas.avro_schema), AvroMemory(schemas.avro_schema)
+    return DebeziumDecoder(fields, primary_key, options, payloads=payloads)
+
+
+def warm_up(source: TopicSource) -> None:
+    """Compile what decodes the topic, or read what another process of this node has compiled."""
+    if source.format is not TopicFormat.JSON:
+        debezium.warm_up()
+    if source.registry is not None:
+        avro.warm_up()
 
 
 def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
@@ -51,6 +78,7 @@ def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
         ),
         time_precision=TimePrecision(options.get("time.precision.mode", made.time_precision)),
         binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
+        bit_columns=frozenset(filter(None, options.get("bit.columns", "").split(";"))),
         unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
         null_if_missing=options.get("fail-on-missing-field", "true") == "false",
         table=_captured(options),

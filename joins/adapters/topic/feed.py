@@ -25,7 +25,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
 from joins.adapters.process.redacted_output import redact_standard_error
-from joins.adapters.topic.decoding import decoder_of
+from joins.adapters.topic.decoding import decoder_of, schemas_of, warm_up
 from joins.adapters.topic.feed_state import (
     TopicFeedConfig,
     TopicFeedState,
@@ -97,7 +97,8 @@ class TopicFeedSession:
         self._topic = config.source.kafka.topic
         self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
         self._records = KafkaRecords(config.source.kafka)
-        self._decoder = decoder_of(config.source, config.fields, config.primary_key)
+        self._schemas = schemas_of(config.source)
+        self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         kept = read_state(config.state_file)
         self._rules = self._find_rules()
         self._begin(kept)
@@ -118,6 +119,8 @@ class TopicFeedSession:
         """End the connections."""
         self._cluster.close()
         self._records.close()
+        if self._schemas is not None:
+            self._schemas.close()
         if self._notices is not None:
             self._notices.close()
         if self._connect is not None:
@@ -241,7 +244,7 @@ class TopicFeedSession:
             return None
         kafka = replace(source.kafka, topic=source.evidence.notifications_topic)
         offsets = () if kept is None or kept.needed is not None else kept.notice_offsets
-        return NoticeTopic(kafka, self._topic, offsets)
+        return NoticeTopic(kafka, self._topic, offsets, self._schemas)
 
     def _find_connect(self) -> ConnectOffsets | None:
         evidence = self._config.source.evidence
@@ -314,6 +317,7 @@ class TopicFeedSession:
         """See that all records are of one table."""
         if changes.table.null_count == len(changes.table):
             return
+        options = f"{self._config.source.format}."
         names = pa.table([changes.database, changes.schema, changes.table], ["d", "s", "t"])
         named = names.filter(pc.and_(changes.table.is_valid(), pc.not_equal(changes.kind, "other")))
         for row in named.group_by(["d", "s", "t"]).aggregate([]).to_pylist():
@@ -325,8 +329,8 @@ class TopicFeedSession:
                     f'topic "{self._topic}" has records of table "{_named(table)}" beside those of '
                     f'"{_named(self._table)}", the first in partition {partition}, from offset '
                     f"{part.column('offset')[0].as_py()} on",
-                    hint="Name the table in a new job: 'debezium-json.source.table', and if need "
-                    "be 'debezium-json.source.schema' or 'debezium-json.source.db'.",
+                    hint=f"Name the table in a new job: '{options}source.table', and if need be "
+                    f"'{options}source.schema' or '{options}source.db'.",
                 )
 
     def _advance_to(self, ends: Mapping[int, int]) -> None:
@@ -587,6 +591,7 @@ def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
     session = TopicFeedSession(config, protocol)
     producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
     try:
+        warm_up(config.source)  # behind the connections, whose faults are told first
         session.run(producer)
     finally:
         producer.close()

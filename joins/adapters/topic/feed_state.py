@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicFormat, TopicSource
+from joins.plan.registry import RegistryOptions
 from joins.plan.types import SqlType
 
 
@@ -51,11 +52,12 @@ class TopicFeedConfig:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The configuration that `as_json` described."""
         source = dict(value["source"])
-        evidence = source["evidence"]
+        evidence, registry = source["evidence"], source["registry"]
         source |= {
             "kafka": _kafka(source["kafka"]),
             "format": TopicFormat(source["format"]),
             "format_options": tuple((str(k), str(v)) for k, v in source["format_options"]),
+            "registry": None if registry is None else RegistryOptions(**registry),
             "evidence": None if evidence is None else SnapshotEvidence(**evidence),
             "end_offsets": tuple((int(p), int(offset)) for p, offset in source["end_offsets"]),
         }

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.registry.schemas import SchemaRegistry
+from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.notifications import (
     ScanStatus,
     SnapshotEvent,
@@ -11,6 +15,7 @@ from joins.kernels.debezium.notifications import (
     SnapshotNotification,
     read_notification,
 )
+from joins.kernels.debezium.raw import RawValues
 from joins.plan.plan import KafkaOptions
 from watermark.notifications import Notice, NoticeKind
 
@@ -29,14 +34,22 @@ class NoticeTopic:
         kafka: the cluster and the topic of the notifications.
         topic: of the table's records.
         offsets: (partition, next offset) of what was read.
+        schemas: of a connector that writes Avro; its notifications are of the same format.
     """
 
-    def __init__(self, kafka: KafkaOptions, topic: str, offsets: Sequence[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        kafka: KafkaOptions,
+        topic: str,
+        offsets: Sequence[tuple[int, int]],
+        schemas: SchemaRegistry | None = None,
+    ) -> None:
         self._kafka = kafka
         self._topic = topic
         self._next = dict(offsets)
         self._cluster = KafkaCluster(kafka, keep_open=True)
         self._records = KafkaRecords(kafka)
+        self._avro = None if schemas is None else AvroMemory(schemas.avro_schema)
 
     @property
     def offsets(self) -> tuple[tuple[int, int], ...]:
@@ -73,13 +86,21 @@ class NoticeTopic:
             return
         name = TopicName(self._kafka.topic)
         for batch in self._records.batches(name, unread, ("key", "value")):
-            columns = (column.to_pylist() for column in batch.columns)
+            columns = map(self._texts, batch.columns)
             for key, value in zip(*columns, strict=True):
                 read = read_notification(key, value)
                 if isinstance(read, SnapshotNotification):
                     notice = notice_of(read, self._topic, table)
                     if notice is not None:
                         yield notice
+
+    def _texts(self, values: pa.Array) -> list[bytes | None]:
+        """Keys or values as JSON; one that is not Avro stays as it is."""
+        own: list[bytes | None] = values.to_pylist()
+        if self._avro is None:
+            return own
+        read = self._avro.unwrapped(RawValues.of(values)).values.copied().to_pylist()
+        return [one if text is None else text for one, text in zip(own, read, strict=True)]
 
 
 def notice_of(

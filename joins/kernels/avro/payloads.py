@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from joins.kernels.avro.schema import DEEPEST, Program
 from joins.kernels.avro.transcode import DONE, FULL, Machine, write_rows
+from joins.kernels.compiled import one_at_a_time
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.connect import ConnectType
 from joins.kernels.debezium.payloads import NO_SCHEMA, Payloads
@@ -82,6 +84,13 @@ class AvroMemory:
                 known = f"its schema {number} cannot be read: {exc}"
             self._programs[number] = known
         return known
+
+
+def warm_up() -> None:
+    """Compile, or read what another process of this node has compiled."""
+    values = RawValues.of(pa.array([bytes(_HEADER_BYTES + 1)], pa.binary()))
+    with one_at_a_time():
+        AvroMemory(lambda _: '"int"').unwrapped(values)
 
 
 def _written(values: RawValues, program: Program) -> RawValues:

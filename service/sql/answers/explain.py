@@ -151,7 +151,8 @@ def _dimension_source(source: DimensionSource) -> str:
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
-        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers})"
+        schemas = "" if source.registry is None else f", schemas {source.registry.url}"
+        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers}{schemas})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 
 

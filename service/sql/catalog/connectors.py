@@ -182,7 +182,7 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return KafkaTable(
         source,
         sink,
-        topic_source(values, options, written),
+        topic_source(values, options, written, fields),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
         stream_options=tuple(key for key in values.nodes if key.startswith(_OF_A_STREAM)),

@@ -2,6 +2,14 @@
 
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
+
+PEM: dict[str, Any] = {
+    "reference": True,
+    "pattern": r"\$\{secret:[^{}]{1,128}\}",
+    "form": "${secret:name} of a secret that holds a PEM text",
+}
+"""Of an option that is a certificate or a key."""
 
 
 class OptionType(Enum):

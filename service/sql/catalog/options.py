@@ -1,8 +1,6 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
 # reads better long: a row an option, in one table.
 
-from typing import Any
-
 from joins.plan.plan import (
     COMPRESSION_TYPE,
     ISOLATION_LEVEL,
@@ -12,8 +10,8 @@ from joins.plan.plan import (
     LookupStrategy,
     TlsMode,
 )
-from service.sql.catalog.option import Option, OptionType
-from service.sql.catalog.topic_options import FORMAT_OPTIONS, SNAPSHOT_OPTIONS
+from service.sql.catalog.option import PEM, Option, OptionType
+from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
 LOOKUP_STRATEGY = "lookup.strategy"
 _LOOKUP = Option(
@@ -69,11 +67,6 @@ _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
 _IDENTIFIER = r"[^\x00-\x1f\x7f`/\\*+?|()\[\]{}^,;]{1,64}"
 _IDENTIFIER_FORM = "one name of at most 64 characters, not a pattern"
-_PEM: dict[str, Any] = {
-    "reference": True,
-    "pattern": r"\$\{secret:[^{}]{1,128}\}",
-    "form": "${secret:name} of a secret that holds a PEM text",
-}
 _SYSTEM_SCHEMAS = "mysql|sys|information_schema|performance_schema"
 _MYSQL = (
     Option(
@@ -120,10 +113,10 @@ _MYSQL = (
         "database.ssl.ca",
         "Who must have signed the server's certificate, with verify_ca and verify_identity; whom "
         "this machine trusts when missing.",
-        **_PEM,
+        **PEM,
     ),
-    Option("database.ssl.cert", "Our certificate, for an account that asks for one.", **_PEM),
-    Option("database.ssl.key", "Its key, without a passphrase.", credential=True, **_PEM),
+    Option("database.ssl.cert", "Our certificate, for an account that asks for one.", **PEM),
+    Option("database.ssl.key", "Its key, without a passphrase.", credential=True, **PEM),
     Option(
         "server-id",
         "Id of our binlog client, unique among the server's clients; chosen when missing.",
@@ -286,7 +279,8 @@ _KAFKA = (
     *_CLIENT,
     *_WATERMARK,
     _LOOKUP,
-    *FORMAT_OPTIONS,
+    *JSON_OPTIONS,
+    *AVRO_OPTIONS,
     *SNAPSHOT_OPTIONS,
     Option(
         USE_PROCESSING_TIME,

@@ -1,5 +1,7 @@
 """Options of a Kafka table that is a dimension: how a connector wrote it, and when it is whole."""
 
+from dataclasses import replace
+
 from joins.kernels.debezium.options import (
     UNAVAILABLE_VALUE,
     BigintUnsignedHandling,
@@ -8,47 +10,94 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
-from service.sql.catalog.option import Option, OptionType
+from joins.plan.plan import TopicFormat
+from service.sql.catalog.option import PEM, Option, OptionType
 
-DEBEZIUM_JSON = "debezium-json."
+DEBEZIUM_JSON = f"{TopicFormat.DEBEZIUM_JSON}."
+DEBEZIUM_AVRO = f"{TopicFormat.DEBEZIUM_AVRO_CONFLUENT}."
+BIT_COLUMNS = "bit.columns"
+URL = "url"
+AUTH_SOURCE, USER_INFO = "basic-auth.credentials-source", "basic-auth.user-info"
+SSL_CA = "ssl.truststore.certificates"
+SSL_CERT, SSL_KEY = "ssl.keystore.certificate.chain", "ssl.keystore.key"
+_ADDRESS = (
+    r"https?://(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:.]+\])"
+    r"(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
+    r"(?:/[A-Za-z0-9._~/-]{0,200})?"
+)
+_ADDRESS_FORM = "http://host:port or https://host:port, without a login"
 _NAME = r"[^\x00-\x1f\x7f]{1,128}"
-FORMAT_OPTIONS = (
+_OF_BOTH = (
     Option(
-        f"{DEBEZIUM_JSON}schema-include",
-        "Of a dimension: whether keys and values carry their schema; when missing, each record "
-        "tells by itself.",
-        OptionType.FLAG,
-    ),
-    Option(
-        f"{DEBEZIUM_JSON}layout",
+        "layout",
         "Of a dimension: whole envelopes, or rows as ExtractNewRecordState makes them.",
         OptionType.CHOICE,
         default=ValueLayout.ENVELOPE,
         choices=tuple(ValueLayout),
     ),
     Option(
-        f"{DEBEZIUM_JSON}fail-on-missing-field",
+        "fail-on-missing-field",
         "Of a dimension: whether a record without a declared column stalls it; else the column is "
         "NULL.",
         OptionType.FLAG,
         default="true",
     ),
     Option(
-        f"{DEBEZIUM_JSON}decimal.handling.mode",
+        "bigint.unsigned.handling.mode",
+        "The connector's property: how it writes BIGINT UNSIGNED, which is DECIMAL(20, 0) here. "
+        "While it is unknown, what may be one and may be something else stalls the dimension.",
+        OptionType.CHOICE,
+        default=BigintUnsignedHandling.UNKNOWN,
+        choices=tuple(BigintUnsignedHandling),
+    ),
+    Option(
+        "binary.handling.mode",
+        "The connector's property: how it writes BYTES; a schema tells only that it is a text.",
+        OptionType.CHOICE,
+        default=BinaryHandling.BYTES,
+        choices=tuple(BinaryHandling),
+    ),
+    Option(
+        "unavailable.value.placeholder",
+        "The connector's property: what stands for a large value that was not changed; it stalls "
+        "the dimension.",
+        default=UNAVAILABLE_VALUE,
+    ),
+    Option(
+        "source.table",
+        "Of a dimension: the table whose records are read, where a topic has those of several.",
+        pattern=_NAME,
+        form="one name of at most 128 characters",
+    ),
+    Option(
+        "source.schema",
+        "With `source.table`: its schema, in a database that has some.",
+        pattern=_NAME,
+        form="one name of at most 128 characters",
+    ),
+    Option(
+        "source.db",
+        "With `source.table`: its database.",
+        pattern=_NAME,
+        form="one name of at most 128 characters",
+    ),
+)
+_OF_JSON = (
+    Option(
+        "schema-include",
+        "Of a dimension: whether keys and values carry their schema; when missing, each record "
+        "tells by itself.",
+        OptionType.FLAG,
+    ),
+    Option(
+        "decimal.handling.mode",
         "The connector's property: how it writes DECIMAL; of records without a schema.",
         OptionType.CHOICE,
         default=DecimalHandling.PRECISE,
         choices=tuple(DecimalHandling),
     ),
     Option(
-        f"{DEBEZIUM_JSON}bigint.unsigned.handling.mode",
-        "The connector's property: how it writes BIGINT UNSIGNED, which is DECIMAL(20, 0) here.",
-        OptionType.CHOICE,
-        default=BigintUnsignedHandling.LONG,
-        choices=tuple(BigintUnsignedHandling),
-    ),
-    Option(
-        f"{DEBEZIUM_JSON}time.precision.mode",
+        "time.precision.mode",
         "The connector's property: how it writes times; of records without a schema. With the "
         "adaptive ones TIME and TIMESTAMP must be declared with the database's precision.",
         OptionType.CHOICE,
@@ -56,37 +105,49 @@ FORMAT_OPTIONS = (
         choices=tuple(TimePrecision),
     ),
     Option(
-        f"{DEBEZIUM_JSON}binary.handling.mode",
-        "The connector's property: how it writes BYTES; of records without a schema.",
-        OptionType.CHOICE,
-        default=BinaryHandling.BYTES,
-        choices=tuple(BinaryHandling),
-    ),
-    Option(
-        f"{DEBEZIUM_JSON}unavailable.value.placeholder",
-        "The connector's property: what stands for a large value that was not changed; it stalls "
-        "the dimension.",
-        default=UNAVAILABLE_VALUE,
-    ),
-    Option(
-        f"{DEBEZIUM_JSON}source.table",
-        "Of a dimension: the table whose records are read, where a topic has those of several.",
-        pattern=_NAME,
-        form="one name of at most 128 characters",
-    ),
-    Option(
-        f"{DEBEZIUM_JSON}source.schema",
-        "With `source.table`: its schema, in a database that has some.",
-        pattern=_NAME,
-        form="one name of at most 128 characters",
-    ),
-    Option(
-        f"{DEBEZIUM_JSON}source.db",
-        "With `source.table`: its database.",
-        pattern=_NAME,
-        form="one name of at most 128 characters",
+        BIT_COLUMNS,
+        "Of a dimension: columns that are BIT(n) in the database, separated by semicolons: without "
+        "a schema they look like BYTES, but are base64 whatever `binary.handling.mode` says.",
     ),
 )
+_OF_AVRO = (
+    Option(
+        URL,
+        "Of a dimension, where it is required: the schema registry's address.",
+        pattern=_ADDRESS,
+        form=_ADDRESS_FORM,
+    ),
+    Option(
+        AUTH_SOURCE,
+        "Who asks the registry; needs `basic-auth.user-info`.",
+        OptionType.CHOICE,
+        choices=("USER_INFO",),
+    ),
+    Option(
+        USER_INFO,
+        "User and password for the registry.",
+        credential=True,
+        reference=True,
+        pattern=r"[^:\x00-\x1f\x7f]{1,256}:[^\x00-\x1f\x7f]{0,1024}|\$\{secret:[^{}]{1,128}\}",
+        form="user:password, or ${secret:name} of a secret that is that",
+    ),
+    Option(
+        SSL_CA,
+        "Who must have signed the registry's certificate; whom this machine trusts when missing. "
+        "Flink's `ssl.truststore.location` names a file, this and the next two are texts.",
+        **PEM,
+    ),
+    Option(SSL_CERT, "Our certificate, for a registry that asks for one.", **PEM),
+    Option(SSL_KEY, "Its key, without a passphrase.", credential=True, **PEM),
+)
+
+
+def _of(prefix: str, *options: Option) -> tuple[Option, ...]:
+    return tuple(replace(option, key=prefix + option.key) for option in options)
+
+
+JSON_OPTIONS = _of(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON)
+AVRO_OPTIONS = _of(DEBEZIUM_AVRO, *_OF_AVRO, *_OF_BOTH)
 SNAPSHOT_OPTIONS = (
     Option(
         "snapshot.notifications.topic",
@@ -99,9 +160,8 @@ SNAPSHOT_OPTIONS = (
         "snapshot.connect.url",
         "Of a dimension: Kafka Connect's REST interface, which tells what the connector has "
         "committed; needs `snapshot.connect.connector`.",
-        pattern=r"https?://(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:.]+\])"
-        r"(?::\d{1,5})?(?:/[A-Za-z0-9._~/-]{0,200})?",
-        form="http://host:port or https://host:port, without a login",
+        pattern=_ADDRESS,
+        form=_ADDRESS_FORM,
     ),
     Option(
         "snapshot.connect.connector",

@@ -1,31 +1,71 @@
 """Kafka tables as dimensions: from checked options to the source of a plan."""
 
-from joins.plan.plan import KafkaFormat, KafkaOptions, SnapshotEvidence, TopicFormat, TopicSource
+from joins.plan.plan import (
+    Field,
+    KafkaFormat,
+    KafkaOptions,
+    SnapshotEvidence,
+    TopicFormat,
+    TopicSource,
+)
+from joins.plan.registry import RegistryOptions
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import LOOKUP_STRATEGY
-from service.sql.catalog.topic_options import DEBEZIUM_JSON, FORMAT_OPTIONS, SNAPSHOT_OPTIONS
+from service.sql.catalog.topic_options import (
+    AUTH_SOURCE,
+    AVRO_OPTIONS,
+    BIT_COLUMNS,
+    DEBEZIUM_AVRO,
+    DEBEZIUM_JSON,
+    JSON_OPTIONS,
+    SNAPSHOT_OPTIONS,
+    SSL_CA,
+    SSL_CERT,
+    SSL_KEY,
+    URL,
+    USER_INFO,
+)
+from service.sql.text.errors import suggestion
 
-_OF_DEBEZIUM = tuple(option.key for option in (*FORMAT_OPTIONS, *SNAPSHOT_OPTIONS))
-_TABLE = f"{DEBEZIUM_JSON}source.table"
-_URL, _CONNECTOR = "snapshot.connect.url", "snapshot.connect.connector"
+_OF_JSON = tuple(option.key for option in JSON_OPTIONS)
+_OF_AVRO = tuple(option.key for option in AVRO_OPTIONS)
+_OF_A_CONNECTOR = tuple(option.key for option in SNAPSHOT_OPTIONS)
+_OF_THE_REGISTRY = (URL, AUTH_SOURCE, USER_INFO, SSL_CA, SSL_CERT, SSL_KEY)
+_CONNECT_URL, _CONNECTOR = "snapshot.connect.url", "snapshot.connect.connector"
 
 
-def topic_source(values: OptionValues, kafka: KafkaOptions, format_: KafkaFormat) -> TopicSource:
-    """The source of a table of the connector `kafka`.
+def topic_source(
+    values: OptionValues, kafka: KafkaOptions, format_: KafkaFormat, fields: tuple[Field, ...]
+) -> TopicSource:
+    """The source of a table of the connector `kafka`; `fields` are its physical columns.
 
     Raises:
-        SqlError: options contradict each other.
+        SqlError: options contradict each other or do not fit the columns.
     """
+    if format_ is not KafkaFormat.DEBEZIUM_JSON:
+        _refuse(values, _OF_JSON, format_, KafkaFormat.DEBEZIUM_JSON)
+    if format_ is not KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
+        _refuse(values, _OF_AVRO, format_, KafkaFormat.DEBEZIUM_AVRO_CONFLUENT)
     if format_ is KafkaFormat.JSON:
-        _refuse(values, _OF_DEBEZIUM, "json", "Write 'format' = 'debezium-json', or remove it.")
+        _refuse(values, _OF_A_CONNECTOR, format_, KafkaFormat.DEBEZIUM_JSON)
         return TopicSource(kafka, TopicFormat.JSON, deletes_by_null=False)
-    _check_pairs(values)
-    options = tuple(
-        (key.removeprefix(DEBEZIUM_JSON), node.value)
+    is_avro = format_ is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
+    prefix = DEBEZIUM_AVRO if is_avro else DEBEZIUM_JSON
+    _check_pair(values, _CONNECT_URL, _CONNECTOR)
+    _check_captured(values, prefix)
+    options = {
+        key.removeprefix(prefix): node.value
         for key, node in sorted(values.nodes.items())
-        if key.startswith(DEBEZIUM_JSON)
-    )
-    return TopicSource(kafka, TopicFormat.DEBEZIUM_JSON, options, _evidence(values))
+        if key.startswith(prefix)
+    }
+    if is_avro:
+        own = tuple((k, v) for k, v in options.items() if k not in _OF_THE_REGISTRY)
+        format_of = TopicFormat.DEBEZIUM_AVRO_CONFLUENT
+        return TopicSource(kafka, format_of, own, _evidence(values), _registry(values))
+    if BIT_COLUMNS in options:
+        options[BIT_COLUMNS] = ";".join(_bit_columns(values, fields))
+    own = tuple(options.items())
+    return TopicSource(kafka, TopicFormat.DEBEZIUM_JSON, own, evidence=_evidence(values))
 
 
 def upsert_source(kafka: KafkaOptions) -> TopicSource:
@@ -35,13 +75,14 @@ def upsert_source(kafka: KafkaOptions) -> TopicSource:
 
 def dimension_options(values: OptionValues) -> tuple[str, ...]:
     """The options that were given and that only a dimension has."""
-    return tuple(key for key in (*_OF_DEBEZIUM, LOOKUP_STRATEGY) if key in values.nodes)
+    own = (*_OF_JSON, *_OF_AVRO, *_OF_A_CONNECTOR, LOOKUP_STRATEGY)
+    return tuple(key for key in own if key in values.nodes)
 
 
 def _evidence(values: OptionValues) -> SnapshotEvidence:
     return SnapshotEvidence(
         notifications_topic=values.text("snapshot.notifications.topic"),
-        connect_url=values.text(_URL),
+        connect_url=values.text(_CONNECT_URL),
         connector=values.text(_CONNECTOR),
         settle_ms=values.milliseconds("snapshot.settle-time"),
         opens_when_skipped=values.required("snapshot.on-skipped") == "open",
@@ -49,24 +90,64 @@ def _evidence(values: OptionValues) -> SnapshotEvidence:
     )
 
 
-def _check_pairs(values: OptionValues) -> None:
-    if (values.text(_URL) is None) != (values.text(_CONNECTOR) is None):
-        option, missing = (_URL, _CONNECTOR) if values.text(_URL) else (_CONNECTOR, _URL)
+def _registry(values: OptionValues) -> RegistryOptions:
+    _check_pair(values, DEBEZIUM_AVRO + AUTH_SOURCE, DEBEZIUM_AVRO + USER_INFO)
+    _check_pair(values, DEBEZIUM_AVRO + SSL_CERT, DEBEZIUM_AVRO + SSL_KEY)
+    url = values.required(DEBEZIUM_AVRO + URL)
+    for key in (SSL_CA, SSL_CERT):
+        if DEBEZIUM_AVRO + key in values.nodes and not url.startswith("https:"):
+            raise values.error(
+                DEBEZIUM_AVRO + key,
+                f'option "{DEBEZIUM_AVRO}{key}" has no effect with an address of http',
+                hint="Write the registry's address with https://, or remove the option.",
+            )
+    return RegistryOptions(
+        url,
+        user_info=values.text(DEBEZIUM_AVRO + USER_INFO),
+        ca=values.text(DEBEZIUM_AVRO + SSL_CA),
+        cert=values.text(DEBEZIUM_AVRO + SSL_CERT),
+        key=values.text(DEBEZIUM_AVRO + SSL_KEY),
+    )
+
+
+def _bit_columns(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
+    key = DEBEZIUM_JSON + BIT_COLUMNS
+    names = tuple(name.strip() for name in values.required(key).split(";"))
+    known = [field.name for field in fields]
+    for name in names:
+        if name not in known:
+            raise values.error(
+                key,
+                f'{key} names "{name}", which is not a column',
+                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+            )
+    return names
+
+
+def _check_pair(values: OptionValues, one: str, other: str) -> None:
+    if (values.text(one) is None) != (values.text(other) is None):
+        option, missing = (one, other) if values.text(one) else (other, one)
         raise values.error(
             option, f'option "{option}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
         )
+
+
+def _check_captured(values: OptionValues, prefix: str) -> None:
+    table = f"{prefix}source.table"
     for part in ("source.schema", "source.db"):
-        if values.text(DEBEZIUM_JSON + part) is not None and values.text(_TABLE) is None:
+        if values.text(prefix + part) is not None and values.text(table) is None:
             raise values.error(
-                DEBEZIUM_JSON + part,
-                f'option "{DEBEZIUM_JSON}{part}" needs "{_TABLE}"',
-                hint=f"Add '{_TABLE}' to WITH (…).",
+                prefix + part,
+                f'option "{prefix}{part}" needs "{table}"',
+                hint=f"Add '{table}' to WITH (…).",
             )
 
 
-def _refuse(values: OptionValues, keys: tuple[str, ...], format_: str, hint: str) -> None:
+def _refuse(values: OptionValues, keys: tuple[str, ...], format_: str, owner: str) -> None:
     for key in keys:
         if key in values.nodes:
             raise values.error(
-                key, f'option "{key}" has no meaning with format {format_}', hint=hint
+                key,
+                f'option "{key}" has no meaning with format {format_}',
+                hint=f"Write 'format' = '{owner}', or remove the option.",
             )

@@ -8,6 +8,8 @@ from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
     JoinPlan,
+    KafkaFormat,
+    KafkaSink,
     LookupStrategy,
     OutputColumn,
     PrintSink,
@@ -230,6 +232,7 @@ class JobPlanner:
                         hint="Add VIRTUAL, which leaves it out of the sink.",
                     )
         if isinstance(connector, KafkaTable | UpsertKafkaTable):
+            self._check_format(insert, table, connector.sink)
             check_no_effect(self._script, table, connector.dimension_options, "a sink")
             return connector.sink
         if isinstance(connector, DeltaTable):
@@ -243,6 +246,14 @@ class JobPlanner:
             f'table "{table.name}" is {table.connector_name}, which cannot be written',
             hint="Write to delta, kafka, upsert-kafka, print or blackhole.",
         )
+
+    def _check_format(self, insert: Insert, table: Table, sink: KafkaSink) -> None:
+        if sink.format is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
+            raise self._script.error(
+                insert.table.at,
+                f'table "{table.name}" has format {sink.format}, which cannot be written',
+                hint="Write 'format' = 'json' or 'debezium-json', and remove the options of Avro.",
+            )
 
     def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
         if not sink.row_metadata:

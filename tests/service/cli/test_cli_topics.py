@@ -85,6 +85,7 @@ def test_avro_is_shown_by_its_registry(inspect, kafka):
     assert code == 0
     assert "`word` STRING" in told
     assert "'format' = 'debezium-avro-confluent'" in told
+    assert f"'debezium-avro-confluent.url' = '{own.url}'" in told
 
 
 def test_a_config_with_something_else_is_refused(inspect, types, tmp_path):
@@ -93,6 +94,10 @@ def test_a_config_with_something_else_is_refused(inspect, types, tmp_path):
     code, _, talk = inspect(types, "--config", str(config))
     assert code == 2
     assert "ssl.keystore.password" in talk
+    config.write_text(f"schema.registry.ssl.ca.location={tmp_path / 'none.pem'}\n")
+    code, _, talk = inspect(types, "--config", str(config), "--registry", "https://127.0.0.1:1")
+    assert code == 2
+    assert "none.pem" in talk
     config.write_text("security.protocol = PLAINTEXT\n")
     code, told, _ = inspect(types, "--config", str(config))
     assert (code, "CREATE TABLE" in told) == (0, True)

@@ -40,6 +40,7 @@ SASL = {"sasl.mechanism", "sasl.username", "sasl.password"}
 CLIENT_OPTIONS = {"security.protocol", "isolation.level", *SASL}
 PROTOCOLS = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
 MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+REFERENCES = ("username", "password", "user_info", "ca", "cert", "key")
 OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource, TopicSource)
 SINKS = (DeltaSink, KafkaSink, PrintSink, BlackholeSink)
 LEXEME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL)
@@ -130,7 +131,7 @@ def check_allowed(plan):
             assert re.fullmatch(r"[^`*/\\]+", part.table + part.database)
     for end in (*ends, plan.sink):
         for name, text in texts_of(end):
-            reference = name in ("username", "password")
+            reference = name in REFERENCES
             assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
 
 

@@ -1,6 +1,5 @@
 """A registry's schemas by number, over real HTTP."""
 
-import json
 import ssl
 from dataclasses import replace
 
@@ -55,7 +54,7 @@ def test_who_asks_is_told_to_the_registry():
             pytest.raises(SourceError, match="status 401") as raised,
         ):
             schemas.avro_schema(7)
-        with SchemaRegistry(RegistryOptions(own.url, "me", "secret")) as schemas:
+        with SchemaRegistry(RegistryOptions(own.url, "me:secret")) as schemas:
             assert schemas.avro_schema(7) == '"int"'
     assert not isinstance(raised.value, SourceUnavailableError)
 
@@ -104,7 +103,7 @@ def test_a_registry_is_known_by_its_certificate(tmp_path):
             pytest.raises(SourceUnavailableError, match="ConnectError"),
         ):
             schemas.avro_schema(7)
-        with SchemaRegistry(replace(options, ca_file=str(cert))) as schemas:
+        with SchemaRegistry(replace(options, ca=cert.read_text())) as schemas:
             assert schemas.avro_schema(7) == '"int"'
 
 
@@ -116,29 +115,28 @@ def test_a_registry_may_want_our_certificate(tmp_path):
     context.verify_mode = ssl.CERT_REQUIRED
     with registry(context) as own:
         own.add(7, "int")
-        options = RegistryOptions(
-            own.url, ca_file=str(cert), certificate_file=str(cert), key_file=str(key)
-        )
+        pem = cert.read_text()
+        options = RegistryOptions(own.url, ca=pem, cert=pem, key=key.read_text())
         with SchemaRegistry(options) as schemas:
             assert schemas.avro_schema(7) == '"int"'
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path):
-    cert, _ = self_signed(tmp_path)
-    options = RegistryOptions("https://127.0.0.1:1", ca_file=str(tmp_path / "none.pem"))
-    with pytest.raises(SourceError, match=r"none\.pem"):
-        SchemaRegistry(options)
-    SchemaRegistry(replace(options, ca_file=str(cert))).close()
-    (tmp_path / "odd.pem").write_text(json.dumps("no certificate"))
-    with pytest.raises(SourceError, match="cannot be read"):
-        SchemaRegistry(
-            RegistryOptions(
-                "https://127.0.0.1:1",
-                certificate_file=str(cert),
-                key_file=str(tmp_path / "odd.pem"),
-            )
-        )
+def test_certificates_that_cannot_be_used_are_told(tmp_path):
+    cert, key = (path.read_text() for path in self_signed(tmp_path))
+    options = RegistryOptions("https://127.0.0.1:1", cert=cert, key=key)
+    for bad in ({"ca": "odd"}, {"cert": "odd"}, {"key": "odd"}, {"key": None}):
+        with pytest.raises(SourceError, match=r"certificates .* cannot be used"):
+            SchemaRegistry(replace(options, **bad))
+    SchemaRegistry(options).close()
 
 
 def test_a_password_is_not_shown():
-    assert "secret" not in repr(RegistryOptions("http://a", "me", "secret"))
+    assert "secret" not in repr(RegistryOptions("http://a", "me:secret", key="secret"))
+
+
+def test_the_newest_schema_of_a_subject_is_known_by_its_name():
+    with registry() as own, SchemaRegistry(RegistryOptions(own.url)) as schemas:
+        assert schemas.newest_avro_schema("a/b-value") is None
+        own.add(7, "int")
+        own.subjects["a/b-value"] = 7
+        assert schemas.newest_avro_schema("a/b-value") == '"int"'

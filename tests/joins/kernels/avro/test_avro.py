@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.avro.payloads import AvroMemory
+from joins.kernels.avro.payloads import AvroMemory, warm_up
 from joins.kernels.avro.rows import AvroRows
 from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.changes import RecordFault
@@ -274,3 +274,15 @@ def test_changes_of_debezium_are_read():
     assert read.kind.to_pylist() == ["c", "d", "tombstone", "bad"]
     assert read.key.column(0).to_pylist() == [5, 5, 5, None]
     assert read.bad[0].fault is RecordFault.UNREADABLE
+
+
+def test_what_is_read_to_warm_up_is_right(monkeypatch):
+    seen, unwrapped = [], AvroMemory.unwrapped
+
+    def noted(self, values):
+        seen.append(unwrapped(self, values))
+        return seen[-1]
+
+    monkeypatch.setattr(AvroMemory, "unwrapped", noted)
+    warm_up()
+    assert [payloads.values.copied().to_pylist() for payloads in seen] == [[b"0"]]

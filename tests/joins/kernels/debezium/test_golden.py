@@ -1,8 +1,10 @@
 """Records that real connectors wrote, decoded: each value is what the database showed, or is bad.
 
+Those of the modes `avro` are in Confluent's wire format, with the schemas that a registry had.
 Where a connector has lost a value, so that nobody can tell, is written down in `LOST`.
 """
 
+import base64
 import csv
 import json
 import re
@@ -16,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.changes import RecordFault, RecordKind
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.notifications import (
@@ -32,6 +35,7 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
+from joins.kernels.debezium.raw import RawValues
 from joins.kernels.expressions.conversion import INTEGERS
 from joins.plan.plan import Field
 from joins.plan.types import TypeName
@@ -97,9 +101,29 @@ def tables(database):
     return json.loads((GOLDEN / database / "tables.json").read_text())
 
 
-def records(mode):
+@cache
+def recorded(mode):
     head, *lines = (GOLDEN / f"{mode}.jsonl").read_text().splitlines()
-    return json.loads(head)["config"], [json.loads(line) for line in lines]
+    return json.loads(head), [json.loads(line) for line in lines]
+
+
+def records(mode):
+    head, lines = recorded(mode)
+    return head["config"], lines
+
+
+def avro_of(mode):
+    """Of a mode in Avro: what takes keys or values apart; else None."""
+    schemas = recorded(mode)[0].get("schemas")
+    if schemas is None:
+        return None
+    texts = {int(number): json.dumps(schema) for number, schema in schemas.items()}
+    return AvroMemory(texts.get)
+
+
+def decoder_of(mode, fields, primary_key, options):
+    payloads = None if avro_of(mode) is None else (avro_of(mode), avro_of(mode))
+    return DebeziumDecoder(fields, primary_key, options, payloads=payloads)
 
 
 def options_of(config, table):
@@ -114,12 +138,20 @@ def options_of(config, table):
     )
 
 
-def batch_of(lines):
+def batch_of(mode, lines):
+    read = str.encode if avro_of(mode) is None else base64.b64decode
     columns = {}
     for name in ("key", "value"):
-        texts = [None if line[name] is None else line[name].encode() for line in lines]
+        texts = [None if line[name] is None else read(line[name]) for line in lines]
         columns[name] = pa.array(texts, pa.binary())
     return pa.RecordBatch.from_pydict(columns)
+
+
+def as_json(mode, batch, name):
+    """Keys or values without their schemas, as texts."""
+    avro, values = avro_of(mode), batch.column(name)
+    texts = values if avro is None else avro.unwrapped(RawValues.of(values)).values.copied()
+    return texts.to_pylist()
 
 
 def truth(text, kind, declared):
@@ -188,7 +220,7 @@ def decoded(mode, table, column, **more):
     own = [line for line in lines if line["topic"].endswith(f".{table}")]
     fields = [Field(column["name"], sql_type(column["sql"]))]
     options = replace(options_of(config, table), **more)
-    rows = DebeziumDecoder(fields, [], options).decode(batch_of(own))
+    rows = decoder_of(mode, fields, [], options).decode(batch_of(mode, own))
     bad = {each.row: each for each in rows.bad}
     for row, value in enumerate(rows.after.column(0).to_pylist()):
         if own[row]["after"] is not None:
@@ -256,9 +288,13 @@ def test_a_bigint_unsigned_is_read_where_it_is_known_how_it_is_written(mode):
 def test_a_value_that_the_database_did_not_send_is_no_value():
     names = ("c_large", "c_large_bytes", "c_large_array", "c_large_json")
     columns = {c["name"]: c for c in tables("postgres")["toast"]["columns"]}
-    for mode in ("postgres/default", "postgres/with_schema", "postgres/flattened"):
+    for mode in ("default", "with_schema", "flattened", "avro"):
         for name in names:
-            faults = [bad.fault for _, _, bad in decoded(mode, "toast", columns[name]) if bad]
+            faults = [
+                bad.fault
+                for _, _, bad in decoded(f"postgres/{mode}", "toast", columns[name])
+                if bad
+            ]
             assert faults
             assert set(faults) == {RecordFault.UNAVAILABLE}
 
@@ -266,6 +302,7 @@ def test_a_value_that_the_database_did_not_send_is_no_value():
 KINDS = {
     "mariadb/default": "rrrrrr ccccc uuu d tombstone c d tombstone",
     "mariadb/with_schema": "rrrrrr ccccc uuu d tombstone c d tombstone",
+    "mariadb/avro": "rrrrrr ccccc uuu d tombstone c d tombstone",
     "mariadb/flattened_rewrite": "rrrrrr ccccc uuu d c d",
 }
 
@@ -274,12 +311,13 @@ KINDS = {
 def test_a_changed_key_is_a_delete_and_a_create(mode, kinds):
     config, lines = records(mode)
     own = [line for line in lines if line["topic"].endswith(".types")]
-    rows = DebeziumDecoder([Field("id", sql_type("INT"))], ["id"], options_of(config, "types"))
-    changes = rows.decode(batch_of(own))
+    options = options_of(config, "types")
+    rows = decoder_of(mode, [Field("id", sql_type("INT"))], ["id"], options)
+    changes = rows.decode(batch_of(mode, own))
     words = [w if w == "tombstone" else list(w) for w in kinds.split()]
     assert changes.kind.to_pylist() == [k for w in words for k in ([w] if w == "tombstone" else w)]
     assert not changes.bad
-    keys = [json.loads(line["key"]) for line in own]
+    keys = [json.loads(key) for key in as_json(mode, batch_of(mode, own), "key")]
     keys = [key.get("payload", key)["id"] for key in keys]
     assert changes.key.column(0).to_pylist() == keys
 
@@ -288,8 +326,9 @@ def test_a_changed_key_is_a_delete_and_a_create(mode, kinds):
 def test_all_notifications_are_understood(mode):
     _, lines = records(mode)
     own = [line for line in lines if line["topic"].endswith(".notifications")]
-    for line in own:
-        key, value = (line[name].encode() for name in ("key", "value"))
+    batch = batch_of(mode, own)
+    assert own or not mode.endswith(("/default", "/avro"))
+    for key, value in zip(*(as_json(mode, batch, name) for name in ("key", "value")), strict=True):
         read = read_notification(key, value)
         assert isinstance(read, SnapshotNotification), read
         assert read.event is not SnapshotEvent.TABLE_SCAN_COMPLETED or read.rows is not None
@@ -299,9 +338,8 @@ def test_all_notifications_are_understood(mode):
 def test_a_truncate_is_told(mode):
     config, lines = records(mode)
     own = [line for line in lines if line["topic"].endswith(".shape_truncated")]
-    decoder = DebeziumDecoder(
-        [Field("id", sql_type("INT"))], ["id"], options_of(config, "shape_truncated")
-    )
-    changes = decoder.decode(batch_of(own))
+    options = options_of(config, "shape_truncated")
+    decoder = decoder_of(mode, [Field("id", sql_type("INT"))], ["id"], options)
+    changes = decoder.decode(batch_of(mode, own))
     assert RecordKind.TRUNCATE in changes.kind.to_pylist()
     assert not changes.bad
