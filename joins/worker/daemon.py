@@ -39,7 +39,7 @@ COMPILED = (
     "joins.kernels.json.plain",
     "joins.adapters.mysql.text",
 )
-SOCKET = "SLUICE_PREPARED_WORKERS"
+SOCKET = "PYTHON_WORKERS_PREPARED_AT"
 """The variable with the path of the socket at which a prepared process waits."""
 
 _PREPARED = "--prepared"

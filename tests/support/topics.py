@@ -27,7 +27,7 @@ def create_topic(
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
         new = NewTopic(name, partitions, 1, topic_configs=config or {})
-        admin.create_topics([new])
+        admin.create_topics([new], wait_for_metadata=True)
     finally:
         admin.close()
     return name

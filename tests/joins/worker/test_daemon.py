@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -47,10 +49,17 @@ def test_a_killed_one_is_replaced_by_one_that_loads_by_itself(spark):
         assert "--prepared" not in successor.cmdline()
 
 
-def test_what_hands_over_loads_nothing_and_ends_with_the_other(tmp_path, processes):
-    path = tmp_path / "s"
+@pytest.fixture
+def short():
+    """A directory with a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as directory:
+        yield Path(directory)
+
+
+def test_what_hands_over_loads_nothing_and_ends_with_the_other(short, processes):
+    path = short / "s"
     environment = {**os.environ, daemon.SOCKET: str(path), "PYTHON_UNIX_DOMAIN_ENABLED": "true"}
-    environment["PYTHON_WORKER_FACTORY_SOCK_DIR"] = str(tmp_path)
+    environment["PYTHON_WORKER_FACTORY_SOCK_DIR"] = str(short)
     prepared = subprocess.Popen(daemon.command(path), stdin=subprocess.DEVNULL)
     wait_until(path.exists, what="it listens")
     started = subprocess.Popen(
@@ -61,7 +70,7 @@ def test_what_hands_over_loads_nothing_and_ends_with_the_other(tmp_path, process
     )
     length = int.from_bytes(started.stdout.read(4), "big")
     told = started.stdout.read(length).decode()
-    assert told.startswith(str(tmp_path)), "the prepared one has told where it listens"
+    assert told.startswith(str(short)), "the prepared one has told where it listens"
     assert not path.exists()
     names = {os.path.basename(each.path) for each in psutil.Process(started.pid).memory_maps()}
     assert not [name for name in names if name.startswith(("libarrow", "llvmlite"))]
