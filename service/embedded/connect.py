@@ -56,6 +56,10 @@ class Connectors:
             httpx.HTTPError: Connect has refused it.
         """
         self._request("PUT", f"/connectors/{name}/config", dict(config))
+        self.keep(name, config)
+
+    def keep(self, name: str, config: Mapping[str, str]) -> None:
+        """Let the connector `name` have this `config` from the next start of Connect on."""
         document = {"name": name, "config": dict(config)}
         write_json_atomically(self.directory / f"{name}.json", document)
 
