@@ -21,7 +21,7 @@ from joins.source.topic_coordinator import TopicCoordinator
 from service.embedded.broker import KafkaBroker
 from service.embedded.connect import KafkaConnect
 from service.embedded.postgres import PostgreSql
-from service.embedded.registry import EmbeddedRegistry
+from service.embedded.registry import ApicurioRegistry
 from tests.support.debezium import postgres_source
 from tests.support.foreign_avro import KEY, KEY_NUMBER, VALUE, VALUE_NUMBER, register, writer
 from tests.support.foreign_topics import FIELDS, Connector, envelope, heard, row, topic_feed
@@ -238,7 +238,7 @@ def test_what_a_real_connector_has_written_is_read_to_completion(
     connect: KafkaConnect,
     kafka: KafkaBroker,
     postgres: PostgreSql,
-    registry: EmbeddedRegistry,
+    registry: ApicurioRegistry,
     tmp_path,
 ):
     settings = {
