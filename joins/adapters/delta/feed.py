@@ -7,9 +7,7 @@ ARCHITECTURE.md ("The process of a `delta` dimension") has the lines that it spe
 # reads better long: the copy and what follows it share one position, which each step moves.
 
 import hashlib
-import logging
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -38,8 +36,8 @@ from joins.adapters.delta.feed_state import (
 )
 from joins.adapters.delta.source import SourceTable, check_source_table
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
-from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
-from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.process.protocol import SourceProtocol
+from joins.adapters.process.sessions import run_process, run_sessions
 from joins.kernels.changelog.envelope import (
     BinlogPosition,
     Envelopes,
@@ -53,12 +51,9 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from watermark.errors import SluiceError
 
 MAX_COMPARED_ROWS = 2_000_000
 _BATCH_ROWS = 5_000
-_BACKOFF_S = (0.2, 5.0)
-_GOOD_S = 30.0
 _PROGRESS_S = 0.5
 _BEFORE = ("delete", "update_preimage")
 _COPIED_AGAIN = "Nothing is to be done: the table is copied again by itself."
@@ -425,34 +420,22 @@ def _check_size(table: SourceTable, files: CommitFiles) -> None:
 
 
 def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
-    """Sessions with back-off between them until the protocol says stop; the exit code."""
-    wait_s = _BACKOFF_S[0]
-    while not protocol.stopped.is_set():
-        began_at_s = time.monotonic()
-        try:
-            _run_session(config, protocol)
-        except SnapshotNeededError as error:
-            _need_copy(config, error)
-            protocol.tell_error(error, retry=True)
-        except SourceUnavailableError as error:
-            protocol.tell_error(error, retry=True)
-        except SluiceError as error:
-            protocol.tell_error(error, retry=False)
-            return 1
-        if time.monotonic() - began_at_s > _GOOD_S:
-            wait_s = _BACKOFF_S[0]
-        protocol.stopped.wait(wait_s)
-        wait_s = min(wait_s * 2, _BACKOFF_S[1])
-    return 0
+    """Sessions until the protocol says stop; the exit code."""
+    retried = (SnapshotNeededError, SourceUnavailableError)
+    return run_sessions(protocol, lambda: _run_session(config, protocol), retried)
 
 
 def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
-    session = FeedSession(config, protocol)
-    producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
     try:
-        session.run(producer)
-    finally:
-        producer.close()
+        session = FeedSession(config, protocol)
+        producer = ChangelogProducer(config.kafka, config.partitions, str(config.path))
+        try:
+            session.run(producer)
+        finally:
+            producer.close()
+    except SnapshotNeededError as error:
+        _need_copy(config, error)
+        raise
 
 
 def _need_copy(config: DeltaFeedConfig, error: SnapshotNeededError) -> None:
@@ -463,16 +446,8 @@ def _need_copy(config: DeltaFeedConfig, error: SnapshotNeededError) -> None:
 
 def main() -> int:
     """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
-    bind_to_parent()
-    redact_standard_error()
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
     protocol = SourceProtocol()
-    value = protocol.first_line()
-    if value is None:
-        return 0
-    threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
-    return run(DeltaFeedConfig.from_json(value["config"]), protocol)
+    return run_process(protocol, lambda config: run(DeltaFeedConfig.from_json(config), protocol))
 
 
 if __name__ == "__main__":

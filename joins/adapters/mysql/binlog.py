@@ -6,7 +6,6 @@ everything before it, and after a restart or a lost connection the binlog is ope
 What was sent beyond it is sent again, with the same positions and rows.
 """
 
-import logging
 import queue
 import sys
 import threading
@@ -36,8 +35,8 @@ from joins.adapters.mysql.stream import (
     StreamStart,
 )
 from joins.adapters.mysql.table import fits
-from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
-from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.process.protocol import SourceProtocol
+from joins.adapters.process.sessions import run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field
@@ -47,7 +46,6 @@ _QUEUED_EVENTS = 200
 _IDLE_WAIT_S = 0.05
 _PROGRESS_S = 0.5
 _PERSIST_S = 1.0
-_BACKOFF_S = (0.2, 5.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +55,11 @@ class _High:
 
 
 class BinlogProtocol(SourceProtocol):
-    """The commands of a CDC process: its configuration, then HIGHs."""
+    """The commands of a CDC process: HIGHs."""
 
     def __init__(self) -> None:
         super().__init__()
         self._highs: queue.SimpleQueue[_High] = queue.SimpleQueue()
-
-    def configuration(self) -> CdcConfig | None:
-        """The first line, None if standard input ended before it."""
-        value = self.first_line()
-        return None if value is None else CdcConfig.from_json(value["config"])
 
     def on_command(self, command: Mapping[str, Any]) -> None:
         """Keep a HIGH for `next_high`."""
@@ -319,40 +312,29 @@ def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
 
 
 def run(config: CdcConfig, protocol: BinlogProtocol) -> int:
-    """Sessions with back-off between them until the protocol says stop; the exit code."""
-    wait_s, owed = _BACKOFF_S[0], None
-    while not protocol.stopped.is_set():
-        began_at_s = time.monotonic()
-        session: BinlogSession | None = None
+    """Sessions until the protocol says stop; the exit code."""
+    owed = None
+
+    def session() -> None:
+        nonlocal owed
+        made = BinlogSession(config, protocol)
         try:
-            session = BinlogSession(config, protocol)
-            session.run(owed)
-        except SourceUnavailableError as error:
-            protocol.tell_error(error, retry=True)
-            owed = session.owed if session else owed
-        except SluiceError as error:
-            protocol.tell_error(error, retry=False)
-            return 1
-        if time.monotonic() - began_at_s > _BACKOFF_S[1] * 6:
-            wait_s = _BACKOFF_S[0]
-        protocol.stopped.wait(wait_s)
-        wait_s = min(wait_s * 2, _BACKOFF_S[1])
-    return 0
+            made.run(owed)
+        except SourceUnavailableError:
+            owed = made.owed
+            raise
+
+    return run_sessions(protocol, session, (SourceUnavailableError,))
 
 
 def main() -> int:
     """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
-    bind_to_parent()
-    redact_standard_error()
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    for library in ("kafka.net.selector", "pymysqlreplication"):
-        logging.getLogger(library).setLevel(logging.ERROR)  # warn of what we handle or measure
     protocol = BinlogProtocol()
-    config = protocol.configuration()
-    if config is None:
-        return 0
-    threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
-    return run(config, protocol)
+
+    def follow(config: Mapping[str, Any]) -> int:
+        return run(CdcConfig.from_json(config), protocol)
+
+    return run_process(protocol, follow, "pymysqlreplication")
 
 
 if __name__ == "__main__":

@@ -7,9 +7,7 @@ the lines that it speaks.
 """
 # reads better long: what is read, labelled, sent and proven shares one position in the topic.
 
-import logging
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,8 +21,8 @@ import pyarrow.compute as pc
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords, TopicName
-from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
-from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.process.protocol import SourceProtocol
+from joins.adapters.process.sessions import run_process, run_sessions
 from joins.adapters.topic.decoding import decoder_of, schemas_of, warm_up
 from joins.adapters.topic.feed_state import (
     TopicFeedConfig,
@@ -49,7 +47,6 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from watermark.errors import SluiceError
 from watermark.foreign import (
     Complete,
     ForeignSnapshot,
@@ -69,8 +66,6 @@ _KEPT_S = 1.0
 _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
 _HEARD_S = 0.2
-_BACKOFF_S = (0.2, 5.0)
-_GOOD_S = 30.0
 _MOST_SHOWN = 80
 _READ_ANEW = (
     "The topic is read anew from its beginning by itself, as a new generation; rows that it does "
@@ -563,39 +558,27 @@ def _now_ms() -> int:
 
 
 def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
-    """Sessions with back-off between them until the protocol says stop; the exit code."""
-    wait_s = _BACKOFF_S[0]
-    while not protocol.stopped.is_set():
-        began_at_s = time.monotonic()
-        try:
-            _run_session(config, protocol)
-        except SnapshotNeededError as error:
-            _need_reading(config, error)
-            protocol.tell_error(error, retry=True)
-        except ForeignRecordError as error:
-            protocol.tell("unreadable", {"record": list(error.place)})
-            protocol.tell_error(error, retry=True)
-        except SourceUnavailableError as error:
-            protocol.tell_error(error, retry=True)
-        except SluiceError as error:
-            protocol.tell_error(error, retry=False)
-            return 1
-        if time.monotonic() - began_at_s > _GOOD_S:
-            wait_s = _BACKOFF_S[0]
-        protocol.stopped.wait(wait_s)
-        wait_s = min(wait_s * 2, _BACKOFF_S[1])
-    return 0
+    """Sessions until the protocol says stop; the exit code."""
+    retried = (SnapshotNeededError, ForeignRecordError, SourceUnavailableError)
+    return run_sessions(protocol, lambda: _run_session(config, protocol), retried)
 
 
 def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
-    session = TopicFeedSession(config, protocol)
-    producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
     try:
-        warm_up(config.source)  # behind the connections, whose faults are told first
-        session.run(producer)
-    finally:
-        producer.close()
-        session.close()
+        session = TopicFeedSession(config, protocol)
+        producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
+        try:
+            warm_up(config.source)  # behind the connections, whose faults are told first
+            session.run(producer)
+        finally:
+            producer.close()
+            session.close()
+    except SnapshotNeededError as error:
+        _need_reading(config, error)
+        raise
+    except ForeignRecordError as error:
+        protocol.tell("unreadable", {"record": list(error.place)})
+        raise
 
 
 def _need_reading(config: TopicFeedConfig, error: SnapshotNeededError) -> None:
@@ -606,16 +589,8 @@ def _need_reading(config: TopicFeedConfig, error: SnapshotNeededError) -> None:
 
 def main() -> int:
     """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
-    bind_to_parent()
-    redact_standard_error()
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    logging.getLogger("kafka.net.selector").setLevel(logging.ERROR)
     protocol = SourceProtocol()
-    value = protocol.first_line()
-    if value is None:
-        return 0
-    threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
-    return run(TopicFeedConfig.from_json(value["config"]), protocol)
+    return run_process(protocol, lambda config: run(TopicFeedConfig.from_json(config), protocol))
 
 
 if __name__ == "__main__":
