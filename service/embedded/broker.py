@@ -10,12 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from joins.durable.checkpoint import read_json, write_json_atomically
 from service.embedded.java import Java
-from service.embedded.process import LOOPBACK, Command, free_port, require_free
+from service.embedded.process import LOOPBACK, Command, free_port
 from service.embedded.server import EmbeddedServer
 
-_STATE_FILE = "broker.json"
 _METADATA_REQUEST = struct.pack(">hhih", 3, 1, 1, -1) + struct.pack(">i", 0)
 _LOG_SETTINGS = """\
 status = error
@@ -49,6 +47,8 @@ class KafkaBroker(EmbeddedServer):
     """A broker whose data is below `data_dir`; clients connect to `bootstrap_servers`."""
 
     name = "kafka"
+    role = "the broker"
+    state_file = "broker.json"
 
     def __init__(
         self,
@@ -61,39 +61,22 @@ class KafkaBroker(EmbeddedServer):
         super().__init__(data_dir, ready_timeout_s=self._settings.ready_timeout_s)
         self._java = java
         self._classpath = os.pathsep.join(str(path) for path in classpath)
-        self._port = 0
 
     @property
     def bootstrap_servers(self) -> str:
         """`host:port`, for clients."""
         return f"{self.host}:{self.port}"
 
-    @property
-    def port(self) -> int:
-        """The port that clients connect to; 0 until the first start."""
-        return self._port
-
     def _answers(self) -> bool:
-        return _alive_brokers(self._port) > 0
+        return _alive_brokers(self.port) > 0
 
     def _prepare(self) -> None:
-        self._port = self._choose_port()
+        self._keep_state(self._settings.port)
         self._write_configuration()
         self._format()
 
     def _command(self) -> Command:
         return self._java_command("kafka.Kafka", str(self._configuration))
-
-    def _choose_port(self) -> int:
-        state = read_json(self._dir / _STATE_FILE)
-        port = self._settings.port or (int(state["port"]) if state else free_port())
-        require_free(
-            port,
-            what=self.name,
-            hint="Stop whoever listens there, or choose another port for the broker.",
-        )
-        write_json_atomically(self._dir / _STATE_FILE, {"port": port})
-        return port
 
     @property
     def _configuration(self) -> Path:

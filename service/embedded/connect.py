@@ -8,13 +8,12 @@ from typing import Any
 
 import httpx
 
-from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.checkpoint import write_json_atomically
 from service.embedded.errors import ServerStartError
 from service.embedded.java import Java
-from service.embedded.process import Command, free_port, require_free, wait_until
+from service.embedded.process import Command, wait_until
 from service.embedded.server import EmbeddedServer
 
-_STATE_FILE = "connect.json"
 _REQUEST_TIMEOUT_S = 60.0  # a PUT answers once the connector has been started
 _ALIVE_TIMEOUT_S = 2.0
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -114,6 +113,8 @@ class KafkaConnect(EmbeddedServer):
     """
 
     name = "connect"
+    role = "Connect"
+    state_file = "connect.json"
 
     def __init__(
         self,
@@ -128,12 +129,6 @@ class KafkaConnect(EmbeddedServer):
         self._java = java
         self._classpath = os.pathsep.join(str(path) for path in classpath)
         self.bootstrap_servers = bootstrap_servers
-        self._port = 0
-
-    @property
-    def port(self) -> int:
-        """The port of its REST API; 0 until the first start."""
-        return self._port
 
     @property
     def url(self) -> str:
@@ -173,22 +168,11 @@ class KafkaConnect(EmbeddedServer):
             return False
 
     def _prepare(self) -> None:
-        self._port = self._choose_port()
+        self._keep_state(self._settings.port)
         self._connectors.mkdir(exist_ok=True)
         lines = {**self._properties(), **self._settings.properties}
         text = "".join(f"{name}={value}\n" for name, value in lines.items())
         (self._dir / "worker.properties").write_text(text)
-
-    def _choose_port(self) -> int:
-        state = read_json(self._dir / _STATE_FILE)
-        port = self._settings.port or (int(state["port"]) if state else free_port())
-        require_free(
-            port,
-            what=self.name,
-            hint="Stop whoever listens there, or choose another port for Connect.",
-        )
-        write_json_atomically(self._dir / _STATE_FILE, {"port": port})
-        return port
 
     def _properties(self) -> dict[str, str]:
         return {

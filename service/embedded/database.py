@@ -1,7 +1,6 @@
 """A real MariaDB with a row-based binlog, on the loopback interface."""
 
 import os
-import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +9,10 @@ from typing import Any
 
 import pymysql
 
-from joins.durable.checkpoint import read_json, write_json_atomically
-from service.embedded.process import LOOPBACK, Command, free_port, last_lines, require_free
-from service.embedded.server import EmbeddedServer
+from service.embedded.process import LOOPBACK, Command, last_lines
+from service.embedded.server import EmbeddedDatabase
 
 CDC_USER = "cdc"
-_STATE_FILE = "database.json"
 _CDC_GRANTS = "SELECT, RELOAD, LOCK TABLES, SHOW DATABASES, REPLICATION SLAVE, REPLICATION CLIENT"
 DEFAULT_OPTIONS: dict[str, str | None] = {
     "bind-address": LOOPBACK,
@@ -53,41 +50,30 @@ class DatabaseSettings:
     ready_timeout_s: float = 90.0
 
 
-class MariaDb(EmbeddedServer):
+class MariaDb(EmbeddedDatabase):
     """A MariaDB whose data is below `data_dir`, with users `root` and `cdc`.
 
     A later start on the same directory keeps the passwords, too.
     """
 
     name = "mariadb"
+    state_file = "database.json"
 
     def __init__(
         self, data_dir: Path, home: Path, settings: DatabaseSettings | None = None
     ) -> None:
         self._settings = settings or DatabaseSettings()
-        super().__init__(data_dir, ready_timeout_s=self._settings.ready_timeout_s)
-        self._home = home
-        self._state: dict[str, Any] = {}
-
-    @property
-    def port(self) -> int:
-        """The port that clients connect to; 0 until the first start."""
-        return int(self._state.get("port", 0))
+        super().__init__(
+            data_dir,
+            home,
+            port=self._settings.port,
+            ready_timeout_s=self._settings.ready_timeout_s,
+        )
 
     @property
     def cdc_user(self) -> str:
         """The user that may read all tables and the binlog, and nothing more."""
         return CDC_USER
-
-    @property
-    def cdc_password(self) -> str:
-        """Password of `cdc_user`; known once started."""
-        return str(self._state.get("cdc_password", ""))
-
-    @property
-    def root_password(self) -> str:
-        """Password of `root`; known once started."""
-        return str(self._state.get("root_password", ""))
 
     def connect(
         self,
@@ -116,35 +102,9 @@ class MariaDb(EmbeddedServer):
         self._users_file.unlink(missing_ok=True)  # the first start has carried it out
         return answered
 
-    def _prepare(self) -> None:
-        self._state = self._load_state()
-        self._install()
-
-    @property
-    def _data(self) -> Path:
-        return self._dir / "data"
-
     @property
     def _users_file(self) -> Path:
         return self._dir / "users.sql"
-
-    def _load_state(self) -> dict[str, Any]:
-        """Port and passwords: those of an earlier start, else new ones."""
-        path = self._dir / _STATE_FILE
-        state: dict[str, Any] = read_json(path) or {
-            "port": free_port(),
-            "root_password": secrets.token_urlsafe(18),
-            "cdc_password": secrets.token_urlsafe(18),
-        }
-        state["port"] = self._settings.port or state["port"]
-        require_free(
-            state["port"],
-            what=self.name,
-            hint="Stop whoever listens there, or choose another port for the database.",
-        )
-        write_json_atomically(path, state)
-        path.chmod(0o600)
-        return state
 
     def _install(self) -> None:
         """On first use, create the system tables; a half-made directory is made again."""

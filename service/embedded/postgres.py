@@ -1,24 +1,21 @@
 """A real PostgreSQL with logical decoding, on the loopback interface."""
 
 import os
-import secrets
 import shutil
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pg8000.dbapi
 
-from joins.durable.checkpoint import read_json, write_json_atomically
 from service.embedded.errors import ServerStartError
-from service.embedded.process import LOOPBACK, Command, free_port, require_free
-from service.embedded.server import EmbeddedServer
+from service.embedded.process import LOOPBACK, Command
+from service.embedded.server import EmbeddedDatabase
 
 SUPERUSER = "postgres"
 POSTGRES_CDC_USER = "cdc"
-_STATE_FILE = "postgres.json"
 _NOBODY = 65534
 _AS_NOBODY = (  # root's reach into directories is kept: access(2) sees it only without the fixup
     "setpriv",
@@ -58,7 +55,7 @@ class PostgresSettings:
     ready_timeout_s: float = 90.0
 
 
-class PostgreSql(EmbeddedServer):
+class PostgreSql(EmbeddedDatabase):
     """A PostgreSQL whose data is below `data_dir`, with users `postgres` and `cdc`.
 
     A later start on the same directory keeps the passwords, too. It refuses to be root, so where we
@@ -66,35 +63,24 @@ class PostgreSql(EmbeddedServer):
     """
 
     name = "postgres"
+    state_file = "postgres.json"
     stop_signal = signal.SIGINT  # its own "fast": clients are sent away
 
     def __init__(
         self, data_dir: Path, home: Path, settings: PostgresSettings | None = None
     ) -> None:
         self._settings = settings or PostgresSettings()
-        super().__init__(data_dir, ready_timeout_s=self._settings.ready_timeout_s)
-        self._home = home
-        self._state: dict[str, Any] = {}
-
-    @property
-    def port(self) -> int:
-        """The port that clients connect to; 0 until the first start."""
-        return int(self._state.get("port", 0))
+        super().__init__(
+            data_dir,
+            home,
+            port=self._settings.port,
+            ready_timeout_s=self._settings.ready_timeout_s,
+        )
 
     @property
     def cdc_user(self) -> str:
         """The user that may read all tables and replicate, and nothing more."""
         return POSTGRES_CDC_USER
-
-    @property
-    def cdc_password(self) -> str:
-        """Password of `cdc_user`; known once started."""
-        return str(self._state.get("cdc_password", ""))
-
-    @property
-    def root_password(self) -> str:
-        """Password of the superuser `postgres`; known once started."""
-        return str(self._state.get("root_password", ""))
 
     def connect(self, database: str = "postgres") -> pg8000.dbapi.Connection:
         """A connection of the superuser that commits each statement."""
@@ -125,32 +111,6 @@ class PostgreSql(EmbeddedServer):
             self._create_users()
             marker.touch()
         return self
-
-    def _prepare(self) -> None:
-        self._state = self._load_state()
-        self._install()
-
-    @property
-    def _data(self) -> Path:
-        return self._dir / "data"
-
-    def _load_state(self) -> dict[str, Any]:
-        """Port and passwords: those of an earlier start, else new ones."""
-        path = self._dir / _STATE_FILE
-        state: dict[str, Any] = read_json(path) or {
-            "port": free_port(),
-            "root_password": secrets.token_urlsafe(18),
-            "cdc_password": secrets.token_urlsafe(18),
-        }
-        state["port"] = self._settings.port or state["port"]
-        require_free(
-            state["port"],
-            what=self.name,
-            hint="Stop whoever listens there, or choose another port for the database.",
-        )
-        write_json_atomically(path, state)
-        path.chmod(0o600)
-        return state
 
     def _install(self) -> None:
         """On first use, create the cluster; a half-made directory is made again."""

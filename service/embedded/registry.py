@@ -4,12 +4,10 @@ from pathlib import Path
 
 import httpx
 
-from joins.durable.checkpoint import read_json, write_json_atomically
 from service.embedded.java import Java
-from service.embedded.process import Command, free_port, require_free
+from service.embedded.process import Command
 from service.embedded.server import EmbeddedServer
 
-_STATE_FILE = "registry.json"
 _ALIVE_TIMEOUT_S = 2.0
 _READY_TIMEOUT_S = 120.0
 
@@ -21,18 +19,14 @@ class ApicurioRegistry(EmbeddedServer):
     """
 
     name = "registry"
+    role = "the registry"
+    state_file = "registry.json"
 
     def __init__(self, data_dir: Path, java: Java, home: Path, *, port: int | None = None) -> None:
         super().__init__(data_dir, ready_timeout_s=_READY_TIMEOUT_S)
         self._java = java
         self._home = home
         self._chosen_port = port
-        self._port = 0
-
-    @property
-    def port(self) -> int:
-        """The port of its REST API; 0 until the first start."""
-        return self._port
 
     @property
     def url(self) -> str:
@@ -60,14 +54,7 @@ class ApicurioRegistry(EmbeddedServer):
         return answer.status_code == httpx.codes.OK
 
     def _prepare(self) -> None:
-        state = read_json(self._dir / _STATE_FILE)
-        self._port = self._chosen_port or (int(state["port"]) if state else free_port())
-        require_free(
-            self._port,
-            what=self.name,
-            hint="Stop whoever listens there, or choose another port for the registry.",
-        )
-        write_json_atomically(self._dir / _STATE_FILE, {"port": self._port})
+        self._keep_state(self._chosen_port)
 
     def _command(self) -> Command:
         settings = {

@@ -1,19 +1,23 @@
 """What the embedded servers have in common: a process on a directory of its own, and its health."""
 
 import os
+import secrets
 import signal
 import subprocess
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
+from joins.durable.checkpoint import read_json, write_json_atomically
 from service.embedded.errors import ServerStartError
 from service.embedded.process import (
     LOOPBACK,
     Command,
     claim_directory,
+    free_port,
     last_lines,
+    require_free,
     spawn,
     stop,
     wait_until,
@@ -28,9 +32,16 @@ class EmbeddedServer(ABC):
     It can be stopped and started again, and ends when this process ends, however that happens. A
     later start on the same directory serves the same data on the same port. Not for use by several
     threads at a time.
+
+    Attributes:
+        name: of its log, and in messages.
+        role: what it is there for, in messages.
+        state_file: the name of the file with what a later start has, too.
     """
 
     name: ClassVar[str]
+    role: ClassVar[str]
+    state_file: ClassVar[str]
     stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
     def __init__(self, data_dir: Path, *, ready_timeout_s: float) -> None:
@@ -38,11 +49,12 @@ class EmbeddedServer(ABC):
         self._ready_timeout_s = ready_timeout_s
         self._process: subprocess.Popen[bytes] | None = None
         self._claim: int | None = None
+        self._state: dict[str, Any] = {}
 
     @property
-    @abstractmethod
     def port(self) -> int:
         """The port that clients connect to; 0 until the first start."""
+        return int(self._state.get("port", 0))
 
     @property
     def host(self) -> str:
@@ -119,6 +131,28 @@ class EmbeddedServer(ABC):
     def _answers(self) -> bool:
         """Whether a request is answered."""
 
+    def _keep_state(self, port: int | None, **new: str) -> Path:
+        """Choose a port, and keep it with what is `new` at the first start; the file.
+
+        Args:
+            port: that clients connect to; None takes that of an earlier start, else a free one.
+            new: what else a later start has, too.
+
+        Raises:
+            ServerStartError: somebody listens at the port.
+        """
+        path = self._dir / self.state_file
+        state: dict[str, Any] = read_json(path) or {"port": free_port(), **new}
+        state["port"] = port or int(state["port"])
+        require_free(
+            state["port"],
+            what=self.name,
+            hint=f"Stop whoever listens there, or choose another port for {self.role}.",
+        )
+        write_json_atomically(path, state)
+        self._state = state
+        return path
+
     def _hint(self) -> str:
         """What to do when it does not start."""
         return f'Read "{self.log}"; a damaged data directory may be removed.'
@@ -140,3 +174,48 @@ class EmbeddedServer(ABC):
                 f"{self.name} on {LOOPBACK}:{self.port} did not come up: {last_lines(self.log)}",
                 hint=self._hint(),
             )
+
+
+class EmbeddedDatabase(EmbeddedServer):
+    """A database with a superuser and the user `cdc`; a later start keeps their passwords, too.
+
+    Args:
+        data_dir: all of it is below.
+        home: of its programs.
+        port: where clients connect; None takes the directory's earlier port, else a free one.
+        ready_timeout_s: how long it may take until it answers.
+    """
+
+    # reads better deep: two databases differ in their programs and statements only.
+
+    role = "the database"
+
+    def __init__(
+        self, data_dir: Path, home: Path, *, port: int | None, ready_timeout_s: float
+    ) -> None:
+        super().__init__(data_dir, ready_timeout_s=ready_timeout_s)
+        self._home = home
+        self._chosen_port = port
+
+    @property
+    def cdc_password(self) -> str:
+        """Password of the user `cdc`; known once started."""
+        return str(self._state.get("cdc_password", ""))
+
+    @property
+    def root_password(self) -> str:
+        """Password of the superuser; known once started."""
+        return str(self._state.get("root_password", ""))
+
+    @property
+    def _data(self) -> Path:
+        return self._dir / "data"
+
+    def _prepare(self) -> None:
+        passwords = {name: secrets.token_urlsafe(18) for name in ("root_password", "cdc_password")}
+        self._keep_state(self._chosen_port, **passwords).chmod(0o600)
+        self._install()
+
+    @abstractmethod
+    def _install(self) -> None:
+        """On first use, make what the server needs; what is half made is made again."""
