@@ -156,6 +156,14 @@ class KafkaOptions:
         return replace(self, properties=tuple(sorted((*others, (name, str(value))))))
 
 
+class KafkaFormat(StrEnum):
+    """What the value of a record is; of a sink `JSON` or `DEBEZIUM_JSON`."""
+
+    JSON = "json"
+    DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
     """A Kafka topic of JSON objects.
@@ -348,14 +356,6 @@ class DeltaTableSource:
     kind: Literal["delta"] = "delta"
 
 
-class TopicFormat(StrEnum):
-    """What the records of a dimension's topic are."""
-
-    DEBEZIUM_JSON = "debezium-json"
-    DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
-    JSON = "json"
-
-
 @dataclass(frozen=True, slots=True)
 class SnapshotEvidence:
     """Where it can be seen that a connector has copied a table wholly, and what is asked of it.
@@ -392,7 +392,7 @@ class TopicSource:
     """
 
     kafka: KafkaOptions
-    format: TopicFormat
+    format: KafkaFormat
     format_options: tuple[tuple[str, str], ...] = ()
     evidence: SnapshotEvidence | None = None
     registry: RegistryOptions | None = None
@@ -572,14 +572,6 @@ class DeltaSink:
     writer: SinkWriter = SinkWriter.AUTO
     merge_key: tuple[str, ...] = ()
     kind: Literal["delta"] = "delta"
-
-
-class KafkaFormat(StrEnum):
-    """What the value of a record is; of a sink `JSON` or `DEBEZIUM_JSON`."""
-
-    JSON = "json"
-    DEBEZIUM_JSON = "debezium-json"
-    DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
 
 
 @dataclass(frozen=True, slots=True)

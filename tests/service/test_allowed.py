@@ -8,10 +8,10 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     FurtherInsert,
+    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     SnapshotEvidence,
-    TopicFormat,
     TopicSource,
 )
 from joins.plan.registry import RegistryOptions
@@ -69,7 +69,7 @@ def with_connect(url):
     """The plan with a topic as its dimension, whose connector is at `url`."""
     kafka = KafkaOptions("broker:9092", "shop.shop.d")
     evidence = SnapshotEvidence(connect_url=url, connector="shop")
-    source = TopicSource(kafka, TopicFormat.DEBEZIUM_JSON, evidence=evidence)
+    source = TopicSource(kafka, KafkaFormat.DEBEZIUM_JSON, evidence=evidence)
     return replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
 
 
@@ -94,7 +94,7 @@ def test_another_connect_and_another_broker_are_denied(url, tmp_path):
 @pytest.mark.parametrize("url", ["http://registry:8081", "https://Registry:8081/apis/ccompat/v7"])
 def test_an_allowed_registry_is_reached_and_no_other(url, tmp_path):
     kafka = KafkaOptions("broker:9092", "shop.shop.d")
-    format_ = TopicFormat.DEBEZIUM_AVRO_CONFLUENT
+    format_ = KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
     source = TopicSource(kafka, format_, registry=RegistryOptions(url))
     plan_ = replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
     check_allowed(plan_, Settings.load(data_dir=tmp_path))

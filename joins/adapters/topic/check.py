@@ -14,7 +14,7 @@ from joins.adapters.registry.schemas import SchemaRegistry
 from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.connect import ConnectType
 from joins.plan.errors import DefinitionError, SourceError
-from joins.plan.plan import Field, TopicFormat, TopicSource
+from joins.plan.plan import Field, KafkaFormat, TopicSource
 
 _LOOKED_AT = 5
 _AVRO, _HEADER_BYTES = b"\x00", 5
@@ -86,7 +86,7 @@ class _RecordCheck:
         if record.value is None:
             return
         value = self._object(record, record.value)
-        if self._source.format is TopicFormat.JSON:
+        if self._source.format is KafkaFormat.JSON:
             self._check_columns(record, value, [f for f in self._fields if f.name in self._key])
             return
         if self._options.get("layout") == "flat":
@@ -131,7 +131,7 @@ class _RecordCheck:
             raise self._wrong(
                 record,
                 "is not JSON but, it seems, Avro of a schema registry",
-                f"Write 'format' = '{TopicFormat.DEBEZIUM_AVRO_CONFLUENT}' and the registry's "
+                f"Write 'format' = '{KafkaFormat.DEBEZIUM_AVRO_CONFLUENT}' and the registry's "
                 "address, or have JSON written into this topic.",
             )
         try:
@@ -200,7 +200,7 @@ class _AvroCheck(_RecordCheck):
             raise self._wrong(
                 record,
                 "is not Avro of a schema registry",
-                f"Write 'format' = '{TopicFormat.DEBEZIUM_JSON}' if it is JSON.",
+                f"Write 'format' = '{KafkaFormat.DEBEZIUM_JSON}' if it is JSON.",
             )
         number = int.from_bytes(text[1:_HEADER_BYTES], "big")
         schema = self._registry.avro_schema(number)

@@ -21,7 +21,7 @@ from joins.kernels.debezium.options import (
     ValueLayout,
 )
 from joins.kernels.topic.rows_by_key import KeyedRowDecoder
-from joins.plan.plan import Field, TopicFormat, TopicSource
+from joins.plan.plan import Field, KafkaFormat, TopicSource
 
 
 class TopicDecoder(Protocol):
@@ -47,7 +47,7 @@ def decoder_of(
     schemas: SchemaRegistry | None,
 ) -> TopicDecoder:
     """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
-    if source.format is TopicFormat.JSON:
+    if source.format is KafkaFormat.JSON:
         return KeyedRowDecoder(fields, primary_key, deletes_by_null=source.deletes_by_null)
     options, payloads = debezium_options(dict(source.format_options)), None
     if schemas is not None:
@@ -57,7 +57,7 @@ def decoder_of(
 
 def warm_up(source: TopicSource) -> None:
     """Compile what decodes the topic, or read what another process of this node has compiled."""
-    if source.format is not TopicFormat.JSON:
+    if source.format is not KafkaFormat.JSON:
         debezium.warm_up()
     if source.registry is not None:
         avro.warm_up()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicFormat, TopicSource
+from joins.plan.plan import Field, KafkaFormat, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.registry import RegistryOptions
 from joins.plan.types import SqlType
 
@@ -55,7 +55,7 @@ class TopicFeedConfig:
         evidence, registry = source["evidence"], source["registry"]
         source |= {
             "kafka": _kafka(source["kafka"]),
-            "format": TopicFormat(source["format"]),
+            "format": KafkaFormat(source["format"]),
             "format_options": tuple((str(k), str(v)) for k, v in source["format_options"]),
             "registry": None if registry is None else RegistryOptions(**registry),
             "evidence": None if evidence is None else SnapshotEvidence(**evidence),

@@ -293,13 +293,7 @@ def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed:
 
 def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
     written = values.text("key.fields")
-    if (written is None) != (values.text("key.format") is None):
-        option, missing = ("key.fields", "key.format")
-        if written is None:
-            option, missing = missing, option
-        raise values.error(
-            option, f'option "{option}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
-        )
+    values.require_pair("key.fields", "key.format")
     names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
     for field in fields:
         if field.name in names and field.type.is_nested:

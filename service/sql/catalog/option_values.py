@@ -100,6 +100,18 @@ class OptionValues:
         """The value of a FLAG option."""
         return (self.text(key) or "false").lower() == "true"
 
+    def require_beside(self, key: str, other: str) -> None:
+        """See that an option has the `other` one, too, if it has a value."""
+        if self.text(key) is not None and self.text(other) is None:
+            raise self.error(
+                key, f'option "{key}" needs "{other}"', hint=f"Add '{other}' to WITH (…)."
+            )
+
+    def require_pair(self, one: str, other: str) -> None:
+        """See that both options have a value, or neither."""
+        self.require_beside(one, other)
+        self.require_beside(other, one)
+
     def error(self, key: str, message: str, *, hint: str) -> SqlError:
         """An error that points at the option, or at the table when it is not given."""
         node = self.nodes.get(key)

@@ -10,11 +10,11 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
-from joins.plan.plan import TopicFormat
+from joins.plan.plan import KafkaFormat
 from service.sql.catalog.option import PEM, Option, OptionType
 
-DEBEZIUM_JSON = f"{TopicFormat.DEBEZIUM_JSON}."
-DEBEZIUM_AVRO = f"{TopicFormat.DEBEZIUM_AVRO_CONFLUENT}."
+DEBEZIUM_JSON = f"{KafkaFormat.DEBEZIUM_JSON}."
+DEBEZIUM_AVRO = f"{KafkaFormat.DEBEZIUM_AVRO_CONFLUENT}."
 BIT_COLUMNS = "bit.columns"
 URL = "url"
 AUTH_SOURCE, USER_INFO = "basic-auth.credentials-source", "basic-auth.user-info"

@@ -5,7 +5,6 @@ from joins.plan.plan import (
     KafkaFormat,
     KafkaOptions,
     SnapshotEvidence,
-    TopicFormat,
     TopicSource,
 )
 from joins.plan.registry import RegistryOptions
@@ -48,29 +47,28 @@ def topic_source(
         _refuse(values, _OF_AVRO, format_, KafkaFormat.DEBEZIUM_AVRO_CONFLUENT)
     if format_ is KafkaFormat.JSON:
         _refuse(values, _OF_A_CONNECTOR, format_, KafkaFormat.DEBEZIUM_JSON)
-        return TopicSource(kafka, TopicFormat.JSON, deletes_by_null=False)
-    is_avro = format_ is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
-    prefix = DEBEZIUM_AVRO if is_avro else DEBEZIUM_JSON
-    _check_pair(values, _CONNECT_URL, _CONNECTOR)
-    _check_captured(values, prefix)
+        return TopicSource(kafka, KafkaFormat.JSON, deletes_by_null=False)
+    prefix = f"{format_}."
+    values.require_pair(_CONNECT_URL, _CONNECTOR)
+    for part in ("source.schema", "source.db"):
+        values.require_beside(prefix + part, f"{prefix}source.table")
     options = {
         key.removeprefix(prefix): node.value
         for key, node in sorted(values.nodes.items())
         if key.startswith(prefix)
     }
-    if is_avro:
-        own = tuple((k, v) for k, v in options.items() if k not in _OF_THE_REGISTRY)
-        format_of = TopicFormat.DEBEZIUM_AVRO_CONFLUENT
-        return TopicSource(kafka, format_of, own, _evidence(values), _registry(values))
     if BIT_COLUMNS in options:
         options[BIT_COLUMNS] = ";".join(_bit_columns(values, fields))
-    own = tuple(options.items())
-    return TopicSource(kafka, TopicFormat.DEBEZIUM_JSON, own, evidence=_evidence(values))
+    evidence = _evidence(values)
+    is_avro = format_ is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
+    registry = _registry(values) if is_avro else None
+    own = tuple((k, v) for k, v in options.items() if k not in _OF_THE_REGISTRY)
+    return TopicSource(kafka, format_, own, evidence, registry)
 
 
 def upsert_source(kafka: KafkaOptions) -> TopicSource:
     """The source of a table of the connector `upsert-kafka`."""
-    return TopicSource(kafka, TopicFormat.JSON)
+    return TopicSource(kafka, KafkaFormat.JSON)
 
 
 def dimension_options(values: OptionValues) -> tuple[str, ...]:
@@ -91,8 +89,8 @@ def _evidence(values: OptionValues) -> SnapshotEvidence:
 
 
 def _registry(values: OptionValues) -> RegistryOptions:
-    _check_pair(values, DEBEZIUM_AVRO + AUTH_SOURCE, DEBEZIUM_AVRO + USER_INFO)
-    _check_pair(values, DEBEZIUM_AVRO + SSL_CERT, DEBEZIUM_AVRO + SSL_KEY)
+    values.require_pair(DEBEZIUM_AVRO + AUTH_SOURCE, DEBEZIUM_AVRO + USER_INFO)
+    values.require_pair(DEBEZIUM_AVRO + SSL_CERT, DEBEZIUM_AVRO + SSL_KEY)
     url = values.required(DEBEZIUM_AVRO + URL)
     for key in (SSL_CA, SSL_CERT):
         if DEBEZIUM_AVRO + key in values.nodes and not url.startswith("https:"):
@@ -122,25 +120,6 @@ def _bit_columns(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, 
                 hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
             )
     return names
-
-
-def _check_pair(values: OptionValues, one: str, other: str) -> None:
-    if (values.text(one) is None) != (values.text(other) is None):
-        option, missing = (one, other) if values.text(one) else (other, one)
-        raise values.error(
-            option, f'option "{option}" needs "{missing}"', hint=f"Add '{missing}' to WITH (…)."
-        )
-
-
-def _check_captured(values: OptionValues, prefix: str) -> None:
-    table = f"{prefix}source.table"
-    for part in ("source.schema", "source.db"):
-        if values.text(prefix + part) is not None and values.text(table) is None:
-            raise values.error(
-                prefix + part,
-                f'option "{prefix}{part}" needs "{table}"',
-                hint=f"Add '{table}' to WITH (…).",
-            )
 
 
 def _refuse(values: OptionValues, keys: tuple[str, ...], format_: str, owner: str) -> None:

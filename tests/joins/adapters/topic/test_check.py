@@ -5,7 +5,7 @@ import pytest
 from joins.adapters.kafka.newest import newest_records
 from joins.adapters.topic.check import check_topic
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
-from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicFormat, TopicSource
+from joins.plan.plan import Field, KafkaFormat, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.types import SqlType, TypeName
 from tests.support.foreign_topics import FIELDS, envelope, row
 from tests.support.topics import create_topic, produce, unique_name
@@ -15,8 +15,8 @@ FLAT = (("layout", "flat"),)
 ENVELOPE = envelope("u", None, row(1, "a"), "false", 1)
 
 
-def source(kafka, topic, *options, format_=TopicFormat.DEBEZIUM_JSON, **evidence):
-    shown = SnapshotEvidence(**evidence) if format_ is TopicFormat.DEBEZIUM_JSON else None
+def source(kafka, topic, *options, format_=KafkaFormat.DEBEZIUM_JSON, **evidence):
+    shown = SnapshotEvidence(**evidence) if format_ is KafkaFormat.DEBEZIUM_JSON else None
     where = KafkaOptions(kafka.bootstrap_servers, topic)
     return TopicSource(where, format_, options, shown)
 
@@ -76,10 +76,10 @@ def test_what_the_evidence_needs_is_there(kafka):
 def test_rows_by_key_need_their_key_only(kafka):
     topic = create_topic(kafka.bootstrap_servers)
     produce(kafka.bootstrap_servers, topic, [{"id": 1}])
-    check_topic(source(kafka, topic, format_=TopicFormat.JSON), FIELDS, ("id",))
+    check_topic(source(kafka, topic, format_=KafkaFormat.JSON), FIELDS, ("id",))
     produce(kafka.bootstrap_servers, topic, [{"name": "a"}])
     with pytest.raises(DefinitionError, match='has no column "id"'):
-        check_topic(source(kafka, topic, format_=TopicFormat.JSON), FIELDS, ("id",))
+        check_topic(source(kafka, topic, format_=KafkaFormat.JSON), FIELDS, ("id",))
 
 
 def test_the_newest_records_of_all_partitions_are_looked_at(kafka):

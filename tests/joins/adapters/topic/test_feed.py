@@ -16,7 +16,7 @@ from joins.adapters.topic.feed_state import (
     write_decisions,
 )
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
-from joins.plan.plan import KafkaOptions, SnapshotEvidence, TopicFormat
+from joins.plan.plan import KafkaFormat, KafkaOptions, SnapshotEvidence
 from tests.support.foreign_topics import Connector, envelope, heard, row, topic_feed
 from tests.support.topics import consume, create_topic, delete_topics
 from tests.support.wait import wait_until
@@ -343,7 +343,7 @@ def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path)
     for key, name in USERS.items():
         connector.send({"id": key}, row(key, name))
     connector.send({"id": 2}, None)
-    source = topic_feed(connector, tmp_path, None, format=TopicFormat.JSON)
+    source = topic_feed(connector, tmp_path, None, format=KafkaFormat.JSON)
     with source.session() as session:
         state = source.run(session)
         assert (state["complete"], state["evidence"]) == (True, "end_offsets")
