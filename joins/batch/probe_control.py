@@ -1,7 +1,6 @@
 """Whether the probe may run, and from where: lives, guards and acknowledgements."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
 from joins.batch.probe_progress import ProbeProgress
+from joins.durable.acknowledgements import reason_of, record_of
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life, ProbeLives
@@ -271,17 +271,9 @@ class ProbeControl:
         resumed = resumption(old, committed, self._guard.marks, view)
         newest = max(-1 if pin is None else pin.batch, self._newest_committed())
         directory = self.lives.next_directory()
-        record = {
-            "id": request.id,
-            "at_ms": time.time_ns() // 1_000_000,
-            "by": request.by,
-            "cause": fault.type,
-            "choice": choice,
-            "reason": request.body["reason"],
-            "message": fault.message,
-            "gaps": [gap.as_json() for gap in resumed.gaps],
-            "life": directory,
-        }
+        gaps = [gap.as_json() for gap in resumed.gaps]
+        record = record_of(request, choice=choice, message=fault.message, gaps=gaps)
+        record["life"] = directory
         life = Life(
             directory=directory,
             first_batch=max(old.first_batch, 1 + newest),
@@ -305,9 +297,7 @@ def _choice(request: Request, fault: Fault) -> str:
     Raises:
         RequestError: it gives no reason, or the fault has no such choice.
     """
-    reason = request.body.get("reason")
-    if not isinstance(reason, str) or not reason.strip():
-        raise RequestError("acknowledgement has no reason", hint="Say why it is right to go on.")
+    reason_of(request)
     choice = request.body.get("choice") or fault.choices[0]
     if choice not in fault.choices:
         raise RequestError(

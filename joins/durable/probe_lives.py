@@ -4,12 +4,11 @@ A batch's number grows over lives and is never used again. A new life begins whe
 acknowledged a fault.
 """
 
-import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from joins.durable.acknowledgements import append_missing
 from joins.durable.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
 
@@ -107,10 +106,10 @@ class ProbeLives:
     def __init__(self, checkpoint: Checkpoint, meta: JobMeta) -> None:
         self._checkpoint = checkpoint
         self._file = checkpoint.directory / "probe.json"
-        self._acknowledgements = checkpoint.directory / "acknowledgements.jsonl"
+        self._list = checkpoint.directory / "acknowledgements.jsonl"
         kept = read_json(self._file)
         self._lives = [first_life(meta)] if kept is None else _lives(kept)
-        self._mirror()
+        append_missing(self._list, self.acknowledgements())
 
     @property
     def all(self) -> tuple[Life, ...]:
@@ -131,7 +130,7 @@ class ProbeLives:
         lives = [*self._lives, life]
         write_json_atomically(self._file, {"lives": [each.as_json() for each in lives]})
         self._lives = lives
-        self._mirror()
+        append_missing(self._list, self.acknowledgements())
 
     def acknowledgements(self) -> list[dict[str, Any]]:
         """What operators have acknowledged, oldest first."""
@@ -140,19 +139,6 @@ class ProbeLives:
     def acknowledgement(self, request_id: str) -> dict[str, Any] | None:
         """The one with that id."""
         return next((a for a in self.acknowledgements() if a["id"] == request_id), None)
-
-    def _mirror(self) -> None:
-        """Append to the list for people what `probe.json` has and it has not."""
-        known = self._acknowledgements.read_text() if self._acknowledgements.exists() else ""
-        missing = [a for a in self.acknowledgements() if f'"id":"{a["id"]}"' not in known]
-        if not missing:
-            return
-        with self._acknowledgements.open("a", encoding="utf-8") as file:
-            file.write("" if known.endswith("\n") or not known else "\n")
-            for each in missing:
-                file.write(json.dumps(each, separators=(",", ":")) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def _lives(kept: Mapping[str, Any]) -> list[Life]:

@@ -3,9 +3,6 @@
 What only an operator can decide is kept beside the source's state, where its process reads it.
 """
 
-import json
-import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,12 +14,12 @@ from joins.adapters.topic.feed_state import (
     read_decisions,
     write_decisions,
 )
+from joins.durable.acknowledgements import append_missing, reason_of, record_of
 from joins.durable.requests import Request
 from joins.durable.stalls import Stalls
 from joins.plan.errors import (
     ForeignRecordError,
     NothingToAcknowledgeError,
-    RequestError,
     SnapshotUnprovenError,
 )
 from joins.source.coordinator import SourceView
@@ -55,6 +52,7 @@ class TopicCoordinator(FeedCoordinator):
         self._config = config
         self._list = acknowledgements
         self._state: Mapping[str, Any] | None = None
+        self._decisions = read_decisions(config.decisions_file)  # nobody else writes them
 
     def view(self) -> SourceView | None:
         """What the process told last."""
@@ -102,56 +100,38 @@ class TopicCoordinator(FeedCoordinator):
             NothingToAcknowledgeError: the source waits for no such decision.
             RequestError: the request has no reason.
         """
-        kept = read_decisions(self._config.decisions_file)
-        known = next((d for d in kept.all if d.record["id"] == request.id), None)
+        kept = self._decisions.all
+        known = next((d for d in kept if d.record["id"] == request.id), None)
         if known is None:
             known = self._decided(request)
-            write_decisions(self._config.decisions_file, Decisions((*kept.all, known)))
-        self._mirror(known.record)
+            decisions = Decisions((*kept, known))
+            write_decisions(self._config.decisions_file, decisions)
+            self._decisions = decisions
+        append_missing(self._list, [known.record])
         return dict(known.record)
 
     def acknowledgements(self) -> list[Mapping[str, Any]]:
         """What was acknowledged of this source, the oldest first."""
-        return [each.record for each in read_decisions(self._config.decisions_file).all]
+        return [each.record for each in self._decisions.all]
 
     def _decided(self, request: Request) -> Decision:
-        cause, reason, state = request.body.get("cause"), request.body.get("reason"), self._state
-        if not isinstance(reason, str) or not reason.strip():
-            raise RequestError(
-                "acknowledgement has no reason", hint="Say why it is right to go on."
-            )
-        record: dict[str, Any] = {
-            "id": request.id,
-            "at_ms": time.time_ns() // 1_000_000,
-            "by": request.by,
-            "cause": cause,
-            "choice": request.body.get("choice"),
-            "reason": reason,
-            "message": "",
-            "gaps": [],
-        }
+        cause, state = request.body.get("cause"), self._state
+        reason_of(request)
         if cause == SnapshotUnprovenError.fault and state is not None and not state["complete"]:
             message = f'table "{self._name}", generation {state["generation"]}: {state["text"]}'
-            return Decision({**record, "message": message}, generation=state["generation"])
+            return Decision(_record(request, message), generation=state["generation"])
         place = self.progress.get("record")
         if cause == ForeignRecordError.fault and place is not None:
             message = f'table "{self._name}": record {place[0]}/{place[1]}'
-            return Decision({**record, "message": message}, place=(place[0], place[1]))
+            return Decision(_record(request, message), place=(place[0], place[1]))
         raise NothingToAcknowledgeError(
             f'"{cause}" was acknowledged, but source "{self._name}" does not wait for it',
             hint="Look at the job's status; acknowledge the fault that it shows.",
         )
 
-    def _mirror(self, record: Mapping[str, Any]) -> None:
-        """Append the decision to the list for people, unless it is there."""
-        known = self._list.read_text() if self._list.exists() else ""
-        if f'"id":"{record["id"]}"' in known:
-            return
-        with self._list.open("a", encoding="utf-8") as file:
-            file.write("" if known.endswith("\n") or not known else "\n")
-            file.write(json.dumps(record, separators=(",", ":")) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+
+def _record(request: Request, message: str) -> dict[str, Any]:
+    return record_of(request, choice=request.body.get("choice"), message=message)
 
 
 def _needs_a_word(state: Mapping[str, Any]) -> bool:
