@@ -42,7 +42,7 @@ _SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.worker.faulthandler.enabled": "true",
-    _DAEMON: daemon.__name__,
+    _DAEMON: daemon.MODULE,
     "spark.log.level": "ERROR",
 }
 _LONGEST_SOCKET = 103  # bytes of a path, on any system
@@ -179,7 +179,7 @@ def worker_sockets(settings: SparkSettings) -> dict[str, str]:
 def _prepare_workers(values: Mapping[str, str]) -> None:
     """Load what Python workers need while the JVM starts, which leaves a core to it."""
     os.environ.pop(daemon.SOCKET, None)
-    if _SOCKETS in values and values[_DAEMON] == daemon.__name__:
+    if _SOCKETS in values and values[_DAEMON] == daemon.MODULE:
         path = Path(values[_SOCKETS], "prepared")
         os.environ[daemon.SOCKET] = str(path)
         no_input = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)

@@ -44,10 +44,10 @@ from joins.plan.errors import (
     StoppingError,
 )
 from joins.plan.plan import KafkaSource
+from joins.source.coordinator import evidence_of
 from joins.stream.batch_limit import BatchLimit
 from joins.worker.topic_reader import TopicReader
 from watermark.errors import SluiceError
-from watermark.evidence import Evidence
 from watermark.model import Watermark
 
 _log = structlog.get_logger(__name__)
@@ -201,9 +201,7 @@ class TemporalJoin:
     def _evidence(self) -> Mapping[str, str]:
         """On what each table was found to be whole."""
         pairs = zip(self.parts.dimensions, self.parts.sources, strict=True)
-        views = {dimension.dimension.name: source.view() for dimension, source in pairs}
-        own = Evidence.IN_BAND_WATERMARK
-        return {n: own if v is None else v.evidence or own for n, v in views.items()}
+        return {dimension.dimension.name: evidence_of(source.view()) for dimension, source in pairs}
 
     # Loops
     # -----------------------------------------------------------------------------------------

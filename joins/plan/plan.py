@@ -5,9 +5,10 @@ resolves.
 """
 # reads better long: a plan is one document, whose parts name each other and have one format.
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from joins.plan.expressions import Column, Expression
 from joins.plan.registry import RegistryOptions
@@ -142,6 +143,12 @@ class KafkaOptions:
     def compression(self) -> Compression:
         """How records that are written are compressed; not at all unless the properties say."""
         return Compression(dict(self.properties).get(COMPRESSION_TYPE, Compression.NONE))
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> "KafkaOptions":
+        """The options that `dataclasses.asdict` described."""
+        properties = tuple((str(name), str(text)) for name, text in value["properties"])
+        return cls(value["bootstrap_servers"], value["topic"], properties)
 
     def uncommitted(self) -> "KafkaOptions":
         """The same, with the records of all transactions, as far as the topic goes."""

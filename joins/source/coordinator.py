@@ -21,6 +21,7 @@ from joins.plan.errors import (
     SourceUnavailableError,
 )
 from watermark.errors import SluiceError
+from watermark.evidence import Evidence
 from watermark.redaction import redacted
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
@@ -59,6 +60,12 @@ class SourceView:
     waits_for: str | None = None
 
 
+def evidence_of(view: SourceView | None) -> str:
+    """On what a whole table is; ours is the watermark that the source itself has written."""
+    known = None if view is None else view.evidence
+    return known or Evidence.IN_BAND_WATERMARK
+
+
 class SourceCoordinator(ABC):
     """Runs one source on its own thread until stopped; faults stall it, and it tries again.
 
@@ -70,9 +77,9 @@ class SourceCoordinator(ABC):
     def __init__(self, dimension: str, stalls: Stalls) -> None:
         self._name = dimension
         self._stalls = stalls
-        self.part = self._part = f"source {dimension}"
+        self.part = f"source {dimension}"
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=self._part, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self.part, daemon=True)
         self._process: SourceProcess | None = None
         self._is_following = False
         self.progress: dict[str, Any] = {}
@@ -135,8 +142,8 @@ class SourceCoordinator(ABC):
 
     def _note(self, error: SluiceError) -> None:
         if not self._stopping.is_set():
-            self._stalls.note(self._part, error)
-            _log.warning("source stalled", part=self._part, error=error.message, hint=error.hint)
+            self._stalls.note(self.part, error)
+            _log.warning("source stalled", part=self.part, error=error.message, hint=error.hint)
 
     def _take_event(self, event: Mapping[str, Any]) -> None:
         """Take what the process told; comes on the thread that reads its output."""
@@ -144,7 +151,7 @@ class SourceCoordinator(ABC):
             kind = _ERRORS.get(event["type"], SourceError)
             self._note(kind(event["message"], hint=event["hint"]))
             return
-        self._stalls.clear(self._part)
+        self._stalls.clear(self.part)
         self._is_following |= event["event"] == "watermark"
         self.progress = {**self.progress, **event}
 

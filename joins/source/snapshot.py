@@ -224,7 +224,7 @@ class SnapshotCoordinator(SourceCoordinator):
             rows_estimate=estimate_rows(connection),
         )
         self._keep(state)
-        _log.info("snapshot starts", part=self._part, generation=generation, low=low.as_json())
+        _log.info("snapshot starts", part=self.part, generation=generation, low=low.as_json())
         return state
 
     def _take_high(self) -> None:

@@ -20,6 +20,8 @@ from pathlib import Path
 
 from joins.adapters.process.protocol import bind_to_parent
 
+MODULE = "joins.worker.daemon"
+"""What Spark runs; a living runner asks for it by this name, also behind an upgrade."""
 LOADED = (
     "pyspark.worker",
     "joins.sinks.console",
@@ -49,7 +51,7 @@ _WAIT_S = 600
 
 def command(path: Path) -> list[str]:
     """What starts a process that waits at the socket `path`, until its parent ends."""
-    return [sys.executable, "-m", "joins.worker.daemon", _PREPARED, str(path)]
+    return [sys.executable, "-m", MODULE, _PREPARED, str(path)]
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from joins.dimension.dimension import DimensionRuntime
 from joins.durable.stalls import SOURCE, Fault
 from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
-from joins.source.coordinator import SourceCoordinator, SourceView
+from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.jobs import (
     ChangelogChannelView,
@@ -23,7 +23,6 @@ from service.schemas.jobs import (
     SnapshotView,
     WatermarkView,
 )
-from watermark.evidence import Evidence
 from watermark.model import PROCESSING_TIME, Watermark
 from watermark.phase import Phase
 from watermark.valve import ChannelState
@@ -98,17 +97,11 @@ def _dimension(
         lag_records=dimension.lag_records(),
         streamed_records=dimension.counts.streamed_records,
         binlog_delay_ms=dimension.counts.delay_ms,
-        evidence=_evidence(view) if is_whole else None,
+        evidence=evidence_of(view) if is_whole else None,
         waits_for=None if view is None else view.waits_for,
         emitted=_emitted(source),
         channels=[_channel(c) for c in opening.channels if c.channel.rpartition("/")[0] == name],
     )
-
-
-def _evidence(view: SourceView | None) -> str:
-    """On what the table is complete; ours is the watermark that the source itself has written."""
-    known = None if view is None else view.evidence
-    return known or Evidence.IN_BAND_WATERMARK
 
 
 def _state(join: TemporalJoin, opening: OpeningView) -> str:

@@ -38,7 +38,7 @@ def _sample(kafka: KafkaOptions, records: int) -> pa.RecordBatch:
     cluster = KafkaCluster(kafka)
     description = cluster.require(kafka.topic)
     name = TopicName.of(kafka.topic, description.topic_id)
-    oldest, ends = cluster.beginning_offsets(kafka.topic), cluster.end_offsets(kafka.topic)
+    oldest, ends = cluster.beginning_offsets(description), cluster.end_offsets(description)
     half = max(1, records // 2)
     first = {at: (oldest[at], min(end, oldest[at] + half)) for at, end in ends.items()}
     newest = {at: (max(first[at][1], end - half), end) for at, end in ends.items()}

@@ -14,7 +14,7 @@ from tests.support.sql import new_schema
 from tests.support.topics import create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
-BACKLOG = 60_000
+BACKLOG = 400_000
 BATCH_BYTES = 120 << 10
 HUGE = {**click(1, BACKLOG), "padding": "x" * (4 * BATCH_BYTES)}
 

@@ -64,11 +64,7 @@ def _rules(config: dict[str, Any]) -> tuple[tuple[Field, ...], tuple[DatagenFiel
 
 
 def _run(config: dict[str, Any], stopping: threading.Event) -> None:
-    kafka = KafkaOptions(
-        config["bootstrap_servers"],
-        config["topic"],
-        tuple((name, value) for name, value in config["properties"]),
-    )
+    kafka = KafkaOptions.of_json(config)
     fields, rules = _rules(config)
     limit = config["number_of_rows"]
     row = KafkaCluster(kafka).end_offsets(kafka.topic)[0]

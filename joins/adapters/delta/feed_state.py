@@ -48,13 +48,11 @@ class DeltaFeedConfig:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The configuration that `as_json` described."""
-        kafka = value["kafka"]
-        properties = tuple((str(k), str(v)) for k, v in kafka["properties"])
         return cls(
             path=Path(value["path"]),
             fields=tuple(Field(name, SqlType.of_json(kind)) for name, kind in value["fields"]),
             primary_key=tuple(value["primary_key"]),
-            kafka=KafkaOptions(kafka["bootstrap_servers"], kafka["topic"], properties),
+            kafka=KafkaOptions.of_json(value["kafka"]),
             partitions=value["partitions"],
             state_file=Path(value["state_file"]),
             monitor_interval_ms=value["monitor_interval_ms"],

@@ -51,15 +51,13 @@ class CdcConfig:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The configuration that `as_json` described."""
-        kafka = value["kafka"]
-        properties = tuple((str(k), str(v)) for k, v in kafka["properties"])
         return cls(
             connection=MysqlConnectionConfig.from_json(value["connection"]),
             table=CapturedTable.from_json(value["table"]),
             server_id=value["server_id"],
             low=BinlogMark.from_json(value["low"]),
             generation=value["generation"],
-            kafka=KafkaOptions(kafka["bootstrap_servers"], kafka["topic"], properties),
+            kafka=KafkaOptions.of_json(value["kafka"]),
             partitions=value["partitions"],
             offset_file=Path(value["offset_file"]),
         )

@@ -34,7 +34,7 @@ from joins.adapters.topic.feed_state import (
 from joins.adapters.topic.key_file import KeyFile
 from joins.adapters.topic.notices import NoticeTopic
 from joins.adapters.topic.producer import TopicProducer
-from joins.kernels.changelog.envelope import BinlogPosition
+from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.index.hashing import hash_rows
 from joins.kernels.topic.pieces import Action, ChangePiece, piece_of, snapshot_rows
@@ -96,6 +96,7 @@ class TopicFeedSession:
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         kept = read_state(config.state_file)
         self._rules = self._find_rules()
+        self._notices: NoticeTopic | None = None
         self._begin(kept)
         self._decisions = read_decisions(config.decisions_file)
         self._order = TimeOrder(range(config.partitions))
@@ -108,7 +109,7 @@ class TopicFeedSession:
         self._record_bytes = _FIRST_RECORD_BYTES
         self._sent = 0
         self._source_ts_ms = 0
-        self._answer = self._snapshot.ask(_now_ms())
+        self._answer = self._snapshot.ask(now_ms())
 
     def close(self) -> None:
         """End the connections."""
@@ -179,32 +180,27 @@ class TopicFeedSession:
     def _begin(self, kept: TopicFeedState | None) -> None:
         description = self._cluster.require(self._topic)
         self._check_partitions(len(description.partitions))
+        self._topic_id = description.topic_id
         self._name = TopicName.of(self._topic, description.topic_id)
-        begins = self._cluster.beginning_offsets(self._topic)
-        can_go_on = kept is not None and kept.needed is None
-        if kept is not None and can_go_on:
-            self._check_kept(kept, description.topic_id, begins)
+        begins = self._cluster.beginning_offsets(description)
         partitions = range(self._config.partitions)
-        if kept is None or not can_go_on:
+        if kept is None or kept.needed is not None:
             self._snapshot = ForeignSnapshot(partitions, self._rules)
             self._snapshot.generation = 1 if kept is None else kept.generation + 1
             self._snapshot.begins(begins)
-            self._done = begins
-            kept = None
+            self._done, self._table = begins, None
+            self._find_keys(0, 0)
+            self._keep()
         else:
+            self._check_kept(kept, description.topic_id, begins)
             self._snapshot = ForeignSnapshot.restore(kept.snapshot, partitions, self._rules)
-            self._done = dict(kept.offsets)
-        self._topic_id = description.topic_id
-        self._table = None if kept is None else kept.table
-        self._find_keys(kept)
-        if kept is None:
-            self._keep_first()
+            self._done, self._table = dict(kept.offsets), kept.table
+            self._find_keys(kept.counted, kept.placed)
 
-    def _find_keys(self, kept: TopicFeedState | None) -> None:
+    def _find_keys(self, counted: int, placed: int) -> None:
         """The keys of this generation: those of its snapshot's rows, and where each key lies."""
         file = self._config.state_file
         number = self._snapshot.generation
-        counted, placed = (0, 0) if kept is None else (kept.counted, kept.placed)
         self._counted = KeyFile(file.with_suffix(f".rows-{number}"), counted)
         self._placed = KeyFile(file.with_suffix(f".places-{number}"), placed)
 
@@ -371,7 +367,7 @@ class TopicFeedSession:
     def _begin_generation(self, new: NewSnapshot) -> None:
         old = (self._counted, self._placed)
         self._snapshot.begin_generation(new)
-        self._find_keys(None)
+        self._find_keys(0, 0)
         self._is_marked = False
         self._keep()
         for file in old:
@@ -470,10 +466,10 @@ class TopicFeedSession:
             self._snapshot.committed(committed)
 
     def _ask(self) -> Complete | Waiting:
-        answer = self._snapshot.ask(_now_ms())
+        answer = self._snapshot.ask(now_ms())
         if not isinstance(answer, Complete) and answer.missing is Missing.ENDS:
             self._snapshot.ended(self._cluster.end_offsets(self._topic))
-            answer = self._snapshot.ask(_now_ms())
+            answer = self._snapshot.ask(now_ms())
         return answer
 
     def _mark(self, producer: RecordSink) -> None:
@@ -493,10 +489,6 @@ class TopicFeedSession:
 
     # What is kept and told
     # -----------------------------------------------------------------------------------------
-
-    def _keep_first(self) -> None:
-        self._notices = None
-        self._keep()
 
     def _keep(self) -> None:
         self._kept_at_s = time.monotonic()
@@ -551,10 +543,6 @@ class TopicFeedSession:
 
 def _named(table: tuple[str | None, ...]) -> str:
     return ".".join(part for part in table if part)
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:

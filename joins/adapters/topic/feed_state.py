@@ -54,7 +54,7 @@ class TopicFeedConfig:
         source = dict(value["source"])
         evidence, registry = source["evidence"], source["registry"]
         source |= {
-            "kafka": _kafka(source["kafka"]),
+            "kafka": KafkaOptions.of_json(source["kafka"]),
             "format": KafkaFormat(source["format"]),
             "format_options": tuple((str(k), str(v)) for k, v in source["format_options"]),
             "registry": None if registry is None else RegistryOptions(**registry),
@@ -68,15 +68,10 @@ class TopicFeedConfig:
                 for name, kind, nullable in value["fields"]
             ),
             primary_key=tuple(value["primary_key"]),
-            kafka=_kafka(value["kafka"]),
+            kafka=KafkaOptions.of_json(value["kafka"]),
             state_file=Path(value["state_file"]),
             decisions_file=Path(value["decisions_file"]),
         )
-
-
-def _kafka(value: Mapping[str, Any]) -> KafkaOptions:
-    properties = tuple((str(k), str(v)) for k, v in value["properties"])
-    return KafkaOptions(value["bootstrap_servers"], value["topic"], properties)
 
 
 @dataclass(frozen=True, slots=True)

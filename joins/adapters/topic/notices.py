@@ -71,8 +71,8 @@ class NoticeTopic:
             SourceUnavailableError: the cluster does not answer.
             SourceError: the topic is not there, or refused us.
         """
-        name = self._kafka.topic
-        ends, begins = self._cluster.end_offsets(name), self._cluster.beginning_offsets(name)
+        topic = self._cluster.require(self._kafka.topic)
+        ends, begins = self._cluster.end_offsets(topic), self._cluster.beginning_offsets(topic)
         ranges = {p: (max(self._next.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
         notices = list(self._notices(ranges, table))
         self._next = {p: max(first, end) for p, (first, end) in ranges.items()}

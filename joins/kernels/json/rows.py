@@ -29,8 +29,11 @@ from joins.kernels.json.decimals import has_decimal, with_bearable_decimals
 from joins.kernels.json.lines import lines_of
 from joins.kernels.json.maps import has_map, with_entries
 from joins.kernels.json.screen import Screen
+from joins.plan.plan import Field
+from joins.plan.types import TypeName, arrow_type
 
 Rows = npt.NDArray[np.int64]
+_OF_TIME = {b"sql": b"TIME"}
 
 _PIECE_BYTES = 32 << 20
 _PIECE_CELLS = 2 << 20  # rows times columns
@@ -82,6 +85,20 @@ def parse(values: pa.Array, schema: pa.Schema) -> ParsedRows:
     for start, piece in _pieces(values, max(1, _PIECE_CELLS // max(1, len(schema)))):
         _parse_piece(start, piece, target)
     return target.finish()
+
+
+def json_schema(fields: Sequence[Field]) -> pa.Schema:
+    """What `parse` takes for declared columns."""
+    return pa.schema(
+        [
+            pa.field(
+                item.name,
+                arrow_type(item.type),
+                metadata=_OF_TIME if item.type.name is TypeName.TIME else None,
+            )
+            for item in fields
+        ]
+    )
 
 
 @dataclass(slots=True)

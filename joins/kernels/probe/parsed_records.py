@@ -14,12 +14,11 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
 from joins.kernels.index.segment import taken
-from joins.kernels.json.rows import parse
+from joins.kernels.json.rows import json_schema, parse
 from joins.kernels.probe.arrivals import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
 from joins.plan.expressions import Column
-from joins.plan.plan import Field
-from joins.plan.types import TypeName, arrow_type
+from joins.plan.types import arrow_type
 
 Rows = npt.NDArray[np.int64]
 
@@ -106,7 +105,7 @@ class ParsedRecords:
 
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
-        parsed = parse(self.records.column("value"), _json_schema(self.spec.fields))
+        parsed = parse(self.records.column("value"), json_schema(self.spec.fields))
         self.dead = {bad.row: bad.reason for bad in parsed.bad}
         self.input_rows = parsed.row_index.to_numpy()
         for item, values in zip(self.spec.fields, parsed.batch.columns, strict=True):
@@ -217,19 +216,6 @@ def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:
         pa.repeat(pa.scalar(context.batch_id, pa.int64()), num_rows),
         pa.repeat(pa.scalar(versions, pa.string()), num_rows),
     ]
-
-
-def _json_schema(fields: Sequence[Field]) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field(
-                item.name,
-                arrow_type(item.type),
-                metadata={b"sql": b"TIME"} if item.type.name is TypeName.TIME else None,
-            )
-            for item in fields
-        ]
-    )
 
 
 def _metadata(records: pa.RecordBatch, key: str) -> pa.Array:

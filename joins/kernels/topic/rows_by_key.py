@@ -8,9 +8,9 @@ import pyarrow.compute as pc
 
 from joins.kernels.debezium.changes import BadRecord, ChangeRows, RecordFault, RecordKind
 from joins.kernels.expressions.casts import mask_of
-from joins.kernels.json.rows import parse
+from joins.kernels.json.rows import json_schema, parse
 from joins.plan.plan import Field
-from joins.plan.types import TypeName, arrow_type
+from joins.plan.types import arrow_type
 
 
 class KeyedRowDecoder:
@@ -75,7 +75,7 @@ class KeyedRowDecoder:
         fault: RecordFault = RecordFault.COLUMN,
     ) -> pa.RecordBatch:
         """The columns `fields` of the objects in `rows`, NULL elsewhere."""
-        parsed = parse(texts.take(pa.array(rows)), _schema(fields))
+        parsed = parse(texts.take(pa.array(rows)), json_schema(fields))
         for one in parsed.bad:
             bad[int(rows[one.row])] = (fault, one.reason)
         places = rows[parsed.row_index.to_numpy()]
@@ -90,16 +90,3 @@ class KeyedRowDecoder:
             columns.append(values.take(taken).cast(arrow_type(item.type)))
         names = [item.name for item in fields]
         return pa.RecordBatch.from_arrays(columns, names=names)
-
-
-def _schema(fields: Sequence[Field]) -> pa.Schema:
-    return pa.schema(
-        [
-            pa.field(
-                item.name,
-                arrow_type(item.type),
-                metadata={b"sql": b"TIME"} if item.type.name is TypeName.TIME else None,
-            )
-            for item in fields
-        ]
-    )

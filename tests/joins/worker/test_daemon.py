@@ -63,7 +63,7 @@ def test_what_hands_over_loads_nothing_and_ends_with_the_other(short, processes)
     prepared = subprocess.Popen(daemon.command(path), stdin=subprocess.DEVNULL)
     wait_until(path.exists, what="it listens")
     started = subprocess.Popen(
-        [sys.executable, "-m", daemon.__name__, "pyspark.worker"],
+        [sys.executable, "-m", daemon.MODULE, "pyspark.worker"],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
