@@ -200,6 +200,29 @@ _GUARANTEE = (
         form="1 to 100 letters, digits, '.', '_' or '-'",
     ),
 )
+_BOUNDED = (
+    Option(
+        "scan.bounded.mode",
+        "Where a source ends; the end is resolved to offsets at submission. A dimension is whole "
+        "there, and has no further changes. Flink's group-offsets does not exist here.",
+        OptionType.CHOICE,
+        default="unbounded",
+        choices=("unbounded", "latest-offset", "timestamp", "specific-offsets"),
+    ),
+    Option(
+        "scan.bounded.timestamp-millis",
+        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.bounded.specific-offsets",
+        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
+        "nothing is read of the others.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+)
 _KAFKA = (
     *_TOPIC,
     Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
@@ -231,27 +254,7 @@ _KAFKA = (
         pattern=_OFFSETS,
         form=_OFFSETS_FORM,
     ),
-    Option(
-        "scan.bounded.mode",
-        "Where a source ends; the end is resolved to offsets at submission. Flink's group-offsets "
-        "does not exist here.",
-        OptionType.CHOICE,
-        default="unbounded",
-        choices=("unbounded", "latest-offset", "timestamp", "specific-offsets"),
-    ),
-    Option(
-        "scan.bounded.timestamp-millis",
-        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
-        OptionType.NUMBER,
-        highest=2**53,
-    ),
-    Option(
-        "scan.bounded.specific-offsets",
-        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
-        "nothing is read of the others.",
-        pattern=_OFFSETS,
-        form=_OFFSETS_FORM,
-    ),
+    *_BOUNDED,
     Option(
         f"properties.{ISOLATION_LEVEL}",
         "Which records a source reads of a topic with transactions: those of committed ones only, "
@@ -310,6 +313,7 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
+    *_BOUNDED,
     _LOOKUP,
 )
 _DELTA = (
