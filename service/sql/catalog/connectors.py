@@ -24,7 +24,12 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import EXACTLY_ONCE, IDLE_TIMEOUT, LOOKUP_STRATEGY
+from service.sql.catalog.options import (
+    EXACTLY_ONCE,
+    IDLE_TIMEOUT,
+    LOOKUP_STRATEGY,
+    OF_A_GROUP,
+)
 from service.sql.catalog.topic_tables import dimension_options, topic_source, upsert_source
 from service.sql.text.errors import suggestion
 
@@ -37,7 +42,7 @@ _DELTA_DIMENSION = (
     LOOKUP_STRATEGY,
     IDLE_TIMEOUT,
 )
-_OF_A_STREAM = ("scan.", "sink.", "late-records.")
+_OF_A_STREAM = ("scan.", "sink.", "late-records.", *OF_A_GROUP)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
@@ -50,6 +55,7 @@ class KafkaTable:
         has_startup_mode: the user chose one; if not, the default deserves a warning.
         dimension_options: those that the user gave and only a dimension has.
         stream_options: those that the user gave and only a stream or a sink has.
+        group_options: those of them that only a stream has: they are of its consumer group.
     """
 
     source: KafkaSource
@@ -58,6 +64,7 @@ class KafkaTable:
     has_startup_mode: bool
     dimension_options: tuple[str, ...] = ()
     stream_options: tuple[str, ...] = ()
+    group_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,7 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
+    _check_group(values, start, end)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
@@ -186,6 +194,7 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
         stream_options=tuple(key for key in values.nodes if key.startswith(_OF_A_STREAM)),
+        group_options=tuple(key for key in values.nodes if key in OF_A_GROUP),
     )
 
 
@@ -252,6 +261,19 @@ def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
             hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
         )
     return tuple(sorted(properties.items()))
+
+
+def _check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
+    """See that what is asked of a consumer group has one, and has an effect."""
+    group, reset, commits = OF_A_GROUP
+    if start is StartupMode.GROUP:
+        values.required(group)
+    else:
+        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
+    if end is BoundedMode.GROUP:
+        values.required(group)
+    if commits in values.nodes:
+        values.require_beside(commits, group)
 
 
 def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
