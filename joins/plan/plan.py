@@ -442,7 +442,29 @@ class TopicSource:
     kind: Literal["topic"] = "topic"
 
 
-DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource
+class FileFormat(StrEnum):
+    """What the files of a table are: columns, or a JSON object a line."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """Files that others have written: read once, as they are when the job begins.
+
+    Attributes:
+        path: of a file, or of a directory of them; absolute, or relative to the warehouse.
+        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+    """
+
+    path: str
+    format: FileFormat
+    changelog_partitions: int | None = None
+    kind: Literal["filesystem"] = "filesystem"
+
+
+DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Dimension,
+    FileSource,
     JoinPlan,
     KafkaOptions,
     KafkaSink,
@@ -132,8 +133,8 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
     )
 
 
-def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
-    """Where a table of the delta connector is.
+def output_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> Path:
+    """Where a table of the delta or filesystem connector is.
 
     Raises:
         NotAllowedError: the operator has not allowed tables there.

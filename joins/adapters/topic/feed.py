@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +32,7 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.key_file import KeyFile
 from joins.adapters.topic.notices import NoticeTopic
-from joins.adapters.topic.producer import TopicProducer
+from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.index.hashing import hash_rows
@@ -71,16 +70,6 @@ _READ_ANEW = (
     "The topic is read anew from its beginning by itself, as a new generation; rows that it does "
     "not have any more come back with the connector's next snapshot."
 )
-
-
-class RecordSink(Protocol):
-    """What takes the records; `TopicProducer` says what its methods promise."""
-
-    def send(self, records: pa.RecordBatch) -> None:
-        """Write `[key, value, partition]`, acknowledged when this returns."""
-
-    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; their (partition, offset) pairs."""
 
 
 class TopicFeedSession:

@@ -7,6 +7,7 @@ from pathlib import Path
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import check_source_table
+from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.mysql.source import check_source
 from joins.adapters.topic.check import check_topic
@@ -18,6 +19,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Dimension,
+    FileSource,
     JoinPlan,
     KafkaSink,
     KafkaSource,
@@ -119,6 +121,9 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     source = dimension.source
     if isinstance(source, TopicSource):
         check_topic(source, dimension.fields, dimension.primary_key)
+        return
+    if isinstance(source, FileSource):
+        check_files(output_path(source, settings), source.format, dimension.fields)
         return
     if isinstance(source, DeltaTableSource):
         path = output_path(source, settings)

@@ -13,6 +13,7 @@ from joins.plan.plan import (
     DimensionJoin,
     DimensionSource,
     Field,
+    FileSource,
     JoinPlan,
     KafkaFormat,
     KafkaOptions,
@@ -155,6 +156,8 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 def _dimension_source(source: DimensionSource) -> str:
     if isinstance(source, DeltaTableSource):
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    if isinstance(source, FileSource):
+        return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
         schemas = "" if source.registry is None else f", schemas {source.registry.url}"

@@ -10,6 +10,8 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
+    FileFormat,
+    FileSource,
     KafkaFormat,
     KafkaOptions,
     KafkaSink,
@@ -103,6 +105,7 @@ Connector = (
     | UpsertKafkaTable
     | DatagenSource
     | DeltaTable
+    | FileSource
     | PrintSink
     | BlackholeSink
 )
@@ -353,6 +356,14 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     )
 
 
+def _files(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return FileSource(
+        path=values.required("path"),
+        format=FileFormat(values.required("format")),
+        changelog_partitions=values.number("changelog.partitions"),
+    )
+
+
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return PrintSink(print_identifier=values.required("print-identifier"))
 
@@ -366,6 +377,7 @@ _BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
     "kafka": _kafka,
     "upsert-kafka": _upsert_kafka,
     "delta": _delta,
+    "filesystem": _files,
     "datagen": datagen_source,
     "print": _print,
     "blackhole": _blackhole,

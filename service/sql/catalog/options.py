@@ -8,6 +8,7 @@ from joins.plan.plan import (
     ISOLATION_LEVEL,
     OFFSET_RESET,
     Compression,
+    FileFormat,
     Isolation,
     KafkaFormat,
     LookupStrategy,
@@ -386,6 +387,31 @@ _DELTA = (
         choices=("auto", "columnar", "spark"),
     ),
 )
+_FILESYSTEM = (
+    Option(
+        "path",
+        "A file, or a directory of files: relative to the warehouse, absolute, or file:///…; "
+        "without `..`.",
+        required=True,
+        pattern=_PATH,
+        form=_PATH_FORM,
+    ),
+    Option(
+        "format",
+        "What the files are: Parquet, or lines of JSON.",
+        OptionType.CHOICE,
+        required=True,
+        choices=tuple(FileFormat),
+    ),
+    Option(
+        "changelog.partitions",
+        "Partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+    _LOOKUP,
+)
 _DATAGEN = (
     Option(
         "rows-per-second",
@@ -426,6 +452,7 @@ CONNECTORS: dict[str, tuple[Option, ...]] = {
     "kafka": _KAFKA,
     "upsert-kafka": _UPSERT_KAFKA,
     "delta": _DELTA,
+    "filesystem": _FILESYSTEM,
     "datagen": _DATAGEN,
     "print": _PRINT,
     "blackhole": (),
