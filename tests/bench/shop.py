@@ -182,6 +182,13 @@ class Changes(Paced):
         super().__init__(per_second)
         self._mariadb, self._schema, self._dim = mariadb, schema, dim
 
+    def make(self, count: int) -> None:
+        """Make so many as fast as the database takes them."""
+        with self._ready() as change:
+            while self.made < count:
+                change(self._each)
+                self.made += self._each
+
     @contextmanager
     def _ready(self) -> Iterator[Callable[[int], None]]:
         statement = (

@@ -92,6 +92,8 @@ def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters)
     if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
         return plan
     cluster = clusters.of(source.kafka)
+    if source.kafka.reported_group is not None:
+        cluster.require_unused_group(source.kafka.reported_group)
     start = resolve_start_offsets(source, cluster)
     end = resolve_end_offsets(source, start, cluster)
     backlog = resolve_backlog(resolved, cluster)

@@ -35,7 +35,13 @@ from service.sql.answers.explain_times import (
 from service.sql.expressions.expression_text import expression_text
 from service.sql.grammar.type_rules import type_text
 
-_SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism", "isolation.level", "compression.type")
+_SHOWN_PROPERTIES = (
+    "security.protocol",
+    "sasl.mechanism",
+    "isolation.level",
+    "compression.type",
+    "group.id",
+)
 
 
 def explain(plan: JoinPlan) -> list[str]:

@@ -26,7 +26,12 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import EXACTLY_ONCE, IDLE_TIMEOUT, LOOKUP_STRATEGY
+from service.sql.catalog.options import (
+    EXACTLY_ONCE,
+    IDLE_TIMEOUT,
+    LOOKUP_STRATEGY,
+    OF_A_GROUP,
+)
 from service.sql.catalog.topic_tables import (
     dimension_options,
     refuse_evidence,
@@ -45,7 +50,7 @@ _DELTA_DIMENSION = (
     IDLE_TIMEOUT,
 )
 _BOUNDED = "scan.bounded"
-_OF_A_STREAM = ("scan.", "sink.", "late-records.")
+_OF_A_STREAM = ("scan.", "sink.", "late-records.", *OF_A_GROUP)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
@@ -58,6 +63,7 @@ class KafkaTable:
         has_startup_mode: the user chose one; if not, the default deserves a warning.
         dimension_options: those that the user gave and only a dimension has.
         stream_options: those that the user gave and only a stream or a sink has.
+        group_options: those of them that only a stream has: they are of its consumer group.
     """
 
     source: KafkaSource
@@ -66,6 +72,7 @@ class KafkaTable:
     has_startup_mode: bool
     dimension_options: tuple[str, ...] = ()
     stream_options: tuple[str, ...] = ()
+    group_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +181,7 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
+    _check_group(values, start, end)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
@@ -194,11 +202,8 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         _with_end(values, topic_source(values, options, written, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
-        stream_options=tuple(
-            key
-            for key in values.nodes
-            if key.startswith(_OF_A_STREAM) and not key.startswith(_BOUNDED)
-        ),
+        stream_options=_stream_options(values, end),
+        group_options=tuple(key for key in values.nodes if key in OF_A_GROUP),
     )
 
 
@@ -213,6 +218,14 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
             *(key for key in values.nodes if key.startswith(_BOUNDED)),
         ),
         sink_options=tuple(key for key in values.nodes if key.startswith("sink.")),
+    )
+
+
+def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
+    """The options that were given and that only a stream or a sink has."""
+    of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
+    return tuple(
+        key for key in values.nodes if key.startswith(_OF_A_STREAM) and not key.startswith(of_both)
     )
 
 
@@ -283,6 +296,19 @@ def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
             hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
         )
     return tuple(sorted(properties.items()))
+
+
+def _check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
+    """See that what is asked of a consumer group has one, and has an effect."""
+    group, reset, commits = OF_A_GROUP
+    if start is StartupMode.GROUP:
+        values.required(group)
+    else:
+        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
+    if end is BoundedMode.GROUP:
+        values.required(group)
+    if commits in values.nodes:
+        values.require_beside(commits, group)
 
 
 def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:

@@ -20,8 +20,6 @@ _UNITS_MS = {
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),
-    (r"properties\.group\.id", "Remove it: offsets are kept in the job's checkpoint."),
-    (r"properties\.auto\.offset\.reset", "Write 'scan.startup.mode' instead."),
     (
         r"properties\.sasl\.jaas\.config",
         "Write 'properties.sasl.username' and 'properties.sasl.password' instead.",
@@ -58,7 +56,6 @@ _MEMORY_UNITS = {
 }
 _JSON_ONLY = "Write 'json'; a sink may have 'debezium-json' instead, a stream may not."
 _EXPLAINED_VALUES = {
-    "group-offsets": "There is no consumer group: name the place, such as earliest-offset.",
     "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
 }
 

@@ -1,14 +1,20 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
 # reads better long: a row an option, in one table.
 
+from dataclasses import replace
+
 from joins.plan.plan import (
+    COMMIT_OFFSETS,
     COMPRESSION_TYPE,
+    GROUP_ID,
     ISOLATION_LEVEL,
+    OFFSET_RESET,
     Compression,
     FileFormat,
     Isolation,
     KafkaFormat,
     LookupStrategy,
+    OffsetReset,
     TlsMode,
 )
 from service.sql.catalog.option import PEM, Option, OptionType
@@ -204,10 +210,10 @@ _BOUNDED = (
     Option(
         "scan.bounded.mode",
         "Where a source ends; the end is resolved to offsets at submission. A dimension is whole "
-        "there, and has no further changes. Flink's group-offsets does not exist here.",
+        "there, and has no further changes; group-offsets is of a stream.",
         OptionType.CHOICE,
         default="unbounded",
-        choices=("unbounded", "latest-offset", "timestamp", "specific-offsets"),
+        choices=("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
     ),
     Option(
         "scan.bounded.timestamp-millis",
@@ -223,6 +229,31 @@ _BOUNDED = (
         form=_OFFSETS_FORM,
     ),
 )
+_GROUP = (
+    Option(
+        f"properties.{GROUP_ID}",
+        "Of a stream: the consumer group to which the next offsets are committed behind each "
+        "batch, for those who watch groups. It has no members, and the job's own offsets decide. "
+        "The user needs READ on the group.",
+        pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
+        form="1 to 255 printable characters, not starting with sluice.",
+    ),
+    Option(
+        f"properties.{OFFSET_RESET}",
+        "With startup mode group-offsets: where a partition starts whose offset the group has not, "
+        "or the topic has not any more; none, Kafka's name for it, refuses the job.",
+        OptionType.CHOICE,
+        default=OffsetReset.NONE,
+        choices=tuple(OffsetReset),
+    ),
+    Option(
+        f"properties.{COMMIT_OFFSETS}",
+        "With a group: whether offsets are committed to it, or only read from it at the start.",
+        OptionType.FLAG,
+        default="true",
+    ),
+)
+OF_A_GROUP = tuple(option.key for option in _GROUP)
 _KAFKA = (
     *_TOPIC,
     Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
@@ -236,11 +267,17 @@ _KAFKA = (
     Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
     Option(
         "scan.startup.mode",
-        "Where a source starts. Flink's default, the group's offsets, does not exist here, for "
-        "there is no consumer group: a source starts at the end of the topic at submission.",
+        "Where a source starts; resolved to offsets at submission, the job's own count from then "
+        "on. Flink's default is group-offsets; here a source starts at the end of the topic.",
         OptionType.CHOICE,
         default="latest-offset",
-        choices=("earliest-offset", "latest-offset", "timestamp", "specific-offsets"),
+        choices=(
+            "earliest-offset",
+            "latest-offset",
+            "group-offsets",
+            "timestamp",
+            "specific-offsets",
+        ),
     ),
     Option(
         "scan.startup.timestamp-millis",
@@ -255,6 +292,7 @@ _KAFKA = (
         form=_OFFSETS_FORM,
     ),
     *_BOUNDED,
+    *_GROUP,
     Option(
         f"properties.{ISOLATION_LEVEL}",
         "Which records a source reads of a topic with transactions: those of committed ones only, "
@@ -313,7 +351,8 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
-    *_BOUNDED,
+    replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
+    *_BOUNDED[1:],
     _LOOKUP,
 )
 _DELTA = (
