@@ -1,14 +1,17 @@
 """Dimensions of a plan: the tables that are joined, and what a join by event time asks of them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from joins.plan.plan import (
+    COORDINATES,
     ChosenBy,
     Dimension,
     DimensionJoin,
     DimensionSource,
     FileSource,
+    KafkaFormat,
     Lookup,
     LookupStrategy,
     MysqlCdcSource,
@@ -47,8 +50,12 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     """
     source = _source(context.script, table, name)
     lookup = _lookup(table, context.settings)
+    dimension = Dimension(table.name, source, table.fields, table.primary_key, lookup)
+    if not table.primary_key:
+        key = tuple(field.name for field in COORDINATES)
+        return replace(dimension, fields=(*table.fields, *COORDINATES), primary_key=key)
     if not is_versioned or table.watermark is None:
-        return Dimension(table.name, source, table.fields, table.primary_key, lookup)
+        return dimension
     if lookup.strategy is not LookupStrategy.INDEX:
         raise context.script.error(
             name.at,
@@ -58,7 +65,7 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
         )
     relation = relation_of(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
-    return Dimension(table.name, source, table.fields, table.primary_key, lookup, watermark)
+    return replace(dimension, watermark=watermark)
 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
@@ -153,17 +160,9 @@ def _lookup(table: Table, settings: Mapping[str, str]) -> Lookup:
 def _check_topic(script: Script, table: Table, name: Name) -> None:
     """See that what is known of a topic's rows is enough to keep them, and to know all of them."""
     connector = table.connector
-    if not table.primary_key:
-        raise script.error(
-            name.at,
-            f'table "{table.name}" of {table.connector_name} has no primary key, so that nothing '
-            "shows when its topic is whole",
-            hint="Add PRIMARY KEY (…) NOT ENFORCED, and say what the records are: changes by "
-            "'format' = 'debezium-json', rows by key by the connector 'upsert-kafka' or 'format' "
-            "= 'json'; or join the database itself by mysql-cdc, or a delta table.",
-        )
-    check_dimension(script, table)
+    check_dimension(script, table, needs_key=False)
     if isinstance(connector, KafkaTable):
+        _check_topic_key(script, table, connector)
         check_no_effect(script, table, connector.stream_options, "a dimension")
     if isinstance(connector, UpsertKafkaTable):
         check_no_effect(script, table, connector.sink_options, "a dimension")
@@ -184,8 +183,19 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
         )
 
 
+def _check_topic_key(script: Script, table: Table, connector: KafkaTable) -> None:
+    """See that changes of rows have a key; rows that never change are known by their places."""
+    if table.primary_key or connector.dimension.format is KafkaFormat.JSON:
+        return
+    raise script.error(
+        table.at,
+        f'table "{table.name}" has no primary key, and its records are changes of rows',
+        hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
+    )
+
+
 def _check_files(script: Script, table: Table, name: Name) -> None:
-    check_dimension(script, table)
+    check_dimension(script, table, needs_key=False)
     if table.watermark is not None:
         raise script.error(
             name.at,
