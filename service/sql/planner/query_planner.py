@@ -5,7 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from joins.plan.expressions import Column
-from joins.plan.plan import DatagenSource, Dimension, DimensionJoin, JoinType, KafkaFormat
+from joins.plan.plan import (
+    COORDINATES,
+    DatagenSource,
+    Dimension,
+    DimensionJoin,
+    JoinType,
+    KafkaFormat,
+)
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -266,7 +273,8 @@ class QueryPlanner:
 
     def _outer(self, side: _DimensionSide) -> Iterator[ScopeColumn]:
         """The dimension's columns where NULL stands for the row that is not there."""
-        key = next(f for f in side.table.fields if f.name in side.table.primary_key)
+        fields = (*side.table.fields, *COORDINATES)  # its key, or what is a key in place of one
+        key = next(f for f in fields if f.name in side.table.primary_key or f in COORDINATES)
         planner = ExpressionPlanner(NameScope(self.script, ()))
         for column in side.relation.columns:
             value = column.value
