@@ -28,7 +28,8 @@ from service.cli.main import app
 from service.config import PREFIX, Settings, accepted
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.function_forms import FORMS
+from service.sql.expressions.function_forms import FORMS, PARTLY
+from service.sql.expressions.library.refused import REFUSED
 from watermark.errors import SluiceError
 
 Command = Any  # typer's own classes have no types
@@ -150,6 +151,21 @@ def functions() -> Iterator[str]:
     """Each function as it is written, by kind."""
     for kind, forms in FORMS.items():
         yield entry(kind, ", ".join(f"`{name}{form}`" for name, form in forms.items()) + ".")
+
+
+def functions_partly() -> Iterator[str]:
+    """What is less than in Flink, by function."""
+    for name, what in PARTLY.items():
+        yield entry(f"`{name}`", f"{plain(what)}.")
+
+
+def functions_refused() -> Iterator[str]:
+    """What is not there, and what to write instead."""
+    names: dict[str, list[str]] = {}
+    for name, hint in REFUSED.items():
+        names.setdefault(hint, []).append(f"`{name}`")
+    for hint, those in names.items():
+        yield entry(", ".join(those), plain(hint))
 
 
 # Commands
@@ -288,6 +304,8 @@ BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "options": options,
     "set-statements": set_statements,
     "functions": functions,
+    "functions-partly": functions_partly,
+    "functions-refused": functions_refused,
     "commands": commands,
     "exit-codes": exit_codes,
     "routes": routes,

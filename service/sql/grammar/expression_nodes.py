@@ -37,6 +37,7 @@ class LiteralKind(Enum):
     TIME = auto()
     TIMESTAMP = auto()
     INTERVAL = auto()
+    INTERVAL_DAYS = auto()
     INTERVAL_MONTHS = auto()
 
 
@@ -44,7 +45,7 @@ class LiteralKind(Enum):
 class Literal:
     """A literal; the text is as in `joins.plan.expressions.Constant`.
 
-    That of an INTERVAL is its milliseconds, that of INTERVAL_MONTHS its months.
+    That of INTERVAL and INTERVAL_DAYS is its milliseconds, that of INTERVAL_MONTHS its months.
     """
 
     kind: LiteralKind
