@@ -425,8 +425,10 @@ class TopicSource:
         evidence: of a connector's topic; None of others, which are complete at `end_offsets`.
         registry: of the schemas of a format of Avro.
         deletes_by_null: a null value deletes the row of its key.
-        end_offsets: (partition, offset behind the last record at submission); empty before they
-            are resolved.
+        end_offsets: (partition, offset behind the last record at submission, or of those that are
+            read); empty before they are resolved.
+        bounded_mode: where the table ends, if it does: it is complete there, and has no further
+            changes. `bounded_timestamp_ms` and `bounded_offsets` as those of a stream.
         changelog_partitions: of the changelog topic, as many as the topic has; None before they
             are known.
     """
@@ -438,8 +440,16 @@ class TopicSource:
     registry: RegistryOptions | None = None
     deletes_by_null: bool = True
     end_offsets: tuple[tuple[int, int], ...] = ()
+    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
+    bounded_timestamp_ms: int | None = None
+    bounded_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
     kind: Literal["topic"] = "topic"
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the table ends."""
+        return self.bounded_mode is not BoundedMode.UNBOUNDED
 
 
 class FileFormat(StrEnum):

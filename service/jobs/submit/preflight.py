@@ -36,6 +36,7 @@ from service.security.resolution import (
     internal_kafka,
     output_path,
     resolve_backlog,
+    resolve_bounds,
     resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
@@ -112,9 +113,14 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
     source, own = resolved.source, held.source
     if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
         return held
-    ends = clusters.of(source.kafka).end_offsets(source.kafka.topic)
-    captured = () if source.evidence is not None else tuple(sorted(ends.items()))
-    return replace(held, source=replace(own, changelog_partitions=len(ends), end_offsets=captured))
+    cluster, topic = clusters.of(source.kafka), source.kafka.topic
+    ends = cluster.end_offsets(topic)
+    own = replace(own, changelog_partitions=len(ends))
+    if source.is_bounded:
+        ends = resolve_bounds(source, cluster.beginning_offsets(topic), cluster) or ends
+    if source.evidence is None:
+        own = replace(own, end_offsets=tuple(sorted(ends.items())))
+    return replace(held, source=own)
 
 
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:

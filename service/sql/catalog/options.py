@@ -1,6 +1,8 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
 # reads better long: a row an option, in one table.
 
+from dataclasses import replace
+
 from joins.plan.plan import (
     COMMIT_OFFSETS,
     COMPRESSION_TYPE,
@@ -204,6 +206,29 @@ _GUARANTEE = (
         form="1 to 100 letters, digits, '.', '_' or '-'",
     ),
 )
+_BOUNDED = (
+    Option(
+        "scan.bounded.mode",
+        "Where a source ends; the end is resolved to offsets at submission. A dimension is whole "
+        "there, and has no further changes; group-offsets is of a stream.",
+        OptionType.CHOICE,
+        default="unbounded",
+        choices=("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
+    ),
+    Option(
+        "scan.bounded.timestamp-millis",
+        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.bounded.specific-offsets",
+        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
+        "nothing is read of the others.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+)
 _GROUP = (
     Option(
         f"properties.{GROUP_ID}",
@@ -266,26 +291,7 @@ _KAFKA = (
         pattern=_OFFSETS,
         form=_OFFSETS_FORM,
     ),
-    Option(
-        "scan.bounded.mode",
-        "Where a source ends; the end is resolved to offsets at submission.",
-        OptionType.CHOICE,
-        default="unbounded",
-        choices=("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
-    ),
-    Option(
-        "scan.bounded.timestamp-millis",
-        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
-        OptionType.NUMBER,
-        highest=2**53,
-    ),
-    Option(
-        "scan.bounded.specific-offsets",
-        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
-        "nothing is read of the others.",
-        pattern=_OFFSETS,
-        form=_OFFSETS_FORM,
-    ),
+    *_BOUNDED,
     *_GROUP,
     Option(
         f"properties.{ISOLATION_LEVEL}",
@@ -345,6 +351,8 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
+    replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
+    *_BOUNDED[1:],
     _LOOKUP,
 )
 _DELTA = (
