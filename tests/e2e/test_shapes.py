@@ -1,4 +1,4 @@
-"""Queries of the shapes that people have, on real parts: no dimension, no window, and what is made of them."""
+"""Queries of the shapes that people have, on real parts: without a dimension, of many parts."""
 
 import json
 
