@@ -1,7 +1,7 @@
 """From checked options to the sources and sinks of a plan."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joins.plan.plan import (
     BlackholeSink,
@@ -10,6 +10,8 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
+    FileFormat,
+    FileSource,
     KafkaFormat,
     KafkaOptions,
     KafkaSink,
@@ -24,8 +26,18 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import EXACTLY_ONCE, IDLE_TIMEOUT, LOOKUP_STRATEGY
-from service.sql.catalog.topic_tables import dimension_options, topic_source, upsert_source
+from service.sql.catalog.options import (
+    EXACTLY_ONCE,
+    IDLE_TIMEOUT,
+    LOOKUP_STRATEGY,
+    OF_A_GROUP,
+)
+from service.sql.catalog.topic_tables import (
+    dimension_options,
+    refuse_evidence,
+    topic_source,
+    upsert_source,
+)
 from service.sql.text.errors import suggestion
 
 _PROPERTY = "properties."
@@ -37,7 +49,8 @@ _DELTA_DIMENSION = (
     LOOKUP_STRATEGY,
     IDLE_TIMEOUT,
 )
-_OF_A_STREAM = ("scan.", "sink.", "late-records.")
+_BOUNDED = "scan.bounded"
+_OF_A_STREAM = ("scan.", "sink.", "late-records.", *OF_A_GROUP)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
@@ -50,6 +63,7 @@ class KafkaTable:
         has_startup_mode: the user chose one; if not, the default deserves a warning.
         dimension_options: those that the user gave and only a dimension has.
         stream_options: those that the user gave and only a stream or a sink has.
+        group_options: those of them that only a stream has: they are of its consumer group.
     """
 
     source: KafkaSource
@@ -58,6 +72,7 @@ class KafkaTable:
     has_startup_mode: bool
     dimension_options: tuple[str, ...] = ()
     stream_options: tuple[str, ...] = ()
+    group_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,7 @@ Connector = (
     | UpsertKafkaTable
     | DatagenSource
     | DeltaTable
+    | FileSource
     | PrintSink
     | BlackholeSink
 )
@@ -165,6 +181,7 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
+    _check_group(values, start, end)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
@@ -172,8 +189,8 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         startup_offsets=_offsets(values, "scan.startup", start),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
-        bounded_timestamp_ms=_timestamp(values, "scan.bounded", end),
-        bounded_offsets=_offsets(values, "scan.bounded", end),
+        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
+        bounded_offsets=_offsets(values, _BOUNDED, end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
     )
     written = KafkaFormat(values.text("format") or values.required("value.format"))
@@ -182,10 +199,11 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return KafkaTable(
         source,
         sink,
-        topic_source(values, options, written, fields),
+        _with_end(values, topic_source(values, options, written, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
-        stream_options=tuple(key for key in values.nodes if key.startswith(_OF_A_STREAM)),
+        stream_options=_stream_options(values, end),
+        group_options=tuple(key for key in values.nodes if key in OF_A_GROUP),
     )
 
 
@@ -193,11 +211,37 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     """Its key is that of the table."""
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
     return UpsertKafkaTable(
-        upsert_source(kafka),
+        _with_end(values, upsert_source(kafka)),
         KafkaSink(kafka, upsert=True, transactional_id_prefix=prefix),
-        dimension_options=dimension_options(values),
+        dimension_options=(
+            *dimension_options(values),
+            *(key for key in values.nodes if key.startswith(_BOUNDED)),
+        ),
         sink_options=tuple(key for key in values.nodes if key.startswith("sink.")),
     )
+
+
+def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
+    """The options that were given and that only a stream or a sink has."""
+    of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
+    return tuple(
+        key for key in values.nodes if key.startswith(_OF_A_STREAM) and not key.startswith(of_both)
+    )
+
+
+def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
+    """A topic as a dimension, with its end if it has one: it is whole there, whoever wrote it."""
+    end = BoundedMode(values.required(f"{_BOUNDED}.mode"))
+    source = replace(
+        source,
+        bounded_mode=end,
+        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
+        bounded_offsets=_offsets(values, _BOUNDED, end),
+    )
+    if not source.is_bounded:
+        return source
+    refuse_evidence(values)
+    return replace(source, evidence=None)
 
 
 def _transactional_id_prefix(values: OptionValues) -> str | None:
@@ -252,6 +296,19 @@ def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
             hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
         )
     return tuple(sorted(properties.items()))
+
+
+def _check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
+    """See that what is asked of a consumer group has one, and has an effect."""
+    group, reset, commits = OF_A_GROUP
+    if start is StartupMode.GROUP:
+        values.required(group)
+    else:
+        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
+    if end is BoundedMode.GROUP:
+        values.required(group)
+    if commits in values.nodes:
+        values.require_beside(commits, group)
 
 
 def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
@@ -331,6 +388,14 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     )
 
 
+def _files(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return FileSource(
+        path=values.required("path"),
+        format=FileFormat(values.required("format")),
+        changelog_partitions=values.number("changelog.partitions"),
+    )
+
+
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return PrintSink(print_identifier=values.required("print-identifier"))
 
@@ -344,6 +409,7 @@ _BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
     "kafka": _kafka,
     "upsert-kafka": _upsert_kafka,
     "delta": _delta,
+    "filesystem": _files,
     "datagen": datagen_source,
     "print": _print,
     "blackhole": _blackhole,

@@ -20,8 +20,6 @@ _UNITS_MS = {
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),
-    (r"properties\.group\.id", "Remove it: offsets are kept in the job's checkpoint."),
-    (r"properties\.auto\.offset\.reset", "Write 'scan.startup.mode' instead."),
     (
         r"properties\.sasl\.jaas\.config",
         "Write 'properties.sasl.username' and 'properties.sasl.password' instead.",
@@ -34,6 +32,10 @@ _EXPLAINED = (
     ),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
+    (
+        r"source\.monitor-interval",
+        "Remove it: files are read once; a table that goes on growing is joined by delta.",
+    ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
         r"scan\.watermark\.use-processing-time",
@@ -54,7 +56,6 @@ _MEMORY_UNITS = {
 }
 _JSON_ONLY = "Write 'json'; a sink may have 'debezium-json' instead, a stream may not."
 _EXPLAINED_VALUES = {
-    "group-offsets": "There is no consumer group: name the place, such as earliest-offset.",
     "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
 }
 

@@ -1,13 +1,20 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
 # reads better long: a row an option, in one table.
 
+from dataclasses import replace
+
 from joins.plan.plan import (
+    COMMIT_OFFSETS,
     COMPRESSION_TYPE,
+    GROUP_ID,
     ISOLATION_LEVEL,
+    OFFSET_RESET,
     Compression,
+    FileFormat,
     Isolation,
     KafkaFormat,
     LookupStrategy,
+    OffsetReset,
     TlsMode,
 )
 from service.sql.catalog.option import PEM, Option, OptionType
@@ -199,44 +206,14 @@ _GUARANTEE = (
         form="1 to 100 letters, digits, '.', '_' or '-'",
     ),
 )
-_KAFKA = (
-    *_TOPIC,
-    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
-    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
-    Option(
-        "key.format",
-        "Format of the key that a sink writes; needs `key.fields`.",
-        OptionType.CHOICE,
-        choices=("json",),
-    ),
-    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
-    Option(
-        "scan.startup.mode",
-        "Where a source starts. Flink's default, the group's offsets, does not exist here, for "
-        "there is no consumer group: a source starts at the end of the topic at submission.",
-        OptionType.CHOICE,
-        default="latest-offset",
-        choices=("earliest-offset", "latest-offset", "timestamp", "specific-offsets"),
-    ),
-    Option(
-        "scan.startup.timestamp-millis",
-        "With mode timestamp: epoch milliseconds of the first record.",
-        OptionType.NUMBER,
-        highest=2**53,
-    ),
-    Option(
-        "scan.startup.specific-offsets",
-        "With mode specific-offsets: the first offset of each partition.",
-        pattern=_OFFSETS,
-        form=_OFFSETS_FORM,
-    ),
+_BOUNDED = (
     Option(
         "scan.bounded.mode",
-        "Where a source ends; the end is resolved to offsets at submission. Flink's group-offsets "
-        "does not exist here.",
+        "Where a source ends; the end is resolved to offsets at submission. A dimension is whole "
+        "there, and has no further changes; group-offsets is of a stream.",
         OptionType.CHOICE,
         default="unbounded",
-        choices=("unbounded", "latest-offset", "timestamp", "specific-offsets"),
+        choices=("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
     ),
     Option(
         "scan.bounded.timestamp-millis",
@@ -251,6 +228,71 @@ _KAFKA = (
         pattern=_OFFSETS,
         form=_OFFSETS_FORM,
     ),
+)
+_GROUP = (
+    Option(
+        f"properties.{GROUP_ID}",
+        "Of a stream: the consumer group to which the next offsets are committed behind each "
+        "batch, for those who watch groups. It has no members, and the job's own offsets decide. "
+        "The user needs READ on the group.",
+        pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
+        form="1 to 255 printable characters, not starting with sluice.",
+    ),
+    Option(
+        f"properties.{OFFSET_RESET}",
+        "With startup mode group-offsets: where a partition starts whose offset the group has not, "
+        "or the topic has not any more; none, Kafka's name for it, refuses the job.",
+        OptionType.CHOICE,
+        default=OffsetReset.NONE,
+        choices=tuple(OffsetReset),
+    ),
+    Option(
+        f"properties.{COMMIT_OFFSETS}",
+        "With a group: whether offsets are committed to it, or only read from it at the start.",
+        OptionType.FLAG,
+        default="true",
+    ),
+)
+OF_A_GROUP = tuple(option.key for option in _GROUP)
+_KAFKA = (
+    *_TOPIC,
+    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option(
+        "key.format",
+        "Format of the key that a sink writes; needs `key.fields`.",
+        OptionType.CHOICE,
+        choices=("json",),
+    ),
+    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
+    Option(
+        "scan.startup.mode",
+        "Where a source starts; resolved to offsets at submission, the job's own count from then "
+        "on. Flink's default is group-offsets; here a source starts at the end of the topic.",
+        OptionType.CHOICE,
+        default="latest-offset",
+        choices=(
+            "earliest-offset",
+            "latest-offset",
+            "group-offsets",
+            "timestamp",
+            "specific-offsets",
+        ),
+    ),
+    Option(
+        "scan.startup.timestamp-millis",
+        "With mode timestamp: epoch milliseconds of the first record.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.startup.specific-offsets",
+        "With mode specific-offsets: the first offset of each partition.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+    *_BOUNDED,
+    *_GROUP,
     Option(
         f"properties.{ISOLATION_LEVEL}",
         "Which records a source reads of a topic with transactions: those of committed ones only, "
@@ -309,6 +351,8 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
+    replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
+    *_BOUNDED[1:],
     _LOOKUP,
 )
 _DELTA = (
@@ -351,6 +395,31 @@ _DELTA = (
         choices=("auto", "columnar", "spark"),
     ),
 )
+_FILESYSTEM = (
+    Option(
+        "path",
+        "A file, or a directory of files: relative to the warehouse, absolute, or file:///…; "
+        "without `..`.",
+        required=True,
+        pattern=_PATH,
+        form=_PATH_FORM,
+    ),
+    Option(
+        "format",
+        "What the files are: Parquet, or lines of JSON.",
+        OptionType.CHOICE,
+        required=True,
+        choices=tuple(FileFormat),
+    ),
+    Option(
+        "changelog.partitions",
+        "Partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+    _LOOKUP,
+)
 _DATAGEN = (
     Option(
         "rows-per-second",
@@ -391,6 +460,7 @@ CONNECTORS: dict[str, tuple[Option, ...]] = {
     "kafka": _KAFKA,
     "upsert-kafka": _UPSERT_KAFKA,
     "delta": _DELTA,
+    "filesystem": _FILESYSTEM,
     "datagen": _DATAGEN,
     "print": _PRINT,
     "blackhole": (),

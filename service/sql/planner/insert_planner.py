@@ -272,6 +272,8 @@ class JobPlanner:
         if isinstance(connector, KafkaTable | UpsertKafkaTable):
             self._check_format(insert, table, connector.sink)
             check_no_effect(self._script, table, connector.dimension_options, "a sink")
+            if isinstance(connector, KafkaTable):
+                check_no_effect(self._script, table, connector.group_options, "a sink")
             return connector.sink
         if isinstance(connector, DeltaTable):
             check_no_effect(self._script, table, connector.dimension_options, "a sink")

@@ -86,7 +86,12 @@ def _kafka(table: KafkaTable, extent: Extent) -> KafkaSource:
         source = replace(source, bounded_mode=BoundedMode.LATEST)
     if extent is Extent.PREVIEW:
         start = source.startup_mode if table.has_startup_mode else StartupMode.EARLIEST
-        source = replace(source, startup_mode=start, bounded_records=PREVIEW_RECORDS)
+        source = replace(
+            source,
+            kafka=source.kafka.unreported(),
+            startup_mode=start,
+            bounded_records=PREVIEW_RECORDS,
+        )
     return source
 
 
