@@ -123,7 +123,7 @@ class Settings(BaseSettings):
     )
     allowed_paths: str | None = _setting(
         None,
-        "Directories besides the warehouse in which Delta tables of scripts may be.",
+        "Directories besides the warehouse in which Delta tables and files of scripts may be.",
         "absolute paths, separated by colons",
         pattern=r"^/[^:]*(:/[^:]*)*$",
     )

@@ -425,8 +425,10 @@ class TopicSource:
         evidence: of a connector's topic; None of others, which are complete at `end_offsets`.
         registry: of the schemas of a format of Avro.
         deletes_by_null: a null value deletes the row of its key.
-        end_offsets: (partition, offset behind the last record at submission); empty before they
-            are resolved.
+        end_offsets: (partition, offset behind the last record at submission, or of those that are
+            read); empty before they are resolved.
+        bounded_mode: where the table ends, if it does: it is complete there, and has no further
+            changes. `bounded_timestamp_ms` and `bounded_offsets` as those of a stream.
         changelog_partitions: of the changelog topic, as many as the topic has; None before they
             are known.
     """
@@ -438,11 +440,41 @@ class TopicSource:
     registry: RegistryOptions | None = None
     deletes_by_null: bool = True
     end_offsets: tuple[tuple[int, int], ...] = ()
+    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
+    bounded_timestamp_ms: int | None = None
+    bounded_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
     kind: Literal["topic"] = "topic"
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the table ends."""
+        return self.bounded_mode is not BoundedMode.UNBOUNDED
 
-DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource
+
+class FileFormat(StrEnum):
+    """What the files of a table are: columns, or a JSON object a line."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """Files that others have written: read once, as they are when the job begins.
+
+    Attributes:
+        path: of a file, or of a directory of them; absolute, or relative to the warehouse.
+        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+    """
+
+    path: str
+    format: FileFormat
+    changelog_partitions: int | None = None
+    kind: Literal["filesystem"] = "filesystem"
+
+
+DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource
 
 
 @dataclass(frozen=True, slots=True)

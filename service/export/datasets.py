@@ -15,6 +15,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
+    FileSource,
     JoinPlan,
     KafkaOptions,
     KafkaSink,
@@ -27,7 +28,7 @@ from joins.plan.plan import (
 
 _Place = (
     KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
-    | PrintSink | BlackholeSink | TopicSource
+    | PrintSink | BlackholeSink | TopicSource | FileSource
 )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def name_of(place: _Place) -> DatasetName | None:
         return DatasetName(
             f"mysql://{place.hostname}:{place.port}", f"{place.database}.{place.table}"
         )
-    if isinstance(place, DeltaSink | DeltaTableSource):
+    if isinstance(place, DeltaSink | DeltaTableSource | FileSource):
         return _path(place.path)
     return None
 

@@ -14,6 +14,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     DimensionSource,
+    FileSource,
     JoinPlan,
     KafkaOptions,
     KafkaSink,
@@ -85,12 +86,12 @@ def server_of(url: str) -> str:
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
-def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
-    """Where a table of the delta connector is; symbolic links are followed before it is compared.
+def confined_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> Path:
+    """Where a table of delta or files are; symbolic links are followed before it is compared.
 
     Raises:
         NotAllowedError: it is neither in the warehouse nor in an allowed directory, or it is an
-            output among Sluice's own files.
+            output, or files of a user's, among Sluice's own files.
     """
     path = settings.warehouse_dir / table.path.removeprefix("file://")
     real = _real(path)
@@ -102,10 +103,10 @@ def confined_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Pa
             hint="Give a path relative to the warehouse, or have the operator add the directory to "
             "SLUICE_ALLOWED_PATHS.",
         )
-    if isinstance(table, DeltaSink) and _is_among_our_files(real, settings):
+    if not isinstance(table, DeltaTableSource) and _is_among_our_files(real, settings):
         raise NotAllowedError(
             f'path "{table.path}" leads to "{real}", where Sluice keeps its own files',
-            hint="Give the output a path of its own in the warehouse.",
+            hint="Give the output, or the files, a path of their own in the warehouse.",
         )
     return path
 

@@ -15,6 +15,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Dimension,
+    FileSource,
     JoinPlan,
     KafkaOptions,
     KafkaSink,
@@ -140,8 +141,8 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
     )
 
 
-def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Path:
-    """Where a table of the delta connector is.
+def output_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> Path:
+    """Where a table of the delta or filesystem connector is.
 
     Raises:
         NotAllowedError: the operator has not allowed tables there.
@@ -225,6 +226,25 @@ def resolve_end_offsets(
     Raises:
         SourceError: as `resolve_start_offsets`.
     """
+    bounded = resolve_bounds(source, start, cluster)
+    if bounded is None or source.bounded_records is None:
+        return bounded
+    return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
+
+
+def resolve_bounds(
+    source: KafkaSource | TopicSource, start: Mapping[int, int], cluster: KafkaCluster
+) -> dict[int, int] | None:
+    """The offset behind the last record of each partition that a table has; None without an end.
+
+    Args:
+        source: the stream, or the dimension.
+        start: where it begins.
+        cluster: of the topic.
+
+    Raises:
+        SourceError: as `resolve_start_offsets`.
+    """
     topic = source.kafka.topic
     if source.bounded_mode is BoundedMode.UNBOUNDED:
         return None
@@ -237,10 +257,7 @@ def resolve_end_offsets(
     else:
         end = dict(source.bounded_offsets)
         _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
-    bounded = {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
-    if source.bounded_records is None:
-        return bounded
-    return {p: min(bounded[p], offset + source.bounded_records) for p, offset in start.items()}
+    return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
 
 
 def resolve_backlog(probe: ProbeSource, cluster: KafkaCluster) -> dict[int, int] | None:

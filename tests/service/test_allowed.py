@@ -7,6 +7,8 @@ import pytest
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
+    FileFormat,
+    FileSource,
     FurtherInsert,
     KafkaFormat,
     KafkaOptions,
@@ -185,24 +187,31 @@ def at(text, settings):
     return text.format(lake=lake, warehouse=settings.warehouse_dir)
 
 
+def tables_at(text, settings):
+    path = at(text, settings)
+    return DeltaSink(path), DeltaTableSource(path), FileSource(path, FileFormat.JSON)
+
+
 @pytest.mark.parametrize("path", INSIDE)
 def test_a_table_is_in_the_warehouse_or_in_an_allowed_directory(places, path):
-    for table in (DeltaSink(at(path, places)), DeltaTableSource(at(path, places))):
+    for table in tables_at(path, places):
         assert confined_path(table, places).name == "a"
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_no_path_and_no_link_leads_out(places, path):
-    for table in (DeltaSink(at(path, places)), DeltaTableSource(at(path, places))):
+    for table in tables_at(path, places):
         with pytest.raises(NotAllowedError):
             confined_path(table, places)
 
 
-def test_an_output_is_never_among_our_own_files(places):
+def test_an_output_and_files_of_users_are_never_among_our_own_files(places):
     everywhere = Settings.load(data_dir=places.data_dir, allowed_paths="/")
     for path in ("{lake}/jobs/one", "{lake}/jobs", "/"):
         with pytest.raises(NotAllowedError, match="own files"):
             confined_path(DeltaSink(at(path, places)), everywhere)
+        with pytest.raises(NotAllowedError, match="own files"):
+            confined_path(FileSource(at(path, places), FileFormat.JSON), everywhere)
     confined_path(DeltaTableSource(at("{lake}/jobs/one", places)), everywhere)
 
 

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.plan.plan import Field, KafkaFormat, KafkaOptions, SnapshotEvidence, TopicSource
+from joins.plan.plan import (
+    BoundedMode,
+    Field,
+    KafkaFormat,
+    KafkaOptions,
+    SnapshotEvidence,
+    TopicSource,
+)
 from joins.plan.registry import RegistryOptions
 from joins.plan.types import SqlType
 
@@ -59,7 +66,9 @@ class TopicFeedConfig:
             "format_options": tuple((str(k), str(v)) for k, v in source["format_options"]),
             "registry": None if registry is None else RegistryOptions(**registry),
             "evidence": None if evidence is None else SnapshotEvidence(**evidence),
-            "end_offsets": tuple((int(p), int(offset)) for p, offset in source["end_offsets"]),
+            "end_offsets": _pairs(source["end_offsets"]),
+            "bounded_mode": BoundedMode(source["bounded_mode"]),
+            "bounded_offsets": _pairs(source["bounded_offsets"]),
         }
         return cls(
             source=TopicSource(**source),
@@ -97,6 +106,11 @@ class TopicFeedState:
     counted: int = 0
     placed: int = 0
     needed: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the table was found to be whole."""
+        return self.snapshot["complete"] is not None
 
     @property
     def generation(self) -> int:

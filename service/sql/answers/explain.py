@@ -13,6 +13,7 @@ from joins.plan.plan import (
     DimensionJoin,
     DimensionSource,
     Field,
+    FileSource,
     JoinPlan,
     KafkaFormat,
     KafkaOptions,
@@ -95,18 +96,22 @@ def _field(field: Field) -> str:
     return f"{field.name} {type_text(field.type)}" + ("" if field.nullable else " NOT NULL")
 
 
+def _end(source: KafkaSource | TopicSource) -> str:
+    """Where a source with an end has it."""
+    ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+    if source.bounded_timestamp_ms is not None:
+        ends.append(f"{source.bounded_timestamp_ms} ms")
+    return " ".join(("until", source.bounded_mode.value, *ends))
+
+
 def _kafka_source(source: KafkaSource) -> str:
     parts = [_kafka(source.kafka), source.startup_mode.value]
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
     parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
     if source.bounded_mode is not BoundedMode.UNBOUNDED:
-        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
-        if source.bounded_timestamp_ms is not None:
-            ends.append(f"{source.bounded_timestamp_ms} ms")
-        if source.bounded_records is not None:
-            ends.append(f"or {source.bounded_records} records a partition")
-        parts.append(" ".join(("until", source.bounded_mode.value, *ends)))
+        most = f" or {source.bounded_records} records a partition"
+        parts.append(_end(source) + ("" if source.bounded_records is None else most))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
     if source.max_bytes_per_batch is not None:
@@ -155,10 +160,13 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 def _dimension_source(source: DimensionSource) -> str:
     if isinstance(source, DeltaTableSource):
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    if isinstance(source, FileSource):
+        return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
         schemas = "" if source.registry is None else f", schemas {source.registry.url}"
-        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers}{schemas})"
+        end = f", {_end(source)}" if source.is_bounded else ""
+        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers}{schemas}{end})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 
 

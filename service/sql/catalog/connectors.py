@@ -1,7 +1,7 @@
 """From checked options to the sources and sinks of a plan."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joins.plan.plan import (
     BlackholeSink,
@@ -10,6 +10,8 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
+    FileFormat,
+    FileSource,
     KafkaFormat,
     KafkaOptions,
     KafkaSink,
@@ -31,7 +33,12 @@ from service.sql.catalog.options import (
     LOOKUP_STRATEGY,
     OF_A_GROUP,
 )
-from service.sql.catalog.topic_tables import dimension_options, topic_source, upsert_source
+from service.sql.catalog.topic_tables import (
+    dimension_options,
+    refuse_evidence,
+    topic_source,
+    upsert_source,
+)
 from service.sql.text.errors import suggestion
 
 _BOOTSTRAP = "properties.bootstrap.servers"
@@ -42,6 +49,7 @@ _DELTA_DIMENSION = (
     LOOKUP_STRATEGY,
     IDLE_TIMEOUT,
 )
+_BOUNDED = "scan.bounded"
 _OF_A_STREAM = ("scan.", "sink.", "late-records.", *OF_A_GROUP)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
@@ -103,6 +111,7 @@ Connector = (
     | UpsertKafkaTable
     | DatagenSource
     | DeltaTable
+    | FileSource
     | PrintSink
     | BlackholeSink
 )
@@ -180,8 +189,8 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         startup_offsets=_offsets(values, "scan.startup", start),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
-        bounded_timestamp_ms=_timestamp(values, "scan.bounded", end),
-        bounded_offsets=_offsets(values, "scan.bounded", end),
+        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
+        bounded_offsets=_offsets(values, _BOUNDED, end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
     )
     written = KafkaFormat(values.text("format") or values.required("value.format"))
@@ -190,10 +199,10 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return KafkaTable(
         source,
         sink,
-        topic_source(values, options, written, fields),
+        _with_end(values, topic_source(values, options, written, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
-        stream_options=tuple(key for key in values.nodes if key.startswith(_OF_A_STREAM)),
+        stream_options=_stream_options(values, end),
         group_options=tuple(key for key in values.nodes if key in OF_A_GROUP),
     )
 
@@ -202,11 +211,37 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     """Its key is that of the table."""
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
     return UpsertKafkaTable(
-        upsert_source(kafka),
+        _with_end(values, upsert_source(kafka)),
         KafkaSink(kafka, upsert=True, transactional_id_prefix=prefix),
-        dimension_options=dimension_options(values),
+        dimension_options=(
+            *dimension_options(values),
+            *(key for key in values.nodes if key.startswith(_BOUNDED)),
+        ),
         sink_options=tuple(key for key in values.nodes if key.startswith("sink.")),
     )
+
+
+def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
+    """The options that were given and that only a stream or a sink has."""
+    of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
+    return tuple(
+        key for key in values.nodes if key.startswith(_OF_A_STREAM) and not key.startswith(of_both)
+    )
+
+
+def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
+    """A topic as a dimension, with its end if it has one: it is whole there, whoever wrote it."""
+    end = BoundedMode(values.required(f"{_BOUNDED}.mode"))
+    source = replace(
+        source,
+        bounded_mode=end,
+        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
+        bounded_offsets=_offsets(values, _BOUNDED, end),
+    )
+    if not source.is_bounded:
+        return source
+    refuse_evidence(values)
+    return replace(source, evidence=None)
 
 
 def _transactional_id_prefix(values: OptionValues) -> str | None:
@@ -333,6 +368,14 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     )
 
 
+def _files(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return FileSource(
+        path=values.required("path"),
+        format=FileFormat(values.required("format")),
+        changelog_partitions=values.number("changelog.partitions"),
+    )
+
+
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return PrintSink(print_identifier=values.required("print-identifier"))
 
@@ -346,6 +389,7 @@ _BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
     "kafka": _kafka,
     "upsert-kafka": _upsert_kafka,
     "delta": _delta,
+    "filesystem": _files,
     "datagen": datagen_source,
     "print": _print,
     "blackhole": _blackhole,

@@ -25,6 +25,10 @@ _EXPLAINED = (
     *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
+    (
+        r"source\.monitor-interval",
+        "Remove it: files are read once; a table that goes on growing is joined by delta.",
+    ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
         r"scan\.watermark\.use-processing-time",

@@ -1,6 +1,8 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
 # reads better long: a row an option, in one table.
 
+from dataclasses import replace
+
 from joins.plan.plan import (
     COMMIT_OFFSETS,
     COMPRESSION_TYPE,
@@ -8,6 +10,7 @@ from joins.plan.plan import (
     ISOLATION_LEVEL,
     OFFSET_RESET,
     Compression,
+    FileFormat,
     Isolation,
     KafkaFormat,
     LookupStrategy,
@@ -188,6 +191,29 @@ _GUARANTEE = (
         form="1 to 100 letters, digits, '.', '_' or '-'",
     ),
 )
+_BOUNDED = (
+    Option(
+        "scan.bounded.mode",
+        "Where a source ends; the end is resolved to offsets at submission. A dimension is whole "
+        "there, and has no further changes; group-offsets is of a stream.",
+        OptionType.CHOICE,
+        default="unbounded",
+        choices=("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
+    ),
+    Option(
+        "scan.bounded.timestamp-millis",
+        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.bounded.specific-offsets",
+        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
+        "nothing is read of the others.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+)
 _GROUP = (
     Option(
         f"properties.{GROUP_ID}",
@@ -250,26 +276,7 @@ _KAFKA = (
         pattern=_OFFSETS,
         form=_OFFSETS_FORM,
     ),
-    Option(
-        "scan.bounded.mode",
-        "Where a source ends; the end is resolved to offsets at submission.",
-        OptionType.CHOICE,
-        default="unbounded",
-        choices=("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
-    ),
-    Option(
-        "scan.bounded.timestamp-millis",
-        "With bounded mode timestamp: epoch milliseconds; records from there on are not read.",
-        OptionType.NUMBER,
-        highest=2**53,
-    ),
-    Option(
-        "scan.bounded.specific-offsets",
-        "With bounded mode specific-offsets: the offset behind the last record of each partition; "
-        "nothing is read of the others.",
-        pattern=_OFFSETS,
-        form=_OFFSETS_FORM,
-    ),
+    *_BOUNDED,
     *_GROUP,
     Option(
         f"properties.{ISOLATION_LEVEL}",
@@ -329,6 +336,8 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *CLIENT_OPTIONS,
+    replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
+    *_BOUNDED[1:],
     _LOOKUP,
 )
 _DELTA = (
@@ -371,6 +380,31 @@ _DELTA = (
         choices=("auto", "columnar", "spark"),
     ),
 )
+_FILESYSTEM = (
+    Option(
+        "path",
+        "A file, or a directory of files: relative to the warehouse, absolute, or file:///…; "
+        "without `..`.",
+        required=True,
+        pattern=_PATH,
+        form=_PATH_FORM,
+    ),
+    Option(
+        "format",
+        "What the files are: Parquet, or lines of JSON.",
+        OptionType.CHOICE,
+        required=True,
+        choices=tuple(FileFormat),
+    ),
+    Option(
+        "changelog.partitions",
+        "Partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+    _LOOKUP,
+)
 _DATAGEN = (
     Option(
         "rows-per-second",
@@ -411,6 +445,7 @@ CONNECTORS: dict[str, tuple[Option, ...]] = {
     "kafka": _KAFKA,
     "upsert-kafka": _UPSERT_KAFKA,
     "delta": _DELTA,
+    "filesystem": _FILESYSTEM,
     "datagen": _DATAGEN,
     "print": _PRINT,
     "blackhole": (),

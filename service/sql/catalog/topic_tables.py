@@ -71,6 +71,22 @@ def upsert_source(kafka: KafkaOptions) -> TopicSource:
     return TopicSource(kafka, KafkaFormat.JSON)
 
 
+def refuse_evidence(values: OptionValues) -> None:
+    """See that nothing is said of a connector's snapshots, on which nothing depends.
+
+    Raises:
+        SqlError: it is.
+    """
+    for key in _OF_A_CONNECTOR:
+        if key in values.nodes:
+            raise values.error(
+                key,
+                f'option "{key}" has no effect on a table with an end: it is whole there',
+                hint="Remove it, or the scan.bounded options, so that the snapshot's end is found "
+                "by what the connector shows.",
+            )
+
+
 def dimension_options(values: OptionValues) -> tuple[str, ...]:
     """The options that were given and that only a dimension has."""
     own = (*_OF_JSON, *_OF_AVRO, *_OF_A_CONNECTOR, LOOKUP_STRATEGY)

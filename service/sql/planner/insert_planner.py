@@ -122,7 +122,7 @@ class JobPlanner:
         self._check_size(select, [_value(column) for column in columns])
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
         self._warnings.append(
-            f"This is a preview: it joins {PREVIEW_RECORDS:,} records of each partition at the "
+            f"This is a preview: it reads {PREVIEW_RECORDS:,} records of each partition at the "
             f"most, prints {rows:,} rows at the most to the job's log, and ends."
         )
         return self._job(query, select, target, Extent.PREVIEW, name)
@@ -141,13 +141,6 @@ class JobPlanner:
         if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
-        if not query.joins and window is None:
-            raise self._script.error(
-                select.probe.table.at,
-                "the query joins no dimension",
-                hint="Add JOIN dim FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k, "
-                "or a window.",
-            )
         self._check_times(query, window)
         settings = self._session.settings
         plan = JoinPlan(

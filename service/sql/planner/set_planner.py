@@ -11,6 +11,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Dimension,
+    FileSource,
     FurtherInsert,
     JoinPlan,
     KafkaSink,
@@ -145,7 +146,9 @@ def _check_not_joined(
     sources = [(d.name, d.source) for d in dimensions]
     for node, plan in planned:
         for name, source in sources:
-            if not isinstance(plan.sink, DeltaSink) or not isinstance(source, DeltaTableSource):
+            if not isinstance(plan.sink, DeltaSink):
+                continue
+            if not isinstance(source, DeltaTableSource | FileSource):
                 continue
             if same_path(plan.sink.path, source.path):
                 raise script.error(

@@ -17,6 +17,7 @@ from joins.plan.plan import (
     DatagenSource,
     DeltaSink,
     DeltaTableSource,
+    FileSource,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -45,7 +46,7 @@ CLIENT_OPTIONS |= {"isolation.level", *SASL, *GROUP}
 PROTOCOLS = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
 MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"}
 REFERENCES = ("username", "password", "user_info", "ca", "cert", "key")
-OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource, TopicSource)
+OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource, TopicSource, FileSource)
 SINKS = (DeltaSink, KafkaSink, PrintSink, BlackholeSink)
 LEXEME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|--[^\n]*|/\*.*?\*/|\w+|\s+|.", re.DOTALL)
 HOSTILE = sorted({word for row in CORPUS.values() for text in row for word in LEXEME.findall(text)})
@@ -127,7 +128,7 @@ def check_allowed(plan):
             assert part.function in CALLS
         if isinstance(part, KafkaOptions):
             check_kafka(part)
-        if isinstance(part, DeltaSink | DeltaTableSource):
+        if isinstance(part, DeltaSink | DeltaTableSource | FileSource):
             assert ".." not in part.path.split("/")
             assert re.fullmatch(r"(file:///)?[\w=+,@./-]+", part.path, re.ASCII)
         if isinstance(part, MysqlCdcSource):

@@ -16,8 +16,8 @@ from joins.adapters.topic.feed_state import (
     write_decisions,
 )
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
-from joins.plan.plan import KafkaFormat, KafkaOptions, SnapshotEvidence
-from tests.support.foreign_topics import Connector, envelope, heard, row, topic_feed
+from joins.plan.plan import BoundedMode, KafkaFormat, KafkaOptions, SnapshotEvidence
+from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
 from tests.support.topics import add_partitions, consume, create_topic, delete_topics
 from tests.support.wait import wait_until
 
@@ -363,3 +363,42 @@ def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path)
     del expected[2]
     assert source.rows() == expected
     assert read_state(source.config.state_file).generation == 1
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["whole_snapshot", "no_end_of_it"])
+def test_a_table_with_an_end_is_whole_there_and_has_nothing_behind_it(
+    connector, tmp_path, is_whole
+):
+    connector.snapshot(USERS, is_whole=is_whole)
+    connector.change(2, "two")
+    source = topic_feed(connector, tmp_path, None, bounded_mode=BoundedMode.LATEST)
+    connector.change(3, "behind the end")
+    state = source.run()
+    assert (state["complete"], state["evidence"]) == (True, "bounded_input_ended")
+    assert (source.rows(), source.copy().generation) == ({**USERS, 2: "two"}, 1)
+
+
+def test_a_table_that_has_ended_needs_its_topic_no_more(connector, tmp_path):
+    connector.snapshot(USERS)
+    source = topic_feed(connector, tmp_path, None, bounded_mode=BoundedMode.LATEST)
+    assert topic_feed_module.run(source.config, source.told) == 0
+    events = [event["event"] for event in source.told.events]
+    assert (events.count("watermark"), events[-1]) == (1, "ended")
+    delete_topics(connector.servers, connector.topic)
+    again = TopicFeed(source.config)
+    assert topic_feed_module.run(again.config, again.told) == 0
+    assert [event["event"] for event in again.told.events] == ["streaming", "watermark", "ended"]
+    assert again.told.state == source.told.state
+    assert (source.rows(), source.copy().generation) == (USERS, 1)
+
+
+def test_a_table_whose_end_is_not_there_yet_is_waited_for(single, tmp_path):
+    single.snapshot({1: "a", 2: "b"})
+    bound = {"bounded_mode": BoundedMode.SPECIFIC, "end_offsets": ((0, 3),)}
+    source = topic_feed(single, tmp_path, None, **bound)
+    with source.session() as session:
+        assert source.run(session)["missing"] == "applied"
+        single.change(1, "last")
+        single.change(2, "behind the end")
+        assert source.run(session)["complete"]
+    assert source.rows() == {1: "last", 2: "b"}
