@@ -8,6 +8,7 @@ from pathlib import Path
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.plan.errors import SourceError
+from joins.plan.kafka_client import FILES, OF_THE_TOKEN_ENDPOINT, TOKEN_URL
 from joins.plan.plan import (
     OFFSET_RESET,
     BoundedMode,
@@ -78,9 +79,16 @@ def topic_with_login(source: TopicSource, secrets: SecretResolver) -> TopicSourc
 
 
 def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
-    """A cluster with its login resolved."""
-    resolve = partial(secrets.resolve, servers=kafka.bootstrap_servers)
-    return replace(kafka, properties=tuple((k, resolve(v)) for k, v in kafka.properties))
+    """A cluster with its login resolved, and its PEM files read."""
+    properties, resolved = dict(kafka.properties), dict[str, str]()
+    for name, value in properties.items():
+        of_provider = name in OF_THE_TOKEN_ENDPOINT
+        servers = server_of(properties[TOKEN_URL]) if of_provider else kafka.bootstrap_servers
+        if name in FILES:
+            resolved[FILES[name]] = secrets.pem_file(value)
+        else:
+            resolved[name] = secrets.resolve(value, servers)
+    return replace(kafka, properties=tuple(sorted(resolved.items())))
 
 
 def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:

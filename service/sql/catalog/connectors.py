@@ -25,6 +25,7 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.sql.catalog.datagen_fields import datagen_source
+from service.sql.catalog.kafka_login import client_properties
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
@@ -40,7 +41,6 @@ from service.sql.catalog.topic_tables import (
 )
 from service.sql.text.errors import suggestion
 
-_PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"
 _DELTA_DIMENSION = (
@@ -262,7 +262,7 @@ def _kafka_options(values: OptionValues) -> KafkaOptions:
     return KafkaOptions(
         bootstrap_servers=_bootstrap(values),
         topic=values.required("topic"),
-        properties=_properties(values),
+        properties=client_properties(values),
     )
 
 
@@ -276,26 +276,6 @@ def _bootstrap(values: OptionValues) -> str:
                 hint="Write host:port, separated by commas.",
             )
     return ",".join(servers)
-
-
-def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
-    properties = {
-        key.removeprefix(_PROPERTY): node.value
-        for key, node in values.nodes.items()
-        if key.startswith(_PROPERTY) and key != _BOOTSTRAP
-    }
-    protocol = properties.get("security.protocol", "PLAINTEXT")
-    sasl = ("sasl.mechanism", "sasl.username", "sasl.password")
-    if protocol.startswith("SASL"):
-        for key in sasl:
-            values.required(_PROPERTY + key)
-    elif extra := [key for key in sasl if key in properties]:
-        raise values.error(
-            _PROPERTY + extra[0],
-            f'option "{_PROPERTY}{extra[0]}" has no effect with {protocol}',
-            hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
-        )
-    return tuple(sorted(properties.items()))
 
 
 def _check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:

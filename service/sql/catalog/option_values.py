@@ -7,6 +7,8 @@ refers to a secret by `${secret:name}` where `reference` says so; any other `${â
 import re
 from dataclasses import dataclass
 
+from joins.plan.names import nearest
+from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.options import CONNECTORS
 from service.sql.grammar.syntax import CreateTable, OptionNode
@@ -20,16 +22,7 @@ _UNITS_MS = {
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),
-    (
-        r"properties\.sasl\.jaas\.config",
-        "Write 'properties.sasl.username' and 'properties.sasl.password' instead.",
-    ),
-    (
-        r"properties\..*",
-        "Allowed client options are "
-        + ", ".join(o.key for o in CONNECTORS["kafka"] if o.key.startswith("properties."))
-        + ".",
-    ),
+    *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
     (
@@ -201,10 +194,13 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
 def _unknown(
     script: Script, node: OptionNode, connector: str, options: dict[str, Option]
 ) -> SqlError:
-    otherwise = f"Options of {connector} are " + (", ".join(options) or "none") + "."
+    prefix = PROPERTY if node.key.startswith(PROPERTY) else ""
+    of_kind = [key for key in options if key.startswith(PROPERTY) == bool(prefix)]
+    otherwise = f"Options of {connector} are " + (", ".join(of_kind) or "none") + "."
     column = node.key.removeprefix("fields.").rpartition(".")[0]
-    known = (key.replace("#", column) for key in options if column or "#" not in key)
-    hint = suggestion(node.key, known, otherwise)
+    known = (key.replace("#", column) for key in of_kind if column or "#" not in key)
+    close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
+    hint = otherwise if close is None else f'Did you mean "{prefix}{close}"?'
     for pattern, explanation in _EXPLAINED:
         if re.fullmatch(pattern, node.key):
             hint = explanation

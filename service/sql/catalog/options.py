@@ -17,6 +17,7 @@ from joins.plan.plan import (
     OffsetReset,
     TlsMode,
 )
+from service.sql.catalog.kafka_options import CLIENT_OPTIONS
 from service.sql.catalog.option import PEM, Option, OptionType
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
@@ -165,22 +166,6 @@ _TOPIC = (
         form="host:port, separated by commas",
     ),
 )
-_CLIENT = (
-    Option(
-        "properties.security.protocol",
-        "How to reach the brokers.",
-        OptionType.CHOICE,
-        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    ),
-    Option(
-        "properties.sasl.mechanism",
-        "How to log in.",
-        OptionType.CHOICE,
-        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    ),
-    Option("properties.sasl.username", "User of the login.", reference=True),
-    Option("properties.sasl.password", "Its password.", credential=True, reference=True),
-)
 _COMPRESSION = Option(
     f"properties.{COMPRESSION_TYPE}",
     "How a sink compresses its records.",
@@ -318,7 +303,7 @@ _KAFKA = (
     ),
     *_GUARANTEE,
     _COMPRESSION,
-    *_CLIENT,
+    *CLIENT_OPTIONS,
     *_WATERMARK,
     _LOOKUP,
     *JSON_OPTIONS,
@@ -350,7 +335,7 @@ _UPSERT_KAFKA = (
     ),
     *_GUARANTEE,
     _COMPRESSION,
-    *_CLIENT,
+    *CLIENT_OPTIONS,
     replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
     *_BOUNDED[1:],
     _LOOKUP,

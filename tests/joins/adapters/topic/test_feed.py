@@ -18,7 +18,7 @@ from joins.adapters.topic.feed_state import (
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
 from joins.plan.plan import BoundedMode, KafkaFormat, KafkaOptions, SnapshotEvidence
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
-from tests.support.topics import consume, create_topic, delete_topics
+from tests.support.topics import add_partitions, consume, create_topic, delete_topics
 from tests.support.wait import wait_until
 
 USERS = {n: f"n{n}" for n in range(1, 9)}
@@ -328,15 +328,25 @@ def test_records_that_are_gone_before_they_were_read_are_told(single, tmp_path):
 
 
 def test_more_partitions_than_before_stall(single, tmp_path):
+    """At once, while it is followed, and at each later start, until the job is submitted anew."""
     single.snapshot(USERS)
     source = topic_feed(single, tmp_path)
     config = source.config
-    moved = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
-    assert moved == config
-    object.__setattr__(moved.source, "changelog_partitions", 2)
-    source.config = moved
-    with pytest.raises(SourceError, match="has 1 partitions, and had 2"):
+    assert TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
+    with source.session() as session:
+        assert source.run(session)["complete"]
+        add_partitions(single.servers, single.topic, 2)
+        with pytest.raises(SourceError, match="has 2 partitions, and had 1") as caught:
+            source.run(session)
+    assert "submit it anew" in caught.value.hint
+    with pytest.raises(SourceError, match="has 2 partitions, and had 1"):
         source.run()
+    assert source.rows() == USERS, "what was read before is there"
+    single.partitions = 2
+    (tmp_path / "anew").mkdir()
+    anew = topic_feed(single, tmp_path / "anew")
+    assert anew.run()["complete"]
+    assert anew.rows() == USERS
 
 
 def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path):
