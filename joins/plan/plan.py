@@ -535,6 +535,23 @@ class DimensionJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class Unnest:
+    """`JOIN UNNEST(value) AS alias`: a row for each element, before anything is joined.
+
+    The columns of `alias` are the fields of an ARRAY of ROW, `element` of other ARRAYs, `key` and
+    `value` of a MAP.
+
+    Attributes:
+        value: over the probe and those unnested before; an ARRAY or MAP. NULL has no elements.
+        join_type: LEFT keeps a row without elements, with NULL in all columns of `alias`.
+    """
+
+    alias: str
+    value: Expression
+    join_type: JoinType
+
+
+@dataclass(frozen=True, slots=True)
 class OutputColumn:
     """A column of the sink: the expression already has the sink's type."""
 
@@ -705,6 +722,7 @@ class FurtherInsert:
     output: tuple[OutputColumn, ...]
     sink_table: str
     sink: Sink
+    unnests: tuple[Unnest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -717,6 +735,7 @@ class JoinPlan:
         settings: SET statements that we know, as (key, value).
         window: what the joined rows are aggregated into, None for a plain join.
         more_inserts: of a statement set, those behind the first.
+        unnests: arrays and maps whose elements become rows, in their order.
     """
 
     name: str
@@ -732,6 +751,7 @@ class JoinPlan:
     window: Windowing | None = None
     format_version: int = PLAN_FORMAT_VERSION
     more_inserts: tuple[FurtherInsert, ...] = ()
+    unnests: tuple[Unnest, ...] = ()
 
     @property
     def inserts(self) -> tuple["JoinPlan", ...]:
@@ -755,4 +775,5 @@ def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:
         output=insert.output,
         sink_table=insert.sink_table,
         sink=insert.sink,
+        unnests=insert.unnests,
     )

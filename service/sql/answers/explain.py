@@ -15,6 +15,7 @@ from joins.plan.plan import (
     Field,
     FileSource,
     JoinPlan,
+    JoinType,
     KafkaFormat,
     KafkaOptions,
     KafkaSink,
@@ -25,6 +26,7 @@ from joins.plan.plan import (
     Sink,
     SinkWriter,
     TopicSource,
+    Unnest,
 )
 from service.sql.answers.explain_times import (
     late_lines,
@@ -66,6 +68,7 @@ def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
     return [
         f"FROM {_probe(plan.probe)}",
         *watermark_lines(plan),
+        *map(_unnest, plan.unnests),
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
         *lookups,
         *waiting_lines(plan),
@@ -142,6 +145,11 @@ def _generator(field: DatagenField) -> str | None:
     }
     limits = [f"{key} {value}" for key, value in shown.items() if value is not None]
     return f"{field.name} {field.generator.value} {' '.join(limits)}" if limits else None
+
+
+def _unnest(unnest: Unnest) -> str:
+    kind = "CROSS" if unnest.join_type is JoinType.INNER else unnest.join_type.value
+    return f"{kind} JOIN UNNEST({expression_text(unnest.value)}) AS {unnest.alias}"
 
 
 def _join(join: DimensionJoin, dimension: Dimension) -> str:

@@ -1,8 +1,10 @@
 """Dimensions of a plan: the tables that are joined, and what a join by event time asks of them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
+from joins.plan.expressions import Column
 from joins.plan.plan import (
     ChosenBy,
     Dimension,
@@ -17,6 +19,8 @@ from joins.plan.types import TypeName
 from service.sql.catalog.catalog import Table, check_dimension, relation_of
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.text.script import Script
@@ -103,6 +107,26 @@ def check_versioned(
                 hint=f"Add an equality with {node.relation.alias.text}.{column}: the version is "
                 "that of one row.",
             )
+
+
+def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tuple[ScopeColumn, ...]:
+    """The columns of a dimension where NULL stands for the row that is not there.
+
+    Args:
+        script: the script.
+        table: the dimension.
+        relation: it, or a view of it.
+    """
+    key = next(f for f in table.fields if f.name in table.primary_key)
+    planner = ExpressionPlanner(NameScope(script, ()))
+    columns = []
+    for column in relation.columns:
+        value = column.value
+        if value is not None and not isinstance(value.expression, Column):
+            row = Column(relation.source, key.name, key.type)
+            value = planner.if_present(Typed(row, nullable=True, at=value.at), value)
+        columns.append(replace(column, nullable=True, value=value))
+    return tuple(columns)
 
 
 def check_not_written(script: Script, table: Table, written: Table, at: int) -> None:

@@ -18,7 +18,7 @@ from joins.plan.plan import (
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.planner.dimension_planner import check_no_effect
-from service.sql.planner.query_planner import Base
+from service.sql.planner.relations import Base
 from service.sql.planner.session import ScriptSession
 from service.sql.text.script import Script
 
