@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
@@ -84,6 +85,8 @@ class TopicFeedSession:
         self._topic = config.source.kafka.topic
         self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
         self._records = KafkaRecords(config.source.kafka)
+        kafka = config.source.kafka
+        self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
         self._schemas = schemas_of(config.source)
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         kept = read_state(config.state_file)
@@ -107,6 +110,8 @@ class TopicFeedSession:
         """End the connections."""
         self._cluster.close()
         self._records.close()
+        if self._group is not None:
+            self._group.close()
         if self._schemas is not None:
             self._schemas.close()
         if self._notices is not None:
@@ -537,6 +542,8 @@ class TopicFeedSession:
             placed=self._placed.save(),
         )
         write_state(self._config.state_file, state)
+        if self._group is not None:
+            self._group.report(self._done)
 
     def _keep_now_and_then(self) -> None:
         if time.monotonic() - self._kept_at_s >= _KEPT_S:
@@ -560,6 +567,7 @@ class TopicFeedSession:
                 },
                 "records": self._sent,
                 "source_ts_ms": self._source_ts_ms,
+                "group_offsets": None if self._group is None else self._group.warning(),
             },
         )
 
