@@ -308,7 +308,7 @@ class TopicFeedSession:
         """See that all records are of one table."""
         if changes.table.null_count == len(changes.table):
             return
-        options = f"{self._config.source.format}."
+        options = f"{self._config.source.value.name}."
         names = pa.table([changes.database, changes.schema, changes.table], ["d", "s", "t"])
         named = names.filter(pc.and_(changes.table.is_valid(), pc.not_equal(changes.kind, "other")))
         for row in named.group_by(["d", "s", "t"]).aggregate([]).to_pylist():

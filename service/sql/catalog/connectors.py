@@ -1,8 +1,9 @@
 """From checked options to the sources and sinks of a plan."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from joins.plan.formats import RecordKey
 from joins.plan.plan import (
     BlackholeSink,
     BoundedMode,
@@ -10,7 +11,6 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
-    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -23,10 +23,10 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.sql.catalog.datagen_fields import datagen_source
+from service.sql.catalog.formats import record_columns, value_format
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import EXACTLY_ONCE, IDLE_TIMEOUT, LOOKUP_STRATEGY
-from service.sql.catalog.topic_tables import dimension_options, topic_source, upsert_source
-from service.sql.text.errors import suggestion
+from service.sql.catalog.topic_tables import dimension_options, stream_options, topic_source
 
 _PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
@@ -37,7 +37,6 @@ _DELTA_DIMENSION = (
     LOOKUP_STRATEGY,
     IDLE_TIMEOUT,
 )
-_OF_A_STREAM = ("scan.", "sink.", "late-records.")
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
@@ -73,6 +72,11 @@ class UpsertKafkaTable:
     sink: KafkaSink
     dimension_options: tuple[str, ...] = ()
     sink_options: tuple[str, ...] = ()
+
+    def with_key(self, key: RecordKey | None) -> "UpsertKafkaTable":
+        """The same, whose records have this key."""
+        dimension, sink = replace(self.dimension, key=key), replace(self.sink, key=key)
+        return replace(self, dimension=dimension, sink=sink)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +160,7 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 
 def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    if values.text("format") is None and values.text("value.format") is None:
-        values.required("format")
-    if values.text("format") is not None and values.text("value.format") is not None:
-        raise values.error(
-            "value.format", "both format and value.format are given", hint="Remove one of the two."
-        )
+    columns = record_columns(values, fields)
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
@@ -175,28 +174,29 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         bounded_timestamp_ms=_timestamp(values, "scan.bounded", end),
         bounded_offsets=_offsets(values, "scan.bounded", end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
+        value=columns.value,
+        key=columns.key,
     )
-    written = KafkaFormat(values.text("format") or values.required("value.format"))
     prefix = _transactional_id_prefix(values)
-    sink = KafkaSink(options, _key_fields(values, fields), written, transactional_id_prefix=prefix)
     return KafkaTable(
         source,
-        sink,
-        topic_source(values, options, written, fields),
+        KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
+        topic_source(values, source, fields),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
-        stream_options=tuple(key for key in values.nodes if key.startswith(_OF_A_STREAM)),
+        stream_options=stream_options(values),
     )
 
 
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    """Its key is that of the table."""
+    """Without its key, which is that of the table."""
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
+    value = value_format(values)
     return UpsertKafkaTable(
-        upsert_source(kafka),
-        KafkaSink(kafka, upsert=True, transactional_id_prefix=prefix),
+        TopicSource(kafka, value),
+        KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
         dimension_options=dimension_options(values),
-        sink_options=tuple(key for key in values.nodes if key.startswith("sink.")),
+        sink_options=stream_options(values),
     )
 
 
@@ -289,28 +289,6 @@ def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed:
             f'option "{key}" has no effect with {mode} {values.text(mode)}',
             hint=f"Write '{mode}' = '{needed}' or remove the option.",
         )
-
-
-def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
-    written = values.text("key.fields")
-    values.require_pair("key.fields", "key.format")
-    names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
-    for field in fields:
-        if field.name in names and field.type.is_nested:
-            raise values.error(
-                "key.fields",
-                f'key.fields names "{field.name}", which is {field.type.name}',
-                hint="Name scalar columns; give the value of the key a column of its own.",
-            )
-    known = [field.name for field in fields]
-    for name in names:
-        if name not in known or names.count(name) > 1:
-            raise values.error(
-                "key.fields",
-                f'key.fields names "{name}", which is not a column or comes twice',
-                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
-            )
-    return names
 
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

@@ -1,14 +1,26 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
 # reads better long: a row an option, in one table.
 
+from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     COMPRESSION_TYPE,
     ISOLATION_LEVEL,
     Compression,
     Isolation,
-    KafkaFormat,
     LookupStrategy,
     TlsMode,
+)
+from service.sql.catalog.format_options import (
+    ALL,
+    EXCEPT_KEY,
+    FIELDS_INCLUDE,
+    FORMAT,
+    KEY_FIELDS,
+    KEY_FORMAT,
+    KEY_PREFIX,
+    OPTIONS_OF_FORMATS,
+    ROW_FORMATS,
+    VALUE_FORMAT,
 )
 from service.sql.catalog.option import PEM, Option, OptionType
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
@@ -199,17 +211,39 @@ _GUARANTEE = (
         form="1 to 100 letters, digits, '.', '_' or '-'",
     ),
 )
+_KEY = (
+    Option(
+        KEY_PREFIX,
+        "What the names of the columns of the key begin with here, and not in the key; needs "
+        "`value.fields-include` EXCEPT_KEY.",
+        pattern=r"[^\x00-\x1f\x7f;]{1,128}",
+        form="1 to 128 printable characters",
+    ),
+    Option(
+        FIELDS_INCLUDE,
+        "Whether the value has the columns of the key, too, which are then read from it.",
+        OptionType.CHOICE,
+        default=ALL,
+        choices=(ALL, EXCEPT_KEY),
+    ),
+)
 _KAFKA = (
     *_TOPIC,
-    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
-    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
     Option(
-        "key.format",
-        "Format of the key that a sink writes; needs `key.fields`.",
+        VALUE_FORMAT,
+        "The same as `format`; options of the format may then begin with `value.`.",
         OptionType.CHOICE,
-        choices=("json",),
+        choices=tuple(KafkaFormat),
     ),
-    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
+    Option(
+        KEY_FORMAT,
+        "Format of the key; needs `key.fields`. Options of the format begin with `key.`.",
+        OptionType.CHOICE,
+        choices=ROW_FORMATS,
+    ),
+    Option(KEY_FIELDS, "Columns of the key, separated by semicolons."),
+    *_KEY,
     Option(
         "scan.startup.mode",
         "Where a source starts. Flink's default, the group's offsets, does not exist here, for "
@@ -279,6 +313,7 @@ _KAFKA = (
     *_CLIENT,
     *_WATERMARK,
     _LOOKUP,
+    *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
     *SNAPSHOT_OPTIONS,
@@ -293,19 +328,21 @@ _KAFKA = (
 _UPSERT_KAFKA = (
     *_TOPIC,
     Option(
-        "key.format",
-        "Format of the key, which is the primary key.",
+        KEY_FORMAT,
+        "Format of the key, which is the primary key. Its options begin with `key.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
     Option(
-        "value.format",
-        "Format of the value.",
+        VALUE_FORMAT,
+        "Format of the value. Its options may begin with `value.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
+    *_KEY,
+    *OPTIONS_OF_FORMATS,
     *_GUARANTEE,
     _COMPRESSION,
     *_CLIENT,
