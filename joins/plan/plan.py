@@ -34,6 +34,7 @@ class StartupMode(StrEnum):
     LATEST = "latest-offset"
     TIMESTAMP = "timestamp"
     SPECIFIC = "specific-offsets"
+    GROUP = "group-offsets"
 
 
 class BoundedMode(StrEnum):
@@ -43,6 +44,7 @@ class BoundedMode(StrEnum):
     LATEST = "latest-offset"
     TIMESTAMP = "timestamp"
     SPECIFIC = "specific-offsets"
+    GROUP = "group-offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,18 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
+GROUP_ID, OFFSET_RESET = "group.id", "auto.offset.reset"
+COMMIT_OFFSETS = "commit.offsets.on.checkpoint"
+
+
+class OffsetReset(StrEnum):
+    """Where a stream starts whose group has no usable offset (`auto.offset.reset`)."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
     """How to reach a topic; `properties` are allow-listed, without `bootstrap.servers`."""
@@ -144,6 +158,21 @@ class KafkaOptions:
         """How records that are written are compressed; not at all unless the properties say."""
         return Compression(dict(self.properties).get(COMPRESSION_TYPE, Compression.NONE))
 
+    @property
+    def group(self) -> str | None:
+        """The consumer group whose offsets are read and committed; None without one."""
+        return dict(self.properties).get(GROUP_ID)
+
+    @property
+    def reported_group(self) -> str | None:
+        """The group, if offsets are committed to it."""
+        return None if dict(self.properties).get(COMMIT_OFFSETS) == "false" else self.group
+
+    @property
+    def offset_reset(self) -> OffsetReset:
+        """Where a partition starts that the group has no offset of."""
+        return OffsetReset(dict(self.properties).get(OFFSET_RESET, OffsetReset.NONE))
+
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> "KafkaOptions":
         """The options that `dataclasses.asdict` described."""
@@ -153,6 +182,10 @@ class KafkaOptions:
     def uncommitted(self) -> "KafkaOptions":
         """The same, with the records of all transactions, as far as the topic goes."""
         return self._with(ISOLATION_LEVEL, Isolation.UNCOMMITTED)
+
+    def unreported(self) -> "KafkaOptions":
+        """The same, where no offsets are committed to the group."""
+        return self._with(COMMIT_OFFSETS, "false") if self.group is not None else self
 
     def compressing(self, compression: Compression) -> "KafkaOptions":
         """The same, where records that are written are compressed so."""
@@ -386,8 +419,10 @@ class TopicSource:
         evidence: of a connector's topic; None of others, which are complete at `end_offsets`.
         deletes_by_null: a null value deletes the row of its key.
         key: columns that are the key of a record; None of a connector's topic.
-        end_offsets: (partition, offset behind the last record at submission); empty before they
-            are resolved.
+        end_offsets: (partition, offset behind the last record at submission, or of those that are
+            read); empty before they are resolved.
+        bounded_mode: where the table ends, if it does: it is complete there, and has no further
+            changes. `bounded_timestamp_ms` and `bounded_offsets` as those of a stream.
         changelog_partitions: of the changelog topic, as many as the topic has; None before they
             are known.
     """
@@ -398,11 +433,41 @@ class TopicSource:
     deletes_by_null: bool = True
     key: RecordKey | None = None
     end_offsets: tuple[tuple[int, int], ...] = ()
+    bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
+    bounded_timestamp_ms: int | None = None
+    bounded_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
     kind: Literal["topic"] = "topic"
 
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the table ends."""
+        return self.bounded_mode is not BoundedMode.UNBOUNDED
 
-DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource
+
+class FileFormat(StrEnum):
+    """What the files of a table are: columns, or a JSON object a line."""
+
+    PARQUET = "parquet"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """Files that others have written: read once, as they are when the job begins.
+
+    Attributes:
+        path: of a file, or of a directory of them; absolute, or relative to the warehouse.
+        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+    """
+
+    path: str
+    format: FileFormat
+    changelog_partitions: int | None = None
+    kind: Literal["filesystem"] = "filesystem"
+
+
+DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +525,23 @@ class DimensionJoin:
     keys: tuple[KeyPair, ...]
     condition: Expression | None = None
     time: Column | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unnest:
+    """`JOIN UNNEST(value) AS alias`: a row for each element, before anything is joined.
+
+    The columns of `alias` are the fields of an ARRAY of ROW, `element` of other ARRAYs, `key` and
+    `value` of a MAP.
+
+    Attributes:
+        value: over the probe and those unnested before; an ARRAY or MAP. NULL has no elements.
+        join_type: LEFT keeps a row without elements, with NULL in all columns of `alias`.
+    """
+
+    alias: str
+    value: Expression
+    join_type: JoinType
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,6 +715,7 @@ class FurtherInsert:
     output: tuple[OutputColumn, ...]
     sink_table: str
     sink: Sink
+    unnests: tuple[Unnest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -645,6 +728,7 @@ class JoinPlan:
         settings: SET statements that we know, as (key, value).
         window: what the joined rows are aggregated into, None for a plain join.
         more_inserts: of a statement set, those behind the first.
+        unnests: arrays and maps whose elements become rows, in their order.
     """
 
     name: str
@@ -660,6 +744,7 @@ class JoinPlan:
     window: Windowing | None = None
     format_version: int = PLAN_FORMAT_VERSION
     more_inserts: tuple[FurtherInsert, ...] = ()
+    unnests: tuple[Unnest, ...] = ()
 
     @property
     def inserts(self) -> tuple["JoinPlan", ...]:
@@ -683,4 +768,5 @@ def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:
         output=insert.output,
         sink_table=insert.sink_table,
         sink=insert.sink,
+        unnests=insert.unnests,
     )

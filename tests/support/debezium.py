@@ -71,7 +71,7 @@ class DebeziumConnector:
         """
         connectors = self.connect.connectors
         connectors.stop(self.prefix)
-        self.wait(lambda: self._states()[:1] == ["STOPPED"], "the connector has stopped")
+        self.wait(lambda: self.states()[:1] == ["STOPPED"], "the connector has stopped")
         connectors.forget_offsets(self.prefix)
         self.sql(*statements)
         if isinstance(self.database, PostgreSql):
@@ -80,19 +80,20 @@ class DebeziumConnector:
         self.await_running()
 
     def await_running(self) -> None:
-        self.wait(lambda: self._states() == ["RUNNING", "RUNNING"], "the connector runs")
+        self.wait(lambda: self.states() == ["RUNNING", "RUNNING"], "the connector runs")
 
-    def _states(self) -> list[str]:
+    def states(self) -> list[str]:
+        """Its state, then its tasks'; nothing while it is being made, or Connect is not there."""
         try:
             return self.connect.connectors.states(self.prefix)
-        except httpx.HTTPError:  # it is being made
+        except httpx.HTTPError:
             return []
 
     def wait(self, condition: Callable[[], Any], what: str, *, deadline_s: float = 90.0) -> Any:
         """The first true answer of `condition`; a connector that fails fails the test at once."""
 
         def look() -> Any:
-            if "FAILED" in self._states():
+            if "FAILED" in self.states():
                 raise AssertionError(self.connect.connectors.failure(self.prefix))
             return condition()
 

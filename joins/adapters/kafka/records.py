@@ -23,6 +23,7 @@ from joins.kernels.records.layout import (
     RecordFormatError,
 )
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
+from joins.plan.kafka_client import ClientNumber
 from joins.plan.plan import KafkaOptions
 
 Ranges = Mapping[int, tuple[int, int]]
@@ -94,6 +95,15 @@ class FetchLimits:
     partition_bytes: int = 8 << 20
     response_bytes: int = 64 << 20
 
+    @classmethod
+    def of(cls, kafka: KafkaOptions) -> Self:
+        """As the properties say."""
+        limits, sizes = cls(), dict(kafka.properties)
+        return cls(
+            partition_bytes=int(sizes.get(ClientNumber.PARTITION_BYTES, limits.partition_bytes)),
+            response_bytes=int(sizes.get(ClientNumber.FETCH_BYTES, limits.response_bytes)),
+        )
+
 
 class KafkaRecords:
     """Reads offset ranges of topics of one cluster, for one thread; belongs to no consumer group.
@@ -103,6 +113,7 @@ class KafkaRecords:
 
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
+        self._limits = FetchLimits.of(kafka)
         self._client: KafkaClient | None = None
         self._parked: dict[int, Future] = {}  # by broker: what `wait` has asked
         self._asks_anew = False
@@ -255,7 +266,7 @@ class KafkaRecords:
             if node == _NOBODY:
                 failed = kafka_errors.LeaderNotAvailableError(f"partitions {sorted(firsts)}")
             else:
-                requests.append(client.ask(self._request(topic, firsts, FetchLimits()), node))
+                requests.append(client.ask(self._request(topic, firsts, self._limits), node))
         answers = []
         for request in requests:
             try:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.plan.formats import RecordFormat, RecordKey
-from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
+from joins.plan.plan import BoundedMode, Field, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.types import SqlType
 
 
@@ -58,7 +58,9 @@ class TopicFeedConfig:
             "value": RecordFormat.of_json(source["value"]),
             "key": None if key is None else RecordKey.of_json(key),
             "evidence": None if evidence is None else SnapshotEvidence(**evidence),
-            "end_offsets": tuple((int(p), int(offset)) for p, offset in source["end_offsets"]),
+            "end_offsets": _pairs(source["end_offsets"]),
+            "bounded_mode": BoundedMode(source["bounded_mode"]),
+            "bounded_offsets": _pairs(source["bounded_offsets"]),
         }
         return cls(
             source=TopicSource(**source),
@@ -96,6 +98,11 @@ class TopicFeedState:
     counted: int = 0
     placed: int = 0
     needed: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the table was found to be whole."""
+        return self.snapshot["complete"] is not None
 
     @property
     def generation(self) -> int:

@@ -34,6 +34,7 @@ from joins.plan.plan import (
     KafkaSource,
     MetadataField,
     OutputColumn,
+    Unnest,
     WatermarkSpec,
 )
 from joins.plan.types import arrow_type
@@ -127,6 +128,7 @@ class ProbeKernelSpec:
     window_records: tuple[str, ...] = ()
     member: SetMember | None = None
     schemas: SchemasOf | None = None
+    unnests: tuple[Unnest, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -222,6 +224,7 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
         watermark=watermark,
         member=member,
         columns=columns,
+        unnests=plan.unnests,
     )
     if not plan.needs_event_batches:
         return spec
@@ -309,13 +312,14 @@ def _schema(columns: Sequence[OutputColumn]) -> pa.Schema:
 
 
 def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
-    """(relation, name) of every column that the joins, WHERE and the output read.
+    """(relation, name) of every column that UNNEST, the joins, WHERE and the output read.
 
     The output of windows reads none: their keys and the arguments of their aggregates do.
     """
     window = plan.window
     output = plan.output if window is None else window_input_columns(window)
     expressions = [column.expression for column in output]
+    expressions += [unnest.value for unnest in plan.unnests]
     for join in plan.joins:
         expressions += [pair.probe for pair in join.keys]
         expressions += [join.condition] if join.condition is not None else []

@@ -14,7 +14,9 @@ from joins.plan.plan import (
     DimensionJoin,
     DimensionSource,
     Field,
+    FileSource,
     JoinPlan,
+    JoinType,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -24,6 +26,7 @@ from joins.plan.plan import (
     Sink,
     SinkWriter,
     TopicSource,
+    Unnest,
 )
 from service.sql.answers.explain_times import (
     late_lines,
@@ -34,7 +37,13 @@ from service.sql.answers.explain_times import (
 from service.sql.expressions.expression_text import expression_text
 from service.sql.grammar.type_rules import type_text
 
-_SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism", "isolation.level", "compression.type")
+_SHOWN_PROPERTIES = (
+    "security.protocol",
+    "sasl.mechanism",
+    "isolation.level",
+    "compression.type",
+    "group.id",
+)
 
 
 def explain(plan: JoinPlan) -> list[str]:
@@ -59,6 +68,7 @@ def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
     return [
         f"FROM {_probe(plan.probe)}",
         *watermark_lines(plan),
+        *map(_unnest, plan.unnests),
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
         *lookups,
         *waiting_lines(plan),
@@ -89,18 +99,22 @@ def _field(field: Field) -> str:
     return f"{field.name} {type_text(field.type)}" + ("" if field.nullable else " NOT NULL")
 
 
+def _end(source: KafkaSource | TopicSource) -> str:
+    """Where a source with an end has it."""
+    ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+    if source.bounded_timestamp_ms is not None:
+        ends.append(f"{source.bounded_timestamp_ms} ms")
+    return " ".join(("until", source.bounded_mode.value, *ends))
+
+
 def _kafka_source(source: KafkaSource) -> str:
     parts = [_kafka(source.kafka), source.startup_mode.value]
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
     parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
     if source.bounded_mode is not BoundedMode.UNBOUNDED:
-        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
-        if source.bounded_timestamp_ms is not None:
-            ends.append(f"{source.bounded_timestamp_ms} ms")
-        if source.bounded_records is not None:
-            ends.append(f"or {source.bounded_records} records a partition")
-        parts.append(" ".join(("until", source.bounded_mode.value, *ends)))
+        most = f" or {source.bounded_records} records a partition"
+        parts.append(_end(source) + ("" if source.bounded_records is None else most))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
     if source.max_bytes_per_batch is not None:
@@ -151,6 +165,11 @@ def _generator(field: DatagenField) -> str | None:
     return f"{field.name} {field.generator.value} {' '.join(limits)}" if limits else None
 
 
+def _unnest(unnest: Unnest) -> str:
+    kind = "CROSS" if unnest.join_type is JoinType.INNER else unnest.join_type.value
+    return f"{kind} JOIN UNNEST({expression_text(unnest.value)}) AS {unnest.alias}"
+
+
 def _join(join: DimensionJoin, dimension: Dimension) -> str:
     conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
@@ -167,12 +186,15 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 def _dimension_source(source: DimensionSource) -> str:
     if isinstance(source, DeltaTableSource):
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    if isinstance(source, FileSource):
+        return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
         registry, is_row = source.value.registry, source.value.name not in OF_CHANGES
         schemas = () if registry is None or is_row else (f"schemas {registry.url}",)
         formats = _formats(source.value, source.key) if is_row and source.key is not None else ()
-        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *schemas, *formats)
+        end = (_end(source),) if source.is_bounded else ()
+        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *schemas, *formats, *end)
         return f"{source.value.name}({', '.join(parts)})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 

@@ -48,6 +48,7 @@ _INSTANTS = tuple(
 _HOMES = {
     "mysql-cdc": "database",
     "delta": "table",
+    "filesystem": "files",
     "kafka": "records",
     "upsert-kafka": "records",
 }

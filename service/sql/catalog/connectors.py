@@ -11,6 +11,8 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
+    FileFormat,
+    FileSource,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -24,11 +26,21 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.formats import record_columns, value_format
+from service.sql.catalog.kafka_login import client_properties
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import EXACTLY_ONCE, IDLE_TIMEOUT, LOOKUP_STRATEGY
-from service.sql.catalog.topic_tables import dimension_options, stream_options, topic_source
+from service.sql.catalog.options import (
+    EXACTLY_ONCE,
+    IDLE_TIMEOUT,
+    LOOKUP_STRATEGY,
+    OF_A_GROUP,
+)
+from service.sql.catalog.topic_tables import (
+    dimension_options,
+    is_lenient,
+    refuse_evidence,
+    topic_source,
+)
 
-_PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"
 _DELTA_DIMENSION = (
@@ -37,6 +49,8 @@ _DELTA_DIMENSION = (
     LOOKUP_STRATEGY,
     IDLE_TIMEOUT,
 )
+_BOUNDED = "scan.bounded"
+_OF_A_STREAM = ("scan.", "sink.", "late-records.", *OF_A_GROUP)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
@@ -49,6 +63,7 @@ class KafkaTable:
         has_startup_mode: the user chose one; if not, the default deserves a warning.
         dimension_options: those that the user gave and only a dimension has.
         stream_options: those that the user gave and only a stream or a sink has.
+        group_options: those of them that only a stream has: they are of its consumer group.
     """
 
     source: KafkaSource
@@ -57,6 +72,7 @@ class KafkaTable:
     has_startup_mode: bool
     dimension_options: tuple[str, ...] = ()
     stream_options: tuple[str, ...] = ()
+    group_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +116,7 @@ Connector = (
     | UpsertKafkaTable
     | DatagenSource
     | DeltaTable
+    | FileSource
     | PrintSink
     | BlackholeSink
 )
@@ -164,6 +181,7 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
+    _check_group(values, start, end)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
@@ -171,8 +189,8 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         startup_offsets=_offsets(values, "scan.startup", start),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
-        bounded_timestamp_ms=_timestamp(values, "scan.bounded", end),
-        bounded_offsets=_offsets(values, "scan.bounded", end),
+        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
+        bounded_offsets=_offsets(values, _BOUNDED, end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
         value=columns.value,
         key=columns.key,
@@ -181,10 +199,11 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return KafkaTable(
         source,
         KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
-        topic_source(values, source, fields),
+        _with_end(values, topic_source(values, source, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
-        stream_options=stream_options(values),
+        stream_options=_stream_options(values, end),
+        group_options=tuple(key for key in values.nodes if key in OF_A_GROUP),
     )
 
 
@@ -193,11 +212,41 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
     value = value_format(values)
     return UpsertKafkaTable(
-        TopicSource(kafka, value),
+        _with_end(values, TopicSource(kafka, value)),
         KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
-        dimension_options=dimension_options(values),
-        sink_options=stream_options(values),
+        dimension_options=(
+            *dimension_options(values),
+            *(key for key in values.nodes if key.startswith(_BOUNDED)),
+        ),
+        sink_options=tuple(
+            key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
+        ),
     )
+
+
+def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
+    """The options that were given and that only a stream or a sink has."""
+    of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
+    return tuple(
+        key
+        for key in values.nodes
+        if is_lenient(key) or (key.startswith(_OF_A_STREAM) and not key.startswith(of_both))
+    )
+
+
+def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
+    """A topic as a dimension, with its end if it has one: it is whole there, whoever wrote it."""
+    end = BoundedMode(values.required(f"{_BOUNDED}.mode"))
+    source = replace(
+        source,
+        bounded_mode=end,
+        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
+        bounded_offsets=_offsets(values, _BOUNDED, end),
+    )
+    if not source.is_bounded:
+        return source
+    refuse_evidence(values)
+    return replace(source, evidence=None)
 
 
 def _transactional_id_prefix(values: OptionValues) -> str | None:
@@ -218,7 +267,7 @@ def _kafka_options(values: OptionValues) -> KafkaOptions:
     return KafkaOptions(
         bootstrap_servers=_bootstrap(values),
         topic=values.required("topic"),
-        properties=_properties(values),
+        properties=client_properties(values),
     )
 
 
@@ -234,24 +283,17 @@ def _bootstrap(values: OptionValues) -> str:
     return ",".join(servers)
 
 
-def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
-    properties = {
-        key.removeprefix(_PROPERTY): node.value
-        for key, node in values.nodes.items()
-        if key.startswith(_PROPERTY) and key != _BOOTSTRAP
-    }
-    protocol = properties.get("security.protocol", "PLAINTEXT")
-    sasl = ("sasl.mechanism", "sasl.username", "sasl.password")
-    if protocol.startswith("SASL"):
-        for key in sasl:
-            values.required(_PROPERTY + key)
-    elif extra := [key for key in sasl if key in properties]:
-        raise values.error(
-            _PROPERTY + extra[0],
-            f'option "{_PROPERTY}{extra[0]}" has no effect with {protocol}',
-            hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
-        )
-    return tuple(sorted(properties.items()))
+def _check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
+    """See that what is asked of a consumer group has one, and has an effect."""
+    group, reset, commits = OF_A_GROUP
+    if start is StartupMode.GROUP:
+        values.required(group)
+    else:
+        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
+    if end is BoundedMode.GROUP:
+        values.required(group)
+    if commits in values.nodes:
+        values.require_beside(commits, group)
 
 
 def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
@@ -309,6 +351,14 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     )
 
 
+def _files(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
+    return FileSource(
+        path=values.required("path"),
+        format=FileFormat(values.required("format")),
+        changelog_partitions=values.number("changelog.partitions"),
+    )
+
+
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return PrintSink(print_identifier=values.required("print-identifier"))
 
@@ -322,6 +372,7 @@ _BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
     "kafka": _kafka,
     "upsert-kafka": _upsert_kafka,
     "delta": _delta,
+    "filesystem": _files,
     "datagen": datagen_source,
     "print": _print,
     "blackhole": _blackhole,

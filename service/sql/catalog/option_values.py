@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 
 from joins.plan.formats import KafkaFormat
+from joins.plan.names import nearest
+from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.options import CONNECTORS
 from service.sql.grammar.syntax import CreateTable, OptionNode
@@ -26,20 +28,13 @@ SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
     (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
-    (r"properties\.group\.id", "Remove it: offsets are kept in the job's checkpoint."),
-    (r"properties\.auto\.offset\.reset", "Write 'scan.startup.mode' instead."),
-    (
-        r"properties\.sasl\.jaas\.config",
-        "Write 'properties.sasl.username' and 'properties.sasl.password' instead.",
-    ),
-    (
-        r"properties\..*",
-        "Allowed client options are "
-        + ", ".join(o.key for o in CONNECTORS["kafka"] if o.key.startswith("properties."))
-        + ".",
-    ),
+    *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
+    (
+        r"source\.monitor-interval",
+        "Remove it: files are read once; a table that goes on growing is joined by delta.",
+    ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
         r"scan\.watermark\.use-processing-time",
@@ -60,7 +55,6 @@ _MEMORY_UNITS = {
 }
 _JSON_ONLY = "Write 'json'; a sink may have 'debezium-json' instead, a stream may not."
 _EXPLAINED_VALUES = {
-    "group-offsets": "There is no consumer group: name the place, such as earliest-offset.",
     "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
 }
 
@@ -181,10 +175,13 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
 def _unknown(
     script: Script, node: OptionNode, connector: str, options: dict[str, Option]
 ) -> SqlError:
-    otherwise = f"Options of {connector} are " + (", ".join(options) or "none") + "."
+    prefix = PROPERTY if node.key.startswith(PROPERTY) else ""
+    of_kind = [key for key in options if key.startswith(PROPERTY) == bool(prefix)]
+    otherwise = f"Options of {connector} are " + (", ".join(of_kind) or "none") + "."
     column = node.key.removeprefix("fields.").rpartition(".")[0]
-    known = (key.replace("#", column) for key in options if column or "#" not in key)
-    hint = suggestion(node.key, known, otherwise)
+    known = (key.replace("#", column) for key in of_kind if column or "#" not in key)
+    close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
+    hint = otherwise if close is None else f'Did you mean "{prefix}{close}"?'
     for pattern, explanation in _EXPLAINED:
         if re.fullmatch(pattern, node.key):
             hint = explanation

@@ -28,7 +28,6 @@ from service.sql.text.errors import suggestion
 
 _OF_JSON = tuple(option.key for option in JSON_OPTIONS)
 _OF_AVRO = tuple(option.key for option in AVRO_OPTIONS)
-_OF_A_STREAM = ("scan.", "sink.", "late-records.")
 _LENIENT = f".{IGNORE_PARSE_ERRORS}"
 _OF_A_CONNECTOR = tuple(option.key for option in SNAPSHOT_OPTIONS)
 _OF_THE_REGISTRY = (URL, AUTH_SOURCE, USER_INFO, SSL_CA, SSL_CERT, SSL_KEY)
@@ -61,16 +60,31 @@ def topic_source(
     return TopicSource(kafka, RecordFormat(form, own, registry), evidence)
 
 
+def refuse_evidence(values: OptionValues) -> None:
+    """See that nothing is said of a connector's snapshots, on which nothing depends.
+
+    Raises:
+        SqlError: it is.
+    """
+    for key in _OF_A_CONNECTOR:
+        if key in values.nodes:
+            raise values.error(
+                key,
+                f'option "{key}" has no effect on a table with an end: it is whole there',
+                hint="Remove it, or the scan.bounded options, so that the snapshot's end is found "
+                "by what the connector shows.",
+            )
+
+
 def dimension_options(values: OptionValues) -> tuple[str, ...]:
     """The options that were given and that only a dimension has."""
     own = (*_OF_JSON, *_OF_AVRO, *_OF_A_CONNECTOR, LOOKUP_STRATEGY)
     return tuple(key for key in own if key in values.nodes)
 
 
-def stream_options(values: OptionValues) -> tuple[str, ...]:
-    """The options that were given and that only a stream or a sink has."""
-    own = (key.startswith(_OF_A_STREAM) or key.endswith(_LENIENT) for key in values.nodes)
-    return tuple(key for key, is_own in zip(values.nodes, own, strict=True) if is_own)
+def is_lenient(key: str) -> bool:
+    """Whether an option has rows guessed of records, which those of a dimension are not."""
+    return key.endswith(_LENIENT)
 
 
 def _evidence(values: OptionValues) -> SnapshotEvidence:

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.expression_parser import ExpressionParser
-from service.sql.grammar.query_parser import limit_columns, refuse_qualified
+from service.sql.grammar.query_parser import QueryParser, limit_columns
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
     CreateTable,
+    CreateTableAs,
     Feature,
     Like,
     Merging,
@@ -29,6 +30,15 @@ _LIKE_FORM = (
 )
 _WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
 _FEATURES_WITHOUT_EFFECT = ("PARTITIONS", "DISTRIBUTION")
+_OTHER_CLAUSES = {
+    "PARTITIONED": "Leave PARTITIONED BY out: files of a delta table are not cut by columns, and "
+    "readers skip those whose least and greatest values do not fit.",
+    "DISTRIBUTED": "Leave it out: a record's partition is that of its key, by option 'key.fields'.",
+    "USING": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+    "LOCATION": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+    "TBLPROPERTIES": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+    "OPTIONS": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+}
 _BY_DEFAULT = dict.fromkeys(Feature, Merging.INCLUDING) | {Feature.OPTIONS: Merging.OVERWRITING}
 _CAN_BE_OVERWRITTEN = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 
@@ -45,11 +55,14 @@ class _Schema:
 class TableParser:
     """Reads a CREATE TABLE from a cursor."""
 
-    def __init__(self, cursor: TokenCursor, expressions: ExpressionParser) -> None:
+    def __init__(
+        self, cursor: TokenCursor, expressions: ExpressionParser, queries: QueryParser
+    ) -> None:
         self._cursor = cursor
         self._expressions = expressions
+        self._queries = queries
 
-    def create(self, at: int) -> CreateTable:
+    def create(self, at: int) -> CreateTable | CreateTableAs:
         """Read what follows CREATE [TEMPORARY], which stands at `at`.
 
         Raises:
@@ -58,20 +71,18 @@ class TableParser:
         cursor = self._cursor
         cursor.expect_words("TABLE", hint=_FORM)
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
-        name = cursor.name("a table name")
-        refuse_qualified(cursor, name)
+        name = cursor.table_name("a table name")
         schema = _Schema()
-        self._refuse_query()
-        if not cursor.at_words("LIKE") and not cursor.at_words("WITH"):
+        self._refuse_query_without_options()
+        if not any(map(cursor.at_words, ("LIKE", "WITH", "COMMENT", *_OTHER_CLAUSES))):
             self._read(schema)
         self._table_clauses()
         options: tuple[OptionNode, ...] = ()
         if not cursor.at_words("LIKE"):
             cursor.expect_words("WITH", hint=_OPTIONS_FORM)
             options = cursor.options(_OPTIONS_FORM)
-        self._refuse_query()
         like = self._like() if cursor.accept_words("LIKE") else None
-        return CreateTable(
+        table = CreateTable(
             name=name,
             if_not_exists=if_not_exists,
             columns=tuple(schema.columns),
@@ -81,20 +92,39 @@ class TableParser:
             like=like,
             watermark=schema.watermark,
         )
+        return self._filled(table, schema)
 
-    def _refuse_query(self) -> None:
+    def _refuse_query_without_options(self) -> None:
         cursor = self._cursor
         if cursor.at_words("AS"):
             raise cursor.script.error(
                 cursor.at,
-                "CREATE TABLE … AS is not supported",
-                hint="List the columns and fill the table by INSERT INTO.",
+                "CREATE TABLE … AS without WITH",
+                hint="Write CREATE TABLE name WITH ('connector' = 'delta', 'path' = 'x') AS SELECT "
+                "… FROM ….",
             )
+
+    def _filled(self, table: CreateTable, schema: _Schema) -> CreateTable | CreateTableAs:
+        """The table, with its query if it has one."""
+        cursor = self._cursor
+        at = cursor.at
+        if not cursor.accept_words("AS"):
+            return table
+        if schema.columns or schema.keys or schema.watermark or table.like:
+            raise cursor.script.error(
+                at,
+                "CREATE TABLE … AS with columns of its own",
+                hint="Leave the columns out, which are those of the query, or fill the table by "
+                "INSERT INTO.",
+            )
+        query = self._queries.select()
+        if query.limit is not None:
+            raise self._queries.no_limit(query)
+        return CreateTableAs(table, query, table.at)
 
     def _like(self) -> Like:
         cursor = self._cursor
-        table = cursor.name("a table name", hint=_LIKE_FORM)
-        refuse_qualified(cursor, table)
+        table = cursor.table_name("a table name", hint=_LIKE_FORM)
         mergings: dict[str, Merging] = {}
         if cursor.accept_symbol("("):
             while not cursor.accept_symbol(")"):
@@ -224,10 +254,6 @@ class TableParser:
     def _table_clauses(self) -> None:
         cursor = self._cursor
         self._comment()
-        for word in ("PARTITIONED", "DISTRIBUTED", "USING", "LOCATION", "TBLPROPERTIES", "OPTIONS"):
+        for word, hint in _OTHER_CLAUSES.items():
             if cursor.at_words(word):
-                raise cursor.script.error(
-                    cursor.at,
-                    f"{word} is not supported",
-                    hint="Write CREATE TABLE name (columns) WITH ('connector' = …).",
-                )
+                raise cursor.script.error(cursor.at, f"{word} is not supported", hint=hint)

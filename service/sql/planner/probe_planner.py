@@ -15,7 +15,7 @@ from joins.plan.plan import (
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.planner.dimension_planner import check_no_effect
-from service.sql.planner.query_planner import Base
+from service.sql.planner.relations import Base
 from service.sql.planner.session import ScriptSession
 from service.sql.text.script import Script
 
@@ -86,7 +86,12 @@ def _kafka(table: KafkaTable, extent: Extent) -> KafkaSource:
         source = replace(source, bounded_mode=BoundedMode.LATEST)
     if extent is Extent.PREVIEW:
         start = source.startup_mode if table.has_startup_mode else StartupMode.EARLIEST
-        source = replace(source, startup_mode=start, bounded_records=PREVIEW_RECORDS)
+        source = replace(
+            source,
+            kafka=source.kafka.unreported(),
+            startup_mode=start,
+            bounded_records=PREVIEW_RECORDS,
+        )
     return source
 
 

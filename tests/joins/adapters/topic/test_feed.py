@@ -17,9 +17,9 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
-from joins.plan.plan import KafkaOptions, SnapshotEvidence
-from tests.support.foreign_topics import Connector, envelope, heard, row, topic_feed
-from tests.support.topics import consume, create_topic, delete_topics
+from joins.plan.plan import BoundedMode, KafkaOptions, SnapshotEvidence
+from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
+from tests.support.topics import add_partitions, consume, create_topic, delete_topics
 from tests.support.wait import wait_until
 
 USERS = {n: f"n{n}" for n in range(1, 9)}
@@ -331,15 +331,25 @@ def test_records_that_are_gone_before_they_were_read_are_told(single, tmp_path):
 
 
 def test_more_partitions_than_before_stall(single, tmp_path):
+    """At once, while it is followed, and at each later start, until the job is submitted anew."""
     single.snapshot(USERS)
     source = topic_feed(single, tmp_path)
     config = source.config
-    moved = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
-    assert moved == config
-    object.__setattr__(moved.source, "changelog_partitions", 2)
-    source.config = moved
-    with pytest.raises(SourceError, match="has 1 partitions, and had 2"):
+    assert TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
+    with source.session() as session:
+        assert source.run(session)["complete"]
+        add_partitions(single.servers, single.topic, 2)
+        with pytest.raises(SourceError, match="has 2 partitions, and had 1") as caught:
+            source.run(session)
+    assert "submit it anew" in caught.value.hint
+    with pytest.raises(SourceError, match="has 2 partitions, and had 1"):
         source.run()
+    assert source.rows() == USERS, "what was read before is there"
+    single.partitions = 2
+    (tmp_path / "anew").mkdir()
+    anew = topic_feed(single, tmp_path / "anew")
+    assert anew.run()["complete"]
+    assert anew.rows() == USERS
 
 
 def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path):
@@ -356,3 +366,42 @@ def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path)
     del expected[2]
     assert source.rows() == expected
     assert read_state(source.config.state_file).generation == 1
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["whole_snapshot", "no_end_of_it"])
+def test_a_table_with_an_end_is_whole_there_and_has_nothing_behind_it(
+    connector, tmp_path, is_whole
+):
+    connector.snapshot(USERS, is_whole=is_whole)
+    connector.change(2, "two")
+    source = topic_feed(connector, tmp_path, None, bounded_mode=BoundedMode.LATEST)
+    connector.change(3, "behind the end")
+    state = source.run()
+    assert (state["complete"], state["evidence"]) == (True, "bounded_input_ended")
+    assert (source.rows(), source.copy().generation) == ({**USERS, 2: "two"}, 1)
+
+
+def test_a_table_that_has_ended_needs_its_topic_no_more(connector, tmp_path):
+    connector.snapshot(USERS)
+    source = topic_feed(connector, tmp_path, None, bounded_mode=BoundedMode.LATEST)
+    assert topic_feed_module.run(source.config, source.told) == 0
+    events = [event["event"] for event in source.told.events]
+    assert (events.count("watermark"), events[-1]) == (1, "ended")
+    delete_topics(connector.servers, connector.topic)
+    again = TopicFeed(source.config)
+    assert topic_feed_module.run(again.config, again.told) == 0
+    assert [event["event"] for event in again.told.events] == ["streaming", "watermark", "ended"]
+    assert again.told.state == source.told.state
+    assert (source.rows(), source.copy().generation) == (USERS, 1)
+
+
+def test_a_table_whose_end_is_not_there_yet_is_waited_for(single, tmp_path):
+    single.snapshot({1: "a", 2: "b"})
+    bound = {"bounded_mode": BoundedMode.SPECIFIC, "end_offsets": ((0, 3),)}
+    source = topic_feed(single, tmp_path, None, **bound)
+    with source.session() as session:
+        assert source.run(session)["missing"] == "applied"
+        single.change(1, "last")
+        single.change(2, "behind the end")
+        assert source.run(session)["complete"]
+    assert source.rows() == {1: "last", 2: "b"}

@@ -1,3 +1,11 @@
 -- error: PARTITIONED is not supported
--- fixed:  PARTITIONED BY (a) =>
-CREATE TABLE t (a INT) PARTITIONED BY (a) WITH ('connector' = 'delta', 'path' = 't');
+-- fixed:  PARTITIONED BY (day) => 
+CREATE TABLE orders (
+    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
+    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE x (id BIGINT, day STRING) PARTITIONED BY (day) WITH ('connector' = 'delta', 'path' = 'x');
+INSERT INTO x SELECT id, currency FROM orders;
