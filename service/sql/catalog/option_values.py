@@ -31,6 +31,10 @@ _EXPLAINED = (
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
+        r"scan\.topic-partition-discovery\.interval|properties\.partition\.discovery\.interval\.ms",
+        "Remove it: new partitions are found before each batch, and read from their beginning.",
+    ),
+    (
         r"scan\.watermark\.use-processing-time",
         "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
         "it is copied.",
