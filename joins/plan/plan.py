@@ -647,12 +647,14 @@ class DeltaSink:
         writer: which one the script asks for.
         merge_key: columns by which later rows replace earlier ones (the PRIMARY KEY of the sink,
             when the query gives updates); empty to append.
+        partition_by: columns whose values cut the files of the table, if the job creates it.
     """
 
     path: str
     row_metadata: bool = True
     writer: SinkWriter = SinkWriter.AUTO
     merge_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
     kind: Literal["delta"] = "delta"
 
 

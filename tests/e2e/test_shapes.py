@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from tests.support.rig import Rig, kafka_table
+from tests.support.rig import Rig, cdc_table, kafka_table
+from tests.support.shop import USERS, fill_users
+from tests.support.sql import new_schema
 from tests.support.topics import consume, create_topic, produce, unique_name
 
 pytestmark = pytest.mark.timeout(400)
@@ -97,3 +99,30 @@ def test_a_window_in_group_by_counts_as_a_window_function_does(rig: Rig) -> None
             (0, 1, 2),
             (1, 2, 1),
         ]
+
+
+def test_a_table_is_joined_as_people_write_it_into_partitions(rig: Rig) -> None:
+    """Its key is what ON compares, its columns are computed; files are cut by a column."""
+    servers, path = rig.kafka.bootstrap_servers, unique_name("cut")
+    topic = create_topic(servers)
+    produce(servers, topic, [{"id": n, "user_id": n % 5} for n in range(10)])
+    columns = "user_id BIGINT, gender STRING, name STRING, loud AS UPPER(name)"
+    with new_schema(rig.mariadb, USERS, fill_users(3)) as schema:
+        sql = (
+            cdc_table(rig.mariadb, schema, "user_info", columns)
+            + kafka_table(rig.kafka, "orders", topic, "id BIGINT, user_id BIGINT")
+            + f"CREATE TABLE cut (id BIGINT, loud STRING, who STRING) PARTITIONED BY (who) "
+            f"WITH ('connector'='delta', 'path'='{path}');"
+            "INSERT INTO cut WITH named AS (SELECT user_id, loud FROM user_info WHERE user_id < 3) "
+            "SELECT /*+ LOOKUP('table'='n') */ o.id, n.loud, COALESCE(n.loud, 'nobody') "
+            "FROM (SELECT *, PROCTIME() AS now_time FROM orders) AS o "
+            "LEFT JOIN named FOR SYSTEM_TIME AS OF o.now_time AS n ON o.user_id = n.user_id;"
+        )
+        with rig.job(sql) as job:
+            rows = job.wait_output(path, 10)
+            known = {1: "USER 1", 2: "USER 2"}
+            assert {r["id"]: r["loud"] for r in rows} == {n: known.get(n % 5) for n in range(10)}
+            cut = {place.name for place in rig.output(path).glob("who=*")}
+            assert len(cut) == 3
+            url = f"/v1/jobs/{job.id}/batches/0:replay?diff=true"
+            assert rig.client.post(url).json()["identical"]

@@ -192,7 +192,7 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
     if not isinstance(plan.sink, DeltaSink):
         return None
     path, sink = output_path(plan.sink, settings), plan.sink
-    appends = Appends(kernel_spec(plan).output_schema, sink.writer, sink.merge_key)
+    appends = Appends.into(sink, kernel_spec(plan).output_schema)
     if _is_table(path):
         return DeltaLog(path, "preflight").choose_writer(appends)
     return appends.choose_new(path)

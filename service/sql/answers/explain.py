@@ -226,7 +226,8 @@ def _sink(sink: Sink) -> str:
         writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
         key = f", merged by {', '.join(sink.merge_key)}" if sink.merge_key else ""
         metadata = "" if sink.row_metadata else ", no row metadata"
-        return f"delta({sink.path}{metadata}{writer}{key})"
+        cut = f", partitioned by {', '.join(sink.partition_by)}" if sink.partition_by else ""
+        return f"delta({sink.path}{metadata}{writer}{key}{cut})"
     if isinstance(sink, KafkaSink):
         name = "upsert-kafka" if sink.upsert else "kafka"
         once = () if sink.transactional_id_prefix is None else ("exactly once",)

@@ -105,6 +105,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     fields = _fields(node, key)
     _check_key(script, node, [field.name for field in fields])
     _check_no_nested_key(script, node.name, fields, key)
+    _check_partitions(script, node, connector_name, fields)
     inline = secrets.take(node.name.text, values)
     connector = build_connector(connector_name, values, fields)
     if isinstance(connector, UpsertKafkaTable):
@@ -205,6 +206,34 @@ def _check_no_nested_key(
                 hint="A key is of scalar columns: give the value that identifies the row a column "
                 "of its own.",
             )
+
+
+def _check_partitions(
+    script: Script, node: CreateTable, connector: str, fields: tuple[Field, ...]
+) -> None:
+    """See that PARTITIONED BY is of a delta table, and has some of its scalar columns."""
+    names = [name.text for name in node.partitioned]
+    if names and connector != "delta":
+        raise script.error(
+            node.partitioned[0].at,
+            f'table "{node.name.text}" is {connector}, which has no PARTITIONED BY',
+            hint="Remove PARTITIONED BY; files of a delta table are cut by columns.",
+        )
+    scalar = [field.name for field in fields if not field.type.is_nested]
+    for name in node.partitioned:
+        if name.text not in scalar or names.count(name.text) > 1:
+            raise script.error(
+                name.at,
+                f'PARTITIONED BY names "{name.text}", which is not a scalar physical column or '
+                "comes twice",
+                hint=suggestion(name.text, scalar, "Columns are " + ", ".join(scalar) + "."),
+            )
+    if len(names) == len(fields):
+        raise script.error(
+            node.partitioned[0].at,
+            "PARTITIONED BY has all columns of the table",
+            hint="Leave one out: files have the other columns.",
+        )
 
 
 def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> MetadataField:

@@ -26,6 +26,8 @@ NO_ALIAS = (
 JOIN_FORM = (
     "Write [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k."
 )
+NAMELESS = ""
+"""The alias of what has none: nothing can name it."""
 _QUERY_FORM = "Write FROM table, or FROM (SELECT … FROM table) AS name."
 _LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
 _UNNEST_FORM = "Write CROSS JOIN UNNEST(probe.items) AS item (name), with a column for each field."
@@ -88,12 +90,13 @@ class FromParser:
         select = self._query()
         end = cursor.end_of_last
         cursor.expect_symbol(")", hint=_QUERY_FORM)
-        alias = Name("EXPR$0", at)
+        alias = Name(NAMELESS, at)
         if cursor.accept_words("AS") or self._at_alias():
             alias = cursor.name("an alias")
         columns = cursor.names(f"AS {alias.text}") if cursor.at_symbol("(") else None
-        view = CreateView(alias, False, columns, select, at, start, end)
-        return Relation(alias, alias, query=view)
+        name = Name(alias.text or "(…)", at)
+        view = CreateView(name, False, columns, select, at, start, end)
+        return Relation(name, alias, query=view)
 
     def _window(self) -> tuple[Relation, WindowNode]:
         """`[TABLE(]TUMBLE(TABLE t, …)[)] [AS alias]`."""
@@ -245,7 +248,7 @@ class FromParser:
             raise cursor.script.error(
                 cursor.at, "WITH ORDINALITY is not supported", hint="Leave it out."
             )
-        alias = Name("EXPR$0", name_at)
+        alias = Name(NAMELESS, name_at)
         if cursor.accept_words("AS") or self._at_alias():
             alias = cursor.name("an alias")
         columns = cursor.names("UNNEST(…) AS alias") if cursor.at_symbol("(") else None

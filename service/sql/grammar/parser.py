@@ -221,7 +221,10 @@ class _StatementParser:
                 cursor.at, "PARTITION is not supported", hint="Write INSERT INTO table SELECT …."
             )
         options = cursor.hint()
-        is_query = cursor.ahead(1).text.upper() in ("SELECT", "WITH", "(")
+        follows = cursor.ahead(1)
+        is_query = follows.text.upper() in ("SELECT", "WITH", "(") and (
+            follows.kind is not SqlTokenKind.QUOTED_NAME
+        )
         is_list = cursor.at_symbol("(") and not is_query
         columns = cursor.names("INSERT INTO table") if is_list else None
         if cursor.at_words("VALUES") or cursor.at_words("TABLE"):

@@ -73,6 +73,7 @@ class Feature(Enum):
     GENERATED = auto()
     METADATA = auto()
     OPTIONS = auto()
+    PARTITIONS = auto()
     WATERMARKS = auto()
 
 
@@ -94,7 +95,12 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE with its connector options; `bare_key` if PRIMARY KEY is not NOT ENFORCED."""
+    """CREATE TABLE with its connector options.
+
+    Attributes:
+        bare_key: its PRIMARY KEY is without NOT ENFORCED.
+        partitioned: the columns of PARTITIONED BY.
+    """
 
     name: Name
     if_not_exists: bool
@@ -105,6 +111,7 @@ class CreateTable:
     like: Like | None = None
     watermark: WatermarkNode | None = None
     bare_key: bool = False
+    partitioned: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

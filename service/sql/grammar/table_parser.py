@@ -26,13 +26,12 @@ _FORM = "Write CREATE TABLE name (columns) WITH (options)."
 _OPTIONS_FORM = "Write WITH ('connector' = 'kafka', …)."
 _LIKE_FORM = (
     "Write LIKE table (INCLUDING ALL OVERWRITING OPTIONS), or {INCLUDING | EXCLUDING} "
-    "{ALL | CONSTRAINTS | GENERATED | METADATA | OPTIONS | WATERMARKS}."
+    "{ALL | CONSTRAINTS | GENERATED | METADATA | OPTIONS | PARTITIONS | WATERMARKS}."
 )
 _WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
-_FEATURES_WITHOUT_EFFECT = ("PARTITIONS", "DISTRIBUTION")
+_FEATURES_WITHOUT_EFFECT = ("DISTRIBUTION",)
+_BEHIND_COLUMNS = ("LIKE", "WITH", "COMMENT", "PARTITIONED")
 _OTHER_CLAUSES = {
-    "PARTITIONED": "Leave PARTITIONED BY out: files of a delta table are not cut by columns, and "
-    "readers skip those whose least and greatest values do not fit.",
     "DISTRIBUTED": "Leave it out: a record's partition is that of its key, by option 'key.fields'.",
     "USING": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
     "LOCATION": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
@@ -75,9 +74,11 @@ class TableParser:
         name = cursor.table_name("a table name")
         schema = _Schema()
         self._refuse_query_without_options()
-        if not any(map(cursor.at_words, ("LIKE", "WITH", "COMMENT", *_OTHER_CLAUSES))):
+        if not any(
+            map(cursor.at_words, ("LIKE", "WITH", "COMMENT", "PARTITIONED", *_OTHER_CLAUSES))
+        ):
             self._read(schema)
-        self._table_clauses()
+        partitioned = self._table_clauses()
         options: tuple[OptionNode, ...] = ()
         if not cursor.at_words("LIKE"):
             cursor.expect_words("WITH", hint=_OPTIONS_FORM)
@@ -93,6 +94,7 @@ class TableParser:
             like=like,
             watermark=schema.watermark,
             bare_key=schema.bare_key,
+            partitioned=partitioned,
         )
         return self._filled(table, schema)
 
@@ -260,9 +262,15 @@ class TableParser:
         if self._cursor.accept_words("COMMENT"):
             self._cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
 
-    def _table_clauses(self) -> None:
+    def _table_clauses(self) -> tuple[Name, ...]:
+        """COMMENT, then PARTITIONED BY, whose columns are given."""
         cursor = self._cursor
         self._comment()
+        partitioned: tuple[Name, ...] = ()
+        if cursor.accept_words("PARTITIONED"):
+            cursor.expect_words("BY", hint="Write PARTITIONED BY (day).")
+            partitioned = cursor.names("PARTITIONED BY")
         for word, hint in _OTHER_CLAUSES.items():
             if cursor.at_words(word):
                 raise cursor.script.error(cursor.at, f"{word} is not supported", hint=hint)
+        return partitioned

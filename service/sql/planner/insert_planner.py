@@ -48,7 +48,7 @@ from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import check_count, one_job
 from service.sql.planner.union_planner import Unions
-from service.sql.planner.update_sinks import taking_updates
+from service.sql.planner.update_sinks import partitioned_sink, taking_updates
 from service.sql.planner.view_columns import QUERY
 from service.sql.text.errors import suggestion
 
@@ -286,7 +286,7 @@ class JobPlanner:
         if isinstance(connector, DeltaTable):
             check_no_effect(self._script, table, connector.dimension_options, "a sink")
             self._check_row_metadata(table, connector.sink)
-            return connector.sink
+            return partitioned_sink(self._script, table, connector.sink)
         if isinstance(connector, PrintSink | BlackholeSink):
             return connector
         raise self._script.error(

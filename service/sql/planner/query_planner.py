@@ -265,9 +265,9 @@ class QueryPlanner:
 
     def _new_source(self, alias: Name) -> str:
         """An alias that the plan does not have yet."""
-        source, number = alias.text, 2
+        source, number = alias.text or "unnamed", 2
         while source in self._taken:
-            source, number = f"{alias.text}_{number}", number + 1
+            source, number = f"{alias.text or 'unnamed'}_{number}", number + 1
         self._taken.add(source)
         return source
 
@@ -314,7 +314,7 @@ class QueryPlanner:
         return NameScope(self.script, (*scope.relations, relation))
 
     def _check_alias(self, scope: NameScope, alias: Name) -> None:
-        if any(relation.alias == alias.text for relation in scope.relations):
+        if alias.text and any(relation.alias == alias.text for relation in scope.relations):
             raise self.script.error(
                 alias.at,
                 f'alias "{alias.text}" is used twice',

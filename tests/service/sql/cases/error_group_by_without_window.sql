@@ -1,4 +1,4 @@
--- error: GROUP BY without a window
+-- error: GROUP BY without a window keeps a result for every key
 -- fixed: SELECT NULL, NULL => SELECT window_start, window_end
 -- fixed: FROM orders GROUP BY => FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end,
 CREATE TABLE orders (

@@ -1,5 +1,4 @@
--- error: PARTITIONED is not supported
--- fixed:  PARTITIONED BY (dt) => 
+-- plan: SELECT page_views.view_id AS view_id, DATE_FORMAT(page_views.viewed_at, 'yyyy-MM-dd') AS dt | INTO lake delta(lake, partitioned by dt)
 CREATE TABLE page_views (
     view_id   BIGINT,
     user_id   BIGINT,
