@@ -72,6 +72,7 @@ class KeyedRowDecoder:
             before=None,
             snapshot=nothing,
             source_ts_ms=pa.nulls(count, pa.int64()),
+            position=pa.nulls(count, pa.binary()),
             database=nothing,
             schema=nothing,
             table=nothing,

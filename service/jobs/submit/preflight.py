@@ -114,6 +114,8 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
     if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
         return held
     cluster, topic = clusters.of(source.kafka), source.kafka.topic
+    if source.kafka.reported_group is not None:
+        cluster.require_unused_group(source.kafka.reported_group)
     ends = cluster.end_offsets(topic)
     own = replace(own, changelog_partitions=len(ends))
     if source.is_bounded:

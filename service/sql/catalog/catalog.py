@@ -128,7 +128,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         inline,
         _lookup_strategy(values),
     )
-    if isinstance(connector, MysqlCdcSource):
+    if isinstance(connector, MysqlCdcSource) and key:
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
     watermark = declared_watermark(node, relation, connector_name, values)
@@ -245,13 +245,6 @@ def check_dimension(script: Script, table: Table) -> None:
             hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
         )
     for column in table.columns:
-        if isinstance(column, ComputedColumn):
-            raise script.error(
-                column.name.at,
-                f'computed column "{column.name.text}" of a {table.connector_name} table is not '
-                "supported",
-                hint="Write its expression into the select list.",
-            )
         if isinstance(column, PhysicalColumn):
             _check_database_type(script, table, column)
         if column.name.text in _CHANGELOG_COLUMNS:

@@ -27,12 +27,14 @@ from joins.plan.plan import (
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.formats import record_columns, value_format
 from service.sql.catalog.kafka_login import client_properties
+from service.sql.catalog.kafka_scan import check_commits, check_group, offsets, timestamp
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
     IDLE_TIMEOUT,
     LOOKUP_STRATEGY,
     OF_A_GROUP,
+    OF_A_STREAM,
 )
 from service.sql.catalog.topic_tables import (
     dimension_options,
@@ -50,7 +52,7 @@ _DELTA_DIMENSION = (
     IDLE_TIMEOUT,
 )
 _BOUNDED = "scan.bounded"
-_OF_A_STREAM = ("scan.", "sink.", "late-records.", *OF_A_GROUP)
+_OF_A_STREAM = ("scan.", "sink.", "late-records.", OF_A_STREAM)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
@@ -63,7 +65,7 @@ class KafkaTable:
         has_startup_mode: the user chose one; if not, the default deserves a warning.
         dimension_options: those that the user gave and only a dimension has.
         stream_options: those that the user gave and only a stream or a sink has.
-        group_options: those of them that only a stream has: they are of its consumer group.
+        group_options: those that the user gave and only who reads has: of its consumer group.
     """
 
     source: KafkaSource
@@ -181,16 +183,16 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
-    _check_group(values, start, end)
+    check_group(values, start, end)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
-        startup_timestamp_ms=_timestamp(values, "scan.startup", start),
-        startup_offsets=_offsets(values, "scan.startup", start),
+        startup_timestamp_ms=timestamp(values, "scan.startup", start),
+        startup_offsets=offsets(values, "scan.startup", start),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
-        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
-        bounded_offsets=_offsets(values, _BOUNDED, end),
+        bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
+        bounded_offsets=offsets(values, _BOUNDED, end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
         value=columns.value,
         key=columns.key,
@@ -211,12 +213,13 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     """Without its key, which is that of the table."""
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
     value = value_format(values)
+    check_commits(values)
     return UpsertKafkaTable(
         _with_end(values, TopicSource(kafka, value)),
         KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
         dimension_options=(
             *dimension_options(values),
-            *(key for key in values.nodes if key.startswith(_BOUNDED)),
+            *(key for key in values.nodes if key.startswith(_BOUNDED) or key in OF_A_GROUP),
         ),
         sink_options=tuple(
             key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
@@ -240,8 +243,8 @@ def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
     source = replace(
         source,
         bounded_mode=end,
-        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
-        bounded_offsets=_offsets(values, _BOUNDED, end),
+        bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
+        bounded_offsets=offsets(values, _BOUNDED, end),
     )
     if not source.is_bounded:
         return source
@@ -281,56 +284,6 @@ def _bootstrap(values: OptionValues) -> str:
                 hint="Write host:port, separated by commas.",
             )
     return ",".join(servers)
-
-
-def _check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
-    """See that what is asked of a consumer group has one, and has an effect."""
-    group, reset, commits = OF_A_GROUP
-    if start is StartupMode.GROUP:
-        values.required(group)
-    else:
-        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
-    if end is BoundedMode.GROUP:
-        values.required(group)
-    if commits in values.nodes:
-        values.require_beside(commits, group)
-
-
-def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
-    """The time of a start or of an end."""
-    key = f"{prefix}.timestamp-millis"
-    if mode.value == "timestamp":
-        return int(values.required(key))
-    _refuse_without_effect(values, key, f"{prefix}.mode", needed="timestamp")
-    return None
-
-
-def _offsets(
-    values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
-) -> tuple[tuple[int, int], ...]:
-    """The offsets of a start or of an end, as (partition, offset) pairs."""
-    key = f"{prefix}.specific-offsets"
-    if mode.value != "specific-offsets":
-        _refuse_without_effect(values, key, f"{prefix}.mode", needed="specific-offsets")
-        return ()
-    pairs: dict[int, int] = {}
-    for part in values.required(key).rstrip(";").split(";"):
-        partition, offset = (int(item.partition(":")[2]) for item in part.split(","))
-        if partition in pairs:
-            raise values.error(
-                key, f"partition {partition} is given twice", hint="Name each partition once."
-            )
-        pairs[partition] = offset
-    return tuple(sorted(pairs.items()))
-
-
-def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed: str) -> None:
-    if key in values.nodes:
-        raise values.error(
-            key,
-            f'option "{key}" has no effect with {mode} {values.text(mode)}',
-            hint=f"Write '{mode}' = '{needed}' or remove the option.",
-        )
 
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

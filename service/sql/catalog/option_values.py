@@ -37,9 +37,36 @@ _EXPLAINED = (
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
+        r"scan\.topic-partition-discovery\.interval|properties\.partition\.discovery\.interval\.ms",
+        "Remove it: new partitions are found before each batch, and read from their beginning.",
+    ),
+    (
         r"scan\.watermark\.use-processing-time",
         "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
         "it is copied.",
+    ),
+)
+_INSTEAD = (
+    (
+        r"jdbc|tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
+        "A table of MySQL or MariaDB is joined by 'mysql-cdc', with 'hostname', 'username', "
+        "'password', 'database-name' and 'table-name'; another database's by a topic of Debezium, "
+        "'kafka' with 'format' = 'debezium-json'. Rows are written to 'kafka' or 'delta'.",
+    ),
+    (
+        r"[a-z0-9]+-cdc",
+        "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
+        "'debezium-json' and a PRIMARY KEY.",
+    ),
+    (r"faker|.*-faker", "Use 'datagen', whose rows are made by their types and 'fields.#.min'."),
+    (
+        r"socket|pulsar|kinesis.*|rabbitmq|pubsub.*|sls|datahub|mqtt|nats|rocketmq|filelog",
+        "A stream comes from 'kafka' or 'datagen': let Kafka Connect bring the records there.",
+    ),
+    (
+        r"elasticsearch.*|opensearch.*|hbase.*|redis.*|mongodb|clickhouse|doris|starrocks|firehose"
+        r"|dynamodb|influxdb|http.*|bigquery|snowflake|hive|iceberg|paimon|hudi|cassandra|kudu",
+        "Write to 'delta', or to 'kafka', from where Kafka Connect brings rows elsewhere.",
     ),
 )
 _MEMORY_UNITS = {
@@ -154,6 +181,11 @@ def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
     return nodes
 
 
+def _of_flink(connector: str) -> str | None:
+    """What does the work of a connector of Flink's that is not here; None for other names."""
+    return next((text for name, text in _INSTEAD if re.fullmatch(name, connector)), None)
+
+
 def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode]) -> str:
     names = ", ".join(CONNECTORS)
     node = nodes.pop("connector", None)
@@ -167,7 +199,8 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
         raise script.error(
             node.value_at,
             f'unknown connector "{node.value}"',
-            hint=suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
+            hint=_of_flink(node.value)
+            or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
         )
     return node.value
 

@@ -245,9 +245,9 @@ _BOUNDED = (
 _GROUP = (
     Option(
         f"properties.{GROUP_ID}",
-        "Of a stream: the consumer group to which the next offsets are committed behind each "
-        "batch, for those who watch groups. It has no members, and the job's own offsets decide. "
-        "The user needs READ on the group.",
+        "Of a stream or a dimension: the consumer group to which the next offsets are committed "
+        "behind each batch, for those who watch groups. It has no members, and the job's own "
+        "offsets decide. The user needs READ on the group.",
         pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
         form="1 to 255 printable characters, not starting with sluice.",
     ),
@@ -267,6 +267,7 @@ _GROUP = (
     ),
 )
 OF_A_GROUP = tuple(option.key for option in _GROUP)
+OF_A_STREAM = f"properties.{OFFSET_RESET}"
 _KAFKA = (
     *_TOPIC,
     Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
@@ -373,6 +374,7 @@ _UPSERT_KAFKA = (
     *_GUARANTEE,
     _COMPRESSION,
     *CLIENT_OPTIONS,
+    *(option for option in _GROUP if option.key != OF_A_STREAM),
     replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
     *_BOUNDED[1:],
     _LOOKUP,

@@ -186,7 +186,8 @@ class FromParser:
         if not cursor.at_words("LATERAL"):
             raise cursor.script.error(
                 at,
-                "a join by comma is not supported, but for LATERAL TABLE(…) and UNNEST(…)",
+                "a join by comma keeps the rows of both sides, but for LATERAL TABLE(…) and "
+                "UNNEST(…)",
                 hint=JOIN_FORM,
             )
         relation, time = self._lateral()

@@ -94,7 +94,7 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE with its connector options."""
+    """CREATE TABLE with its connector options; `bare_key` if PRIMARY KEY is not NOT ENFORCED."""
 
     name: Name
     if_not_exists: bool
@@ -104,6 +104,7 @@ class CreateTable:
     at: int
     like: Like | None = None
     watermark: WatermarkNode | None = None
+    bare_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class _Schema:
     columns: list[ColumnNode] = field(default_factory=list)
     keys: list[tuple[Name, ...]] = field(default_factory=list)
     watermark: WatermarkNode | None = None
+    bare_key: bool = False
 
 
 class TableParser:
@@ -91,6 +92,7 @@ class TableParser:
             at=at,
             like=like,
             watermark=schema.watermark,
+            bare_key=schema.bare_key,
         )
         return self._filled(table, schema)
 
@@ -160,8 +162,8 @@ class TableParser:
             at = cursor.at
             if cursor.at_words("WATERMARK", "FOR"):
                 self._watermark(schema)
-            elif not self._constraint(schema.keys):
-                schema.columns.append(self._column(schema.keys))
+            elif not self._constraint(schema):
+                schema.columns.append(self._column(schema))
             limit_columns(cursor, len(schema.columns), at)
             if len(schema.keys) > 1:
                 raise cursor.script.error(
@@ -191,7 +193,7 @@ class TableParser:
         expression = self._expressions.parse()
         schema.watermark = WatermarkNode(column, expression, at, start, cursor.end_of_last)
 
-    def _constraint(self, keys: list[tuple[Name, ...]]) -> bool:
+    def _constraint(self, schema: _Schema) -> bool:
         """Read `[CONSTRAINT name] PRIMARY KEY (…) NOT ENFORCED`, or refuse other clauses."""
         cursor = self._cursor
         if cursor.at_words("CONSTRAINT") and cursor.ahead(1).kind in (
@@ -203,15 +205,22 @@ class TableParser:
         elif not cursor.at_words("PRIMARY", "KEY"):
             return False
         cursor.expect_words("PRIMARY", "KEY", hint="Write PRIMARY KEY (id) NOT ENFORCED.")
-        keys.append(cursor.names("PRIMARY KEY"))
-        self._not_enforced()
+        schema.keys.append(cursor.names("PRIMARY KEY"))
+        self._not_enforced(schema)
         return True
 
-    def _not_enforced(self) -> None:
-        hint = "Write PRIMARY KEY (id) NOT ENFORCED: the database enforces the key."
-        self._cursor.expect_words("NOT", "ENFORCED", hint=hint)
+    def _not_enforced(self, schema: _Schema) -> None:
+        """NOT ENFORCED, or nothing; ENFORCED is refused."""
+        cursor = self._cursor
+        if cursor.at_words("ENFORCED"):
+            raise cursor.unexpected(
+                "NOT ENFORCED",
+                hint="Write PRIMARY KEY (id) NOT ENFORCED: the database enforces the key.",
+            )
+        if not cursor.accept_words("NOT", "ENFORCED"):
+            schema.bare_key = True
 
-    def _column(self, keys: list[tuple[Name, ...]]) -> ColumnNode:
+    def _column(self, schema: _Schema) -> ColumnNode:
         cursor = self._cursor
         name = cursor.name("a column name")
         if cursor.accept_words("AS"):
@@ -225,8 +234,8 @@ class TableParser:
             return self._metadata(name, column_type)
         nullable = self._nullability()
         if cursor.accept_words("PRIMARY", "KEY"):
-            self._not_enforced()
-            keys.append((name,))
+            self._not_enforced(schema)
+            schema.keys.append((name,))
             nullable = self._nullability() and nullable
         self._comment()
         return PhysicalColumn(name, column_type, nullable)

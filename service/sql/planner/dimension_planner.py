@@ -16,7 +16,12 @@ from joins.plan.plan import (
     MysqlCdcSource,
 )
 from joins.plan.types import TypeName
-from service.sql.catalog.catalog import Table, check_dimension, relation_of
+from service.sql.catalog.catalog import (
+    Table,
+    check_dimension,
+    computed_columns,
+    relation_of,
+)
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -60,7 +65,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
             "keep",
             hint="Write 'lookup.strategy' = 'index' in its options.",
         )
-    relation = relation_of(context.script, table, table.name, "")
+    _check_versions(context.script, table, name)
+    relation = dimension_relation(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
     return Dimension(table.name, source, table.fields, table.primary_key, lookup, watermark)
 
@@ -78,12 +84,34 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
         _check_topic(script, table, name)
         return connector.dimension
     if isinstance(connector, MysqlCdcSource):
+        check_dimension(script, table)
         return connector
     raise script.error(
         name.at,
         f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
         hint="Join a mysql-cdc, a delta, a filesystem, a kafka or an upsert-kafka table.",
     )
+
+
+def _check_versions(script: Script, table: Table, name: Name) -> None:
+    """See that the versions of a table are kept, told apart by a column that its rows have."""
+    assert table.watermark is not None, "a versioned table has its time"
+    if isinstance(table.connector, KafkaTable | UpsertKafkaTable):
+        raise script.error(
+            name.at,
+            f'table "{table.name}" has WATERMARK FOR, which a dimension of {table.connector_name} '
+            "does not keep versions by",
+            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time, or join the "
+            "database by mysql-cdc.",
+        )
+    column = table.watermark.node.column
+    if column.text not in {field.name for field in table.fields}:
+        raise script.error(
+            column.at,
+            f'the time column "{column.text}" of table "{table.name}" is computed, so that its '
+            "rows do not have it",
+            hint="Name a TIMESTAMP(3) or TIMESTAMP_LTZ(3) column of the table in WATERMARK FOR.",
+        )
 
 
 def check_versioned(
@@ -107,6 +135,36 @@ def check_versioned(
                 hint=f"Add an equality with {node.relation.alias.text}.{column}: the version is "
                 "that of one row.",
             )
+
+
+def dimension_relation(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
+    """The table as a relation; its computed columns are expressions over its physical ones.
+
+    Raises:
+        SqlError: an expression names something else or has no type.
+    """
+    relation = relation_of(script, table, alias, source)
+    computed = computed_columns(script, table, source)
+    return replace(
+        relation,
+        columns=tuple(replace(c, value=computed.get(c.name)) for c in relation.columns),
+    )
+
+
+def with_compared_key(table: Table, join: DimensionJoin) -> Table:
+    """`table`; one of a database without a primary key has the columns that the join compares.
+
+    They need not be the key of the database, which its source compares with them.
+    """
+    if table.primary_key or not isinstance(table.connector, MysqlCdcSource):
+        return table
+    compared = {key.dimension_column for key in join.keys}
+    key = tuple(field.name for field in table.fields if field.name in compared)
+    fields = tuple(
+        replace(field, nullable=field.nullable and field.name not in compared)
+        for field in table.fields
+    )
+    return replace(table, primary_key=key, fields=fields)
 
 
 def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tuple[ScopeColumn, ...]:
@@ -197,14 +255,6 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
             f'table "{table.name}" has metadata column "{table.metadata_fields[0].name}", which a '
             "dimension cannot have",
             hint="Remove the column: a dimension has the rows, not the records.",
-        )
-    if table.watermark is not None:
-        raise script.error(
-            name.at,
-            f'table "{table.name}" has WATERMARK FOR, which a dimension of {table.connector_name} '
-            "does not keep versions by",
-            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time, or join the "
-            "database by mysql-cdc.",
         )
 
 

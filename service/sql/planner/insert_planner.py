@@ -37,7 +37,13 @@ from service.sql.grammar.syntax import (
     StatementSet,
 )
 from service.sql.planner.dimension_planner import check_no_effect, same_path
-from service.sql.planner.probe_planner import PREVIEW_RECORDS, Extent, plan_probe, with_watermark
+from service.sql.planner.probe_planner import (
+    PREVIEW_RECORDS,
+    Extent,
+    plan_probe,
+    unreported,
+    with_watermark,
+)
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import check_count, one_job
@@ -192,7 +198,7 @@ class JobPlanner:
             name=name or settings.get(PIPELINE_NAME) or target.table,
             sql=self._session.secrets.redacted(self._script),
             probe=probe,
-            dimensions=tuple(query.dimensions.values()),
+            dimensions=tuple(unreported(query.dimensions.values(), extent)),
             joins=tuple(query.joins),
             where=self._where(query.filters),
             output=target.output,

@@ -1,6 +1,6 @@
 """Queries over tables and views: views are written out, so that a plan has tables only."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from joins.plan.expressions import Column
@@ -13,10 +13,9 @@ from service.sql.expressions.scope import (
     NameScope,
     ScopeColumn,
     ScopeRelation,
-    TimeAttribute,
     Typed,
 )
-from service.sql.grammar.expression_nodes import FunctionCall, Name, Node, Reference
+from service.sql.grammar.expression_nodes import Name, Node
 from service.sql.grammar.query_parser import QUERY_HINTS
 from service.sql.grammar.syntax import (
     CreateView,
@@ -24,23 +23,30 @@ from service.sql.grammar.syntax import (
     JoinNode,
     Relation,
     Select,
-    Star,
     TemporalJoinClause,
     UnnestClause,
 )
 from service.sql.planner.dimension_planner import (
     check_not_written,
     check_versioned,
+    dimension_relation,
     outer_columns,
     plan_dimension,
+    with_compared_key,
 )
 from service.sql.planner.group_windows import group_window
-from service.sql.planner.join_planner import JoinPlanner, conjuncts, is_key, system_time
+from service.sql.planner.join_planner import (
+    JoinPlanner,
+    conjuncts,
+    is_key,
+    is_own_clock,
+    system_time,
+)
 from service.sql.planner.order_by import check_order
 from service.sql.planner.relations import MAX_DIMENSIONS, MAX_VIEW_DEPTH, Base, Relations
 from service.sql.planner.union_planner import Unions, in_common_types
 from service.sql.planner.unnest_planner import UnnestPlanner
-from service.sql.planner.view_columns import QUERY, VIEW, named_columns
+from service.sql.planner.view_columns import QUERY, VIEW, named_columns, selected_columns
 from service.sql.planner.window_stage import WindowStage
 from service.sql.text.script import Script
 
@@ -68,6 +74,7 @@ class QueryPlanner:
 
     Attributes:
         of_job: it is the query of a job, which reads a stream; that of a view may read any table.
+        of_dimension: it is of a view that is joined, whose table is a dimension.
         written: the table that the job writes, which it cannot join; named at `written_at`.
         joins: all joins, those in views too.
         unnests: likewise, all arrays and maps whose elements become rows.
@@ -80,6 +87,7 @@ class QueryPlanner:
 
     relations: Relations
     of_job: bool = False
+    of_dimension: bool = False
     written: Table | None = None
     written_at: int | None = None
     base: Base | None = None
@@ -166,7 +174,7 @@ class QueryPlanner:
         self.warnings += [_hint_text(node) for node in select.hints]
 
         def selected(planner: ExpressionPlanner) -> list[ScopeColumn]:
-            return list(self._selected(planner, scope, select))
+            return list(selected_columns(scope, planner, select))
 
         if select.group_by is None:
             columns = selected(planner)
@@ -212,6 +220,8 @@ class QueryPlanner:
         self.tables.append(table)
         source = self._new_source(node.alias)
         self.base = Base(table, source, node.table.at)
+        if self.of_dimension:
+            return dimension_relation(self.script, table, node.alias.text, source)
         return relation_of(self.script, table, node.alias.text, source)
 
     def _declared(self, node: Relation) -> Table | CreateView:
@@ -269,9 +279,9 @@ class QueryPlanner:
             return self._unnest(scope, node)
         self.windows.refuse_join(node.at)
         self._check_alias(scope, node.relation.alias)
-        time = system_time(scope, node)
         side = self._dimension_side(node.relation)
-        self._add_dimension(side.table, node, time)
+        time = None if is_own_clock(scope, side.relation, node) else system_time(scope, node)
+        side = replace(side, relation=_without_time(side.relation))
         joined = NameScope(self.script, (*scope.relations, side.relation))
         if node.condition is not None:
             conditions = list(conjuncts(node.condition))
@@ -281,6 +291,8 @@ class QueryPlanner:
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
         join = replace(planner.plan(node, conditions, side.filters), time=time)
+        side = replace(side, table=self._with_key(side.table, join))
+        self._add_dimension(side.table, node, time)
         if time is not None:
             check_versioned(self.script, node, side.table, join)
         self.joins.append(join)
@@ -319,13 +331,18 @@ class QueryPlanner:
             return self._view_side(declared, node)
         table = self.relations.hinted(declared, node.options)
         source = self._new_source(node.alias)
-        relation = relation_of(self.script, table, node.alias.text, source)
-        return _DimensionSide(table, _without_time(relation))
+        return _DimensionSide(
+            table, dimension_relation(self.script, table, node.alias.text, source)
+        )
 
     def _view_side(self, view: CreateView, node: Relation) -> _DimensionSide:
         """A view of one dimension: its columns, and its WHERE as a condition of each match."""
         inner = QueryPlanner(
-            self.relations, _taken=self._taken, _depth=self._depth, _names=self._names
+            self.relations,
+            of_dimension=True,
+            _taken=self._taken,
+            _depth=self._depth,
+            _names=self._names,
         )
         columns = inner._view_of(node, view)
         plain = not (inner.joins or inner.unnests or inner.windows.is_used)
@@ -339,7 +356,18 @@ class QueryPlanner:
             )
         base = inner.base
         relation = ScopeRelation(node.alias.text, view.name.text, tuple(columns), base.alias)
-        return _DimensionSide(base.table, _without_time(relation), tuple(inner.filters))
+        return _DimensionSide(base.table, relation, tuple(inner.filters))
+
+    def _with_key(self, table: Table, join: DimensionJoin) -> Table:
+        """`table`; without a primary key what ON compares is taken for it, if the source checks."""
+        keyed = with_compared_key(table, join)
+        if keyed is not table:
+            self.warnings.append(
+                f'Table "{table.name}" has no PRIMARY KEY: '
+                f"({', '.join(keyed.primary_key)}), which ON compares, is taken for it, and is "
+                "compared with that of the database when the job is submitted."
+            )
+        return keyed
 
     def _add_dimension(self, table: Table, node: TemporalJoinClause, time: Column | None) -> None:
         name = node.relation.table
@@ -360,22 +388,6 @@ class QueryPlanner:
             )
         self.tables.append(table)
 
-    def _selected(
-        self, planner: ExpressionPlanner, scope: NameScope, select: Select
-    ) -> Iterator[ScopeColumn]:
-        for item in select.items:
-            if isinstance(item, Star):
-                of = scope.relations if item.relation is None else (scope.relation(item.relation),)
-                for relation in of:
-                    for column in relation.columns:
-                        yield replace(column, value=scope.typed(relation, column, item.at))
-                continue
-            typed = planner.plan(item.expression)
-            name, time = _name_and_time(scope, item.expression)
-            if item.alias is not None:
-                name = item.alias.text
-            yield ScopeColumn(name, typed.type, typed.nullable, time, typed)
-
 
 def _hint_text(node: HintNode) -> str:
     """A full sentence about a hint of Flink."""
@@ -385,12 +397,3 @@ def _hint_text(node: HintNode) -> str:
 def _without_time(relation: ScopeRelation) -> ScopeRelation:
     """The relation of a dimension, whose times are plain columns of the joined row."""
     return replace(relation, columns=tuple(replace(c, time=None) for c in relation.columns))
-
-
-def _name_and_time(scope: NameScope, node: Node) -> tuple[str, TimeAttribute | None]:
-    """The name that an expression gives its column, and the time attribute that it is."""
-    if isinstance(node, Reference):
-        _, column, fields = scope.located(node)
-        return (fields[-1].text, None) if fields else (column.name, column.time)
-    is_now = isinstance(node, FunctionCall) and node.name == "PROCTIME"
-    return "", TimeAttribute.PROCESSING if is_now else None

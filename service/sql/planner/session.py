@@ -135,6 +135,11 @@ class ScriptSession:
                 )
             node = merged(self.script, node, node.like, base.node)
         table = build_table(self.script, node, self.secrets)
+        if node.bare_key:
+            self.warnings.append(
+                f'Table "{table.name}" has a PRIMARY KEY without NOT ENFORCED: it is not enforced '
+                "here, the rows of the table have to keep it."
+            )
         if self._is_free(node.name, if_not_exists=node.if_not_exists):
             self.relations[table.name] = table
             self._homes[table.name] = self._namespaces.home_of(node.name)

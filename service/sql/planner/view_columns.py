@@ -1,11 +1,12 @@
-"""The columns of views and of queries in parentheses: each has a name and a type of its own."""
+"""The columns of queries: what is selected, and the names that a view or another query sees."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from service.sql.expressions.scope import ScopeColumn
-from service.sql.grammar.expression_nodes import Name
-from service.sql.grammar.syntax import CreateView
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute
+from service.sql.grammar.expression_nodes import FunctionCall, Name, Node, Reference
+from service.sql.grammar.syntax import CreateView, Select, Star
 from service.sql.text.script import Script
 
 VIEW, QUERY = "view", "query"
@@ -28,6 +29,33 @@ def named_columns(
         _check(script, view, column, names, kind)
         names.add(column.name)
     return list(columns)
+
+
+def selected_columns(
+    scope: NameScope, planner: ExpressionPlanner, select: Select
+) -> Iterator[ScopeColumn]:
+    """The columns of a select list; the name is empty where it gives none."""
+    for item in select.items:
+        if isinstance(item, Star):
+            of = scope.relations if item.relation is None else (scope.relation(item.relation),)
+            for relation in of:
+                for column in relation.columns:
+                    yield replace(column, value=scope.typed(relation, column, item.at))
+            continue
+        typed = planner.plan(item.expression)
+        name, time = _name_and_time(scope, item.expression)
+        if item.alias is not None:
+            name = item.alias.text
+        yield ScopeColumn(name, typed.type, typed.nullable, time, typed)
+
+
+def _name_and_time(scope: NameScope, node: Node) -> tuple[str, TimeAttribute | None]:
+    """The name that an expression gives its column, and the time attribute that it is."""
+    if isinstance(node, Reference):
+        _, column, fields = scope.located(node)
+        return (fields[-1].text, None) if fields else (column.name, column.time)
+    is_now = isinstance(node, FunctionCall) and node.name == "PROCTIME"
+    return "", TimeAttribute.PROCESSING if is_now else None
 
 
 def _renamed(

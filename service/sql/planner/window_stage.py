@@ -126,7 +126,9 @@ class WindowStage:
         """
         window = self.window
         if window is None:
-            what = "of the results of a window" if self.windowing else "without a window"
+            what = "without a window keeps a result for every key"
+            if self.windowing is not None:
+                what = "of the results of a window"
             raise self.script.error(group_by.at, f"GROUP BY {what}", hint=GROUP_FORM)
         for item in select.items:
             if isinstance(item, Star):

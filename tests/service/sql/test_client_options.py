@@ -11,6 +11,7 @@ PREFIX = "properties."
 USED = {o.key.removeprefix(PREFIX) for o in CONNECTORS["kafka"] if o.key.startswith(PREFIX)}
 REFUSED = {  # name → words of what is said
     "sasl.jaas.config": "properties.sasl.username",
+    "partition.discovery.interval.ms": "found before each batch",
     "max.poll.records": "'scan.max-records-per-batch' instead",
     "transactional.id": "'sink.transactional-id-prefix' instead",
     "client.id.prefix": "'properties.client.id' instead",
@@ -79,6 +80,24 @@ def test_a_name_without_effect_is_refused_with_what_to_do(name, words):
     assert words in caught.value.hint
     instead = caught.value.hint.split("'")[1] if "instead" in caught.value.hint else ""
     assert not instead or instead in {o.key for o in CONNECTORS["kafka"]}
+
+
+def test_a_preview_tells_no_group_where_it_is():
+    tables = TABLES.replace(
+        "'format' = 'json'", "'format' = 'json', 'properties.group.id' = 'g'", 1
+    )
+    topic = (
+        "CREATE TABLE t (id BIGINT PRIMARY KEY NOT ENFORCED) WITH ('connector' = 'upsert-kafka', "
+        "'topic' = 't', 'properties.bootstrap.servers' = 'b:1', 'key.format' = 'json', "
+        "'value.format' = 'json', 'properties.group.id' = 'g');"
+    )
+    joined = "FROM s JOIN t FOR SYSTEM_TIME AS OF s.p ON s.k = t.id;"
+    preview = plan_script(f"{tables}{topic} SELECT s.k {joined}").plan
+    sink = "CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');"
+    job = plan_script(f"{tables}{topic}{sink} INSERT INTO o SELECT s.k {joined}").plan
+    for plan, group in ((preview, None), (job, "g")):
+        sources = (plan.probe.source, plan.dimensions[0].source)
+        assert [source.kafka.reported_group for source in sources] == [group, group]
 
 
 def test_a_name_that_nobody_knows_is_told_those_that_are_used():

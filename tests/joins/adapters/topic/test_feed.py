@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -18,8 +19,9 @@ from joins.adapters.topic.feed_state import (
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import BoundedMode, KafkaOptions, SnapshotEvidence
+from tests.joins.adapters.kafka.test_groups import member
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
-from tests.support.topics import add_partitions, consume, create_topic, delete_topics
+from tests.support.topics import add_partitions, consume, create_topic, delete_topics, unique_name
 from tests.support.wait import wait_until
 
 USERS = {n: f"n{n}" for n in range(1, 9)}
@@ -350,6 +352,26 @@ def test_more_partitions_than_before_stall(single, tmp_path):
     anew = topic_feed(single, tmp_path / "anew")
     assert anew.run()["complete"]
     assert anew.rows() == USERS
+
+
+def test_a_consumer_group_is_told_how_far_the_topic_is_sent_on(single, tmp_path):
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    group = unique_name("group")
+    kafka = KafkaOptions(single.servers, single.topic, (("group.id", group),))
+    source.config = replace(source.config, source=replace(source.config.source, kafka=kafka))
+    cluster = KafkaCluster(kafka)
+    ends = cluster.end_offsets(single.topic)
+    source.run()
+    assert cluster.group_offsets(group, single.topic) == ends
+    assert source.told.events[-1]["group_offsets"] is None
+    single.change(1, "other")
+    with member(single.servers, group, single.topic), source.session() as session:
+        source.run(session)
+        wait_until(lambda: session._group.warning() is not None, what="it is known")
+        session._tell("progress")
+        assert "has members" in source.told.events[-1]["group_offsets"]["message"]
+    assert source.rows()[1] == "other", "the rows do not wait for it"
 
 
 def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path):

@@ -1,8 +1,6 @@
--- error: computed column "up" of a mysql-cdc table
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, up AS id + 1) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
+-- plan: FROM s AS s kafka(s @ broker:9092, earliest-offset) [k BIGINT, p = PROCTIME()]
+CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
+    'connector' = 'upsert-kafka', 'topic' = 'd', 'properties.bootstrap.servers' = 'broker:9092', 'key.format' = 'json', 'value.format' = 'json', 'properties.group.id' = 'etl'
 );
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

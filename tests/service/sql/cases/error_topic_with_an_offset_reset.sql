@@ -1,6 +1,7 @@
--- error: computed column "twice" of a delta table is not supported
--- fixed:  twice AS id * 2, =>
-CREATE TABLE d (id BIGINT, twice AS id * 2, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd');
+-- error: has no effect with scan.startup.mode latest-offset
+CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
+    'connector' = 'kafka', 'topic' = 'd', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json', 'properties.group.id' = 'etl', 'properties.auto.offset.reset' = 'latest'
+);
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.plan.plan import KafkaOptions
-from joins.stream.group_offsets import GroupOffsets
 from service.embedded.process import free_port
 from tests.joins.adapters.kafka.test_groups import member
 from tests.support.topics import create_topic, produce, unique_name

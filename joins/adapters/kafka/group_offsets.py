@@ -7,8 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 
-import structlog
-
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
@@ -16,7 +14,6 @@ from joins.plan.plan import KafkaOptions
 _RETRY_S = 5.0
 _RENEW_S = 600.0  # brokers forget what is not committed for long (offsets.retention.minutes)
 _END_S = 3.0
-_log = structlog.get_logger(__name__)
 
 
 class GroupOffsets:
@@ -107,8 +104,5 @@ class GroupOffsets:
 
     def _note(self, error: SourceError | None, rest_s: float) -> None:
         with self._changed:
-            is_first = error is not None and self._error is None
             self._error, self._next_at_s = error, time.monotonic() + rest_s
             self._failures += error is not None
-        if is_first and error is not None:
-            _log.warning("group offsets not committed", group=self._group, error=error.message)
