@@ -132,6 +132,7 @@ class SnapshotRules:
         replaces: a later snapshot is a new generation; else its rows are changes like others.
         counts: rows can be told apart by their keys.
         ends: of a topic that is no connector's: it is complete there. Else None.
+        has_end: there is no record of the table behind the `ends`.
     """
 
     settle_ms: int = 120_000
@@ -140,6 +141,7 @@ class SnapshotRules:
     replaces: bool = True
     counts: bool = True
     ends: tuple[tuple[int, int], ...] | None = None
+    has_end: bool = False
 
 
 @dataclass(slots=True)
@@ -199,7 +201,12 @@ class _Generation:
 
 
 _CLOCKS_MS = 500  # a connector restarts more slowly than its clock differs from its brokers'
-_WITHOUT_ROWS = (Evidence.SNAPSHOT_SKIPPED, Evidence.TABLE_TRUNCATED, Evidence.END_OFFSETS)
+_WITHOUT_ROWS = (
+    Evidence.SNAPSHOT_SKIPPED,
+    Evidence.TABLE_TRUNCATED,
+    Evidence.END_OFFSETS,
+    Evidence.BOUNDED_INPUT_ENDED,
+)
 
 
 @checked
@@ -490,7 +497,8 @@ class ForeignSnapshot:
     def _proof(self) -> Evidence | None:
         now, scan = self._now, self._scan()
         if self._rules.ends is not None:
-            return Evidence.END_OFFSETS
+            has_end = self._rules.has_end
+            return Evidence.BOUNDED_INPUT_ENDED if has_end else Evidence.END_OFFSETS
         if now.last_ms is not None:
             return Evidence.LAST_SNAPSHOT_ROW
         if scan is not None and (now.has_rows or scan.rows == 0 or self._rules.is_compacted):

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from joins.adapters.delta.log import DeltaLog
 from tests.bench.batches import batch_limit, pinned_times, records_per_second
+from tests.bench.commits import changelog_commits
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import Stream, UserTable, clicks_of, delta_output, now_ms, users
@@ -90,19 +90,10 @@ def _drained(subject: Subject, *, changing: bool) -> Drained:
         subject.wait_drained()
         ended_ms = now_ms()
     subject.job.stop()
-    times = _commit_times(subject, opened["opened_at_ms"], ended_ms)
-    edges = [opened["opened_at_ms"], *times, ended_ms]
+    began_ms = opened["opened_at_ms"]
+    commits = [commit.at_ms for commit in changelog_commits(subject)]
+    times = [at for at in commits if began_ms <= at <= ended_ms]
+    edges = [began_ms, *times, ended_ms]
     gap = max(later - before for before, later in itertools.pairwise(edges))
     rate = records_per_second(pinned_times(subject.checkpoint)) / 1e6
     return Drained(rate, len(times), gap / 1_000)
-
-
-def _commit_times(subject: Subject, from_ms: int, until_ms: int) -> list[int]:
-    """When the changelog was committed in that time."""
-    path = subject.job.directory / "tables" / "user_info" / "changelog"
-    log = DeltaLog(path, "bench")
-    told = (
-        log.versions.commit_entry(v) for v in range(log.versions.oldest_entry(), log.version() + 1)
-    )
-    times = [a["commitInfo"]["timestamp"] for entry in told for a in entry if "commitInfo" in a]
-    return sorted(at for at in times if from_ms <= at <= until_ms)

@@ -191,6 +191,13 @@ class Paced(ABC):
         if self._error is not None and kind is None:
             raise self._error
 
+    def make(self, count: int) -> None:
+        """Make so many as fast as they are taken."""
+        with self._ready() as change:
+            while self.made < count:
+                change(self._each)
+                self.made += self._each
+
     @abstractmethod
     def _ready(self) -> AbstractContextManager[Callable[[int], None]]:
         """What is called each tick with how many to make."""

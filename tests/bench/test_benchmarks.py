@@ -194,7 +194,7 @@ def test_an_unknown_name_is_refused_with_those_that_there_are() -> None:
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert 'no benchmark is named "joins"' in ended.stderr
-    assert "hint: There are api, asof, batch-cost, debezium, " in ended.stderr
+    assert "hint: There are api, asof, batch-cost, changes, " in ended.stderr
 
 
 @pytest.mark.parametrize("given", [["join", "--records", "0"], ["join", "--dim", "many"]])

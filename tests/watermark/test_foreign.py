@@ -143,6 +143,11 @@ OPENS = {
         [APPLIED],
         (Evidence.END_OFFSETS, Quiet.NO_SNAPSHOT),
     ),
+    "a_topic_that_ends_whatever_its_connector_says": (
+        SnapshotRules(ends=((0, 5), (1, 7)), has_end=True),
+        [FIRST, ROW, APPLIED],
+        (Evidence.BOUNDED_INPUT_ENDED, Quiet.NO_SNAPSHOT),
+    ),
     "the_operators_word": (
         PLAIN,
         [FIRST, heard(NoticeKind.ABORTED), ("word", "it is all there"), ENDS, APPLIED],

@@ -12,13 +12,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
@@ -32,7 +33,7 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.key_file import KeyFile
 from joins.adapters.topic.notices import NoticeTopic
-from joins.adapters.topic.producer import TopicProducer
+from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.index.hashing import hash_rows
@@ -75,16 +76,6 @@ _READ_ANEW = (
 )
 
 
-class RecordSink(Protocol):
-    """What takes the records; `TopicProducer` says what its methods promise."""
-
-    def send(self, records: pa.RecordBatch) -> None:
-        """Write `[key, value, partition]`, acknowledged when this returns."""
-
-    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; their (partition, offset) pairs."""
-
-
 class TopicFeedSession:
     """The source from its kept state on, until it is stopped or something cannot be followed."""
 
@@ -94,6 +85,8 @@ class TopicFeedSession:
         self._topic = config.source.kafka.topic
         self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
         self._records = KafkaRecords(config.source.kafka)
+        kafka = config.source.kafka
+        self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
         self._schemas = schemas_of(config.source)
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         kept = read_state(config.state_file)
@@ -117,6 +110,8 @@ class TopicFeedSession:
         """End the connections."""
         self._cluster.close()
         self._records.close()
+        if self._group is not None:
+            self._group.close()
         if self._schemas is not None:
             self._schemas.close()
         if self._notices is not None:
@@ -125,7 +120,7 @@ class TopicFeedSession:
             self._connect.close()
 
     def run(self, producer: RecordSink) -> None:
-        """Follow the topic until the protocol says stop.
+        """Follow the topic until the protocol says stop, or a table that ends is whole.
 
         Raises:
             SourceUnavailableError: a cluster cannot be reached; another session may.
@@ -140,7 +135,10 @@ class TopicFeedSession:
             self._tell(event, paced=event == "progress")
             event = "progress"
             self._keep_now_and_then()
-            if is_idle:
+            if self._is_marked and self._config.source.is_bounded:
+                self._protocol.tell("ended", {})
+                self._protocol.stopped.set()
+            elif is_idle:
                 self._records.wait(self._name, self._read, _WAIT_S)
             elif sum(self._read.values()) - read < _FEW:
                 left_s = begun_at_s + _TOGETHER_S - time.monotonic()
@@ -173,7 +171,11 @@ class TopicFeedSession:
         is_compacted = self._cluster.is_compacted(self._topic)
         if source.evidence is None:
             return SnapshotRules(
-                ends=source.end_offsets, replaces=False, counts=False, is_compacted=is_compacted
+                ends=source.end_offsets,
+                has_end=source.is_bounded,
+                replaces=False,
+                counts=False,
+                is_compacted=is_compacted,
             )
         return SnapshotRules(
             settle_ms=source.evidence.settle_ms,
@@ -259,6 +261,9 @@ class TopicFeedSession:
             self._description = self._cluster.require(self._topic)
         ends = self._cluster.end_offsets(self._description)
         self._check_partitions(len(ends))
+        if self._config.source.is_bounded:
+            bound = dict(self._config.source.end_offsets)
+            ends = {p: min(end, max(bound[p], self._read[p])) for p, end in ends.items()}
         for partition, end in ends.items():
             if end < self._read[partition]:
                 raise SnapshotNeededError(
@@ -328,7 +333,7 @@ class TopicFeedSession:
 
     def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
         """See that all records are of one table."""
-        options = f"{self._config.source.format}."
+        options = f"{self._config.source.value.name}."
         for table in changes.tables():
             if self._table is None:
                 self._table = table
@@ -518,12 +523,9 @@ class TopicFeedSession:
         if self._is_marked or not isinstance(self._answer, Complete):
             return
         self._keep()
-        generation = self._snapshot.generation
-        written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
-        self._is_marked = True
         self._tell("progress")
-        partitions = [{"partition": p, "offset": o} for p, o in written]
-        self._protocol.tell("watermark", {"generation": generation, "partitions": partitions})
+        _promise(producer, self._protocol, self._snapshot.generation)
+        self._is_marked = True
 
     # What is kept and told
     # -----------------------------------------------------------------------------------------
@@ -540,6 +542,8 @@ class TopicFeedSession:
             placed=self._placed.save(),
         )
         write_state(self._config.state_file, state)
+        if self._group is not None:
+            self._group.report(self._done)
 
     def _keep_now_and_then(self) -> None:
         if time.monotonic() - self._kept_at_s >= _KEPT_S:
@@ -549,34 +553,61 @@ class TopicFeedSession:
         if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
             return
         self._reported_at_s = time.monotonic()
-        generation, answer = self._snapshot.generation, self._answer
-        rows, total = self._snapshot.rows
-        waits = None if isinstance(answer, Complete) else answer
-        text = answer.text
-        if waits is not None and self._connect_error is not None:
-            text += f"; {self._connect_error}"
+        state = _state_of(self._snapshot, self._answer)
+        if not state["complete"] and self._connect_error is not None:
+            state["text"] += f"; {self._connect_error}"
         self._protocol.tell(
             event,
             {
-                "state": {
-                    "generation": generation,
-                    "complete": waits is None,
-                    "evidence": answer.evidence,
-                    "quiet": answer.quiet if isinstance(answer, Complete) else None,
-                    "missing": None if waits is None else waits.missing,
-                    "text": text,
-                    "rows": rows,
-                    "rows_total": total,
-                },
+                "state": state,
                 "position": {
-                    "epoch": epoch_of(generation),
+                    "epoch": epoch_of(self._snapshot.generation),
                     "file": 0,
                     "pos": sum(self._done.values()),
                 },
                 "records": self._sent,
                 "source_ts_ms": self._source_ts_ms,
+                "group_offsets": None if self._group is None else self._group.warning(),
             },
         )
+
+
+def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str, Any]:
+    """What the runner is told of a table."""
+    rows, total = snapshot.rows
+    return {
+        "generation": snapshot.generation,
+        "complete": isinstance(answer, Complete),
+        "evidence": answer.evidence,
+        "quiet": answer.quiet if isinstance(answer, Complete) else None,
+        "missing": None if isinstance(answer, Complete) else answer.missing,
+        "text": answer.text,
+        "rows": rows,
+        "rows_total": total,
+    }
+
+
+def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: TopicFeedState) -> None:
+    """Say once more that a table with an end is whole; its topic is not needed any more."""
+    snapshot = ForeignSnapshot.restore(kept.snapshot, range(config.partitions), SnapshotRules())
+    place = {"epoch": epoch_of(kept.generation), "file": 0, "pos": sum(dict(kept.offsets).values())}
+    state = _state_of(snapshot, snapshot.ask(now_ms()))
+    said = {"state": state, "position": place, "records": 0, "source_ts_ms": 0}
+    protocol.tell("streaming", said)
+    producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
+    try:
+        _promise(producer, protocol, kept.generation)
+    finally:
+        producer.close()
+    protocol.tell("ended", {})
+    protocol.stopped.set()
+
+
+def _promise(producer: RecordSink, protocol: SourceProtocol, generation: int) -> None:
+    """Write the watermark record of a complete generation into every partition."""
+    written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
+    partitions = [{"partition": p, "offset": o} for p, o in written]
+    protocol.tell("watermark", {"generation": generation, "partitions": partitions})
 
 
 def _named(table: tuple[str | None, ...]) -> str:
@@ -590,6 +621,10 @@ def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
+    kept = read_state(config.state_file)
+    if config.source.is_bounded and kept is not None and kept.is_complete:
+        _repeat(config, protocol, kept)
+        return
     try:
         session = TopicFeedSession(config, protocol)
         producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)

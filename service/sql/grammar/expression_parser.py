@@ -264,17 +264,18 @@ class ExpressionParser:
         at = cursor.advance().start
         cursor.advance()
         if word in AGGREGATES:
-            parts = read_aggregate(cursor, self.parse)
+            parts = read_aggregate(cursor, self.parse, word, at)
             used = parts.arguments if parts.where is None else (*parts.arguments, parts.where)
             depth = depth_over(cursor, used, at)
             return AggregateNode(word, parts.arguments, parts.distinct, parts.where, at, depth)
         if cursor.accept_symbol(")"):
+            refuse_over(cursor, word, at)
             return self._operation(word, (), at)
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
             known = "Aggregates are " + ", ".join(AGGREGATES) + "."
             raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
         arguments = read_arguments(cursor, self.parse, word=word)
-        refuse_over(cursor)
+        refuse_over(cursor, word, at)
         return self._operation(word, arguments, at)
 
     def _operation(self, name: str, arguments: tuple[Node, ...], at: int) -> FunctionCall:

@@ -10,7 +10,6 @@ _PATTERNS = {
     "RLIKE": "Use LIKE or STARTSWITH; regular expressions have no bound on their cost.",
     "SIMILAR": "Use LIKE or STARTSWITH; regular expressions have no bound on their cost.",
 }
-_WINDOWS = ("TUMBLE", "HOP", "SESSION", "CUMULATE")
 
 
 def refuse_unit(cursor: TokenCursor, word: str) -> None:
@@ -41,18 +40,3 @@ def refuse_pattern(cursor: TokenCursor) -> None:
     if is_word and (follows.kind is SqlTokenKind.STRING or follows.text.upper() == "TO"):
         whole = "SIMILAR TO" if name == "SIMILAR" else name
         raise cursor.script.error(word.start, f"{whole} is not supported", hint=_PATTERNS[name])
-
-
-def refuse_bare_window(cursor: TokenCursor) -> None:
-    """See that a window function behind FROM stands in TABLE(…).
-
-    Raises:
-        SqlError: it stands there by itself.
-    """
-    name = cursor.token.text.upper()
-    if name in _WINDOWS and cursor.ahead(1).text == "(":
-        raise cursor.script.error(
-            cursor.at,
-            f"{name}(…) stands behind FROM by itself",
-            hint=f"Write FROM TABLE({name}(TABLE t, DESCRIPTOR(ts), …)).",
-        )
