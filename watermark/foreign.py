@@ -43,8 +43,8 @@ class RecordRun:
         first_ms: time of the oldest one in Kafka, `last_ms` of the newest.
         source_ms: newest time that their source blocks give, else that in Kafka.
         oldest_source_ms: the oldest one.
-        position: a number of where in the database's log rows of a snapshot were read, the same for
-            all of one snapshot; 0 where nobody tells.
+        position: a number of where in the database's log rows of a snapshot were read; 0 where
+            nobody tells. What was read at one position is the same, whichever snapshot it is of.
     """
 
     mark: Mark
@@ -157,7 +157,8 @@ class _Generation:
     newest_other_ms: int | None = None
     last_ms: int | None = None
     first_source_ms: int | None = None
-    positions: set[int] = field(default_factory=set)
+    first_position: int = 0
+    positions: dict[int, int] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     truncated: set[int] = field(default_factory=set)
     rows: int = 0
@@ -175,7 +176,7 @@ class _Generation:
 
     @property
     def position(self) -> int:
-        """Where all rows were read; 0 if nobody tells, or they are of several snapshots."""
+        """Where all rows were read; 0 if nobody tells, or it is not one."""
         return next(iter(self.positions)) if len(self.positions) == 1 else 0
 
     def take(self, run: RecordRun) -> None:
@@ -188,9 +189,11 @@ class _Generation:
             self.newest_row_ms = _greatest(self.newest_row_ms, run.last_ms)
             self.newest_source_ms = _greatest(self.newest_source_ms, run.source_ms)
             self.oldest_source_ms = _least(self.oldest_source_ms, run.oldest_source_ms)
-            self.positions.add(run.position)
+            at_ms = self.positions.get(run.position, run.first_ms)
+            self.positions[run.position] = min(at_ms, run.first_ms)
         if run.mark is Mark.FIRST:
             self.first_source_ms = _greatest(self.first_source_ms, run.source_ms)
+            self.first_position = run.position
         if run.mark is Mark.LAST:
             self.last_ms = _greatest(self.last_ms, run.last_ms)
         if run.mark in (Mark.LAST, Mark.STREAMED):
@@ -258,7 +261,7 @@ class ForeignSnapshot:
             return self._new(started)
         if rows and self._is_later(run):
             if self._rules.replaces:
-                return replace(self._new(run.first_ms), position=run.position)
+                return replace(self._new(self._began_ms(run)), position=run.position)
             self._forget_ends()
         for partition in run.partitions:
             self._oldest_ms.setdefault(partition, run.first_ms)
@@ -281,7 +284,13 @@ class ForeignSnapshot:
         now.ended, now.last_ms, now.began_ms = set(), None, None
         now.oldest_change_ms = now.newest_change_ms = None
         now.first_source_ms = None
-        now.positions = set()
+        now.positions, now.first_position = {}, 0
+
+    def _began_ms(self, run: RecordRun) -> int:
+        """When the snapshot of the run began: its rows may have come before its first one."""
+        at_ms = self._now.positions.get(run.position, 0) if run.position else 0
+        is_own = at_ms > (self._now.began_ms or 0)  # not of the snapshot before
+        return min(at_ms, run.first_ms) if is_own else run.first_ms
 
     def _started_within(self, run: RecordRun) -> int | None:
         """When the connector began a later snapshot that records of the run belong to."""
@@ -294,17 +303,19 @@ class ForeignSnapshot:
     def _is_later(self, run: RecordRun) -> bool:
         """Whether the rows are none of the snapshot that is read: what is sent twice is no news.
 
-        They were read at another position; rows that were read at the same one are the same rows,
-        and in chunks that are read side by side the first row is not the first one that comes.
-        Where nobody tells the position, they come behind what only comes behind that snapshot, and
-        the database is older there.
+        They come behind what only comes behind that snapshot, and the database is older there; or
+        they begin with another first row. What was read at a position that rows of this snapshot
+        have is no news either. (In chunks that threads read side by side the first row may come
+        behind others, and a snapshot in the midst of a stream may have several positions.)
         """
         now = self._now
-        if run.position and now.position:
-            is_newer = now.newest_source_ms is None or run.source_ms >= now.newest_source_ms
-            return is_newer and run.position != now.position
         if run.mark is Mark.FIRST and now.first_source_ms is not None:
+            if run.position and now.first_position:
+                is_newer = run.source_ms >= now.first_source_ms
+                return is_newer and run.position != now.first_position
             return run.source_ms > now.first_source_ms
+        if run.position and run.position in now.positions:
+            return False
         if now.newest_source_ms is not None and run.source_ms <= now.newest_source_ms:
             return False
         if any(at is not None and run.first_ms > at for at in (now.oldest_change_ms, now.last_ms)):
@@ -328,7 +339,7 @@ class ForeignSnapshot:
         self._now = _Generation(
             truncated=set() if new.is_empty else self._removed - seen_before,
             was_truncated=new.is_empty,
-            positions={new.position} if new.position else set(),
+            positions={new.position: new.at_ms} if new.position else {},
         )
         self.generation += 1
         self.changes_from_ms, self.rows_after_ms = new.at_ms, new.rows_after_ms
@@ -602,7 +613,7 @@ class ForeignSnapshot:
         return {
             **values,
             "ended": sorted(now.ended),
-            "positions": sorted(now.positions),
+            "positions": sorted(now.positions.items()),
             "truncated": sorted(now.truncated),
             "ends": None if now.ends is None else sorted(now.ends.items()),
             "complete": None if now.complete is None else asdict(now.complete),
@@ -637,8 +648,8 @@ class ForeignSnapshot:
             made._removed = set(kept.pop("removed"))
             made._runs.add(Notice(NoticeKind(k), at, rows) for k, at, rows in kept.pop("notices"))
             done = kept.pop("complete")
-            for name in ("ended", "truncated", "positions"):
-                kept[name] = set(kept[name])
+            kept["ended"], kept["truncated"] = set(kept["ended"]), set(kept["truncated"])
+            kept["positions"] = {int(p): int(at) for p, at in kept["positions"]}
             if kept["ends"] is not None:
                 kept["ends"] = {int(p): int(offset) for p, offset in kept["ends"]}
             made._now = _Generation(**kept)

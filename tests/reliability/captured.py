@@ -1,7 +1,7 @@
 """A table as a topic that a real Debezium fills, whose Connect experiments kill and start again."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,24 +87,10 @@ class CapturedUsers:
         kill_hard(self.process())
         wait_until(lambda: not self.connector.connect.running, what="Connect is gone")
 
-    def go_on(self, settings: Mapping[str, str] | None = None) -> None:
+    def go_on(self) -> None:
         """Start Connect again; a connector that cannot go on where it was begins anew."""
-        connector, connectors = self.connector, self.connector.connect.connectors
-        connector.config.update(settings or {})
-        connectors.keep(connector.prefix, connector.config)
         self.copied_from = sum(self.ends().values())
-        connector.connect.start()
-        wait_until(self._is_decided, deadline_s=_BACK_S, what="the connector runs, or has failed")
-        if "FAILED" in connector.states():
-            connectors.stop(connector.prefix)
-            wait_until(lambda: connector.states() == ["STOPPED"], what="the connector has stopped")
-            connectors.forget_offsets(connector.prefix)
-            connectors.resume(connector.prefix)
-            connector.await_running()
-
-    def _is_decided(self) -> bool:
-        states = self.connector.states()
-        return "FAILED" in states or states == ["RUNNING", "RUNNING"]
+        self.connector.go_on()
 
 
 def _kept_by(job_directory: Path) -> Path:

@@ -60,6 +60,7 @@ class History:
     now_ms: int = 1_000_000
     snapshot: int = 0
     position: int = 1
+    positions: int = 1  # of a snapshot: in the midst of a stream threads have their own
     last_was_aborted: bool = False
     is_only_life: bool = False
     tells: set[str] = field(default_factory=set)  # evidence that was delivered for the newest one
@@ -91,7 +92,7 @@ class History:
         there = max(self.now_ms + delay, self._there_ms.get(partition, 0))
         self._there_ms[partition] = there
         is_placed = self.is_chunked and kind in (FIRST, ROW, LAST)
-        position = self.position if is_placed else 0
+        position = 2 * self.position + self.rng.randrange(self.positions) if is_placed else 0
         self.records.append(
             Sent(
                 partition, kind, self.now_ms, there, source_ms, key, value, self.snapshot, position
@@ -120,6 +121,8 @@ class History:
         self.snapshot += 1
         self.begun_ms[self.snapshot] = self.now_ms
         self.tells = set()
+        self.positions = 2 if self.copies and not self.last_was_aborted else 1
+        self.position += bool(self.copies)  # it was asked for by a row in the database
         self.notify(NoticeKind.STARTED)
         self.tick()
         source = self.now_ms
@@ -133,7 +136,7 @@ class History:
         self.last_was_aborted = aborted
         kinds = [self._mark(n, len(rows), is_first_table=is_first_table) for n in range(len(rows))]
         if self.is_chunked and len(rows) > 2:  # the first row of the first chunk comes when it does
-            self._move_first(kinds)
+            self._move_first(kinds[:upto] if aborted else kinds, kinds)
         for kind, (key, value) in list(zip(kinds, rows, strict=True))[:upto]:
             if kind is LAST:
                 self.tells.add("last")
@@ -146,8 +149,9 @@ class History:
         else:
             self._end_snapshot(rows, source)
 
-    def _move_first(self, kinds: list[Mark]) -> None:
-        at = self.rng.randrange(len(kinds) - 1)
+    def _move_first(self, sent: list[Mark], kinds: list[Mark]) -> None:
+        """Of one that is given up, too: where it never came nothing tells the next one from it."""
+        at = self.rng.randrange(max(1, min(len(sent), len(kinds) - 1)))
         kinds[0], kinds[at] = kinds[at], kinds[0]
 
     def _read_ms(self, source: int) -> int:
@@ -414,7 +418,7 @@ class Reader:
         own = [record for label, _, record in self.labelled if label == generation]
         rows = [r for r in own if r.kind in (FIRST, ROW, LAST)]
         read = {r.snapshot for r in rows}
-        if len(read) > 1 and len({r.position or -r.snapshot for r in rows}) > 1:
+        if len(read) > 1 and len({r.position // 2 or -r.snapshot for r in rows}) > 1:
             return f"rows of snapshots {sorted(read)} in one generation"
         whole = read & self.made.copies.keys()  # read at one position they are the same
         snapshot = max(whole or read) if read else self._without_rows(own, now_ms)

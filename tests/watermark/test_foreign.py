@@ -249,18 +249,30 @@ def test_rows_that_were_read_too_soon_are_read_again():
     assert new.must_read_again
 
 
-def test_rows_of_another_position_are_of_a_later_snapshot_whose_first_row_comes_behind_them():
-    """The snapshot before was given up by one of several threads, before its first row came."""
-    given_up = [run(Mark.ROW, 1, position=7), run(Mark.ROW, 0, position=7)]
+def test_a_later_snapshot_begins_with_its_first_row_that_came_not_with_the_one_marked_so():
+    """The snapshot before was given up; in the later one several threads read chunks."""
+    given_up = [run(Mark.FIRST, 0, position=7), run(Mark.ROW, 1, position=7)]
     snapshot = told(PLAIN, given_up)
-    new = snapshot.take(run(Mark.ROW, 1, 200_000, 199_000, 9)[1])
-    assert (new.at_ms, new.must_read_again) == (200_000, False)
+    assert snapshot.take(run(Mark.ROW, 1, 200_000, 199_009, 9)[1]) is None
+    new = snapshot.take(run(Mark.FIRST, 0, 200_005, 199_000, 9)[1])
+    assert (new.at_ms, new.must_read_again) == (200_000, True)
     snapshot.begin_generation(new)
-    behind = [(Mark.ROW, 200_000), (Mark.FIRST, 200_001), (Mark.LAST, 200_002)]
+    behind = [(Mark.ROW, 200_000), (Mark.FIRST, 200_005), (Mark.LAST, 200_006)]
     assert [snapshot.take(run(mark, 0, at, 199_000, 9)[1]) for mark, at in behind] == [None] * 3
-    assert snapshot.generation == 2
     assert not snapshot.is_older(Mark.ROW, 199_999, 9)
     assert snapshot.is_older(Mark.ROW, 199_999, 7)
+
+
+def test_threads_of_a_snapshot_in_the_midst_of_a_stream_have_positions_of_their_own():
+    """As MariaDB's connector: a blocking snapshot in chunks has two, in turns."""
+    snapshot = told(PLAIN, [*CHUNKED, *STREAMED])
+    new = snapshot.take(run(Mark.ROW, 0, 200_000, 199_000, 8)[1])
+    assert new is not None
+    snapshot.begin_generation(new)
+    marks = [Mark.ROW, Mark.ROW, Mark.FIRST, Mark.ROW, Mark.ROW, Mark.LAST]
+    runs = [run(mark, n % 2, 200_000 + n, 199_000, 8 + n % 2) for n, mark in enumerate(marks)]
+    assert [snapshot.take(value) for _, value in runs] == [None] * 6
+    assert snapshot.generation == 2
 
 
 def test_a_table_waits_for_a_later_snapshot_of_which_only_a_notification_tells():
