@@ -143,9 +143,9 @@ class JobPlanner:
             written_at=insert.table.at,
             unions=unions,
         )
-        columns = query.query(insert.select)
+        values = query.windows.assigned([_value(c) for c in query.query(insert.select)])
         sink = self._sink(insert, table)
-        output = self._output(insert, table, [_value(column) for column in columns])
+        output = self._output(insert, table, values)
         window = query.windows.planned()
         if window is not None and window.lateness_ms:
             sink = taking_updates(self._script, table, sink, output, window)
@@ -159,9 +159,10 @@ class JobPlanner:
         """The plan of a bare SELECT: it prints some rows and ends by itself."""
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
+        values = query.windows.assigned([_value(column) for column in columns])
         rows = select.limit or PREVIEW_ROWS
-        output = _preview_output(columns)
-        self._check_size(select, [_value(column) for column in columns])
+        output = _preview_output([column.name for column in columns], values)
+        self._check_size(select, values)
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
         self._warnings.append(
             f"This is a preview: it reads {PREVIEW_RECORDS:,} records of each partition at the "
@@ -386,13 +387,13 @@ def _value(column: ScopeColumn) -> Typed:
     return column.value
 
 
-def _preview_output(columns: Sequence[ScopeColumn]) -> tuple[OutputColumn, ...]:
+def _preview_output(own: Sequence[str], values: Sequence[Typed]) -> tuple[OutputColumn, ...]:
     """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
     names: dict[str, Typed] = {}
-    for at, column in enumerate(columns):
-        plain = column.name or f"EXPR${at}"
+    for at, value in enumerate(values):
+        plain = own[at] or f"EXPR${at}"
         name, number = plain, 0
         while name in names:
             name, number = f"{plain}{number}", number + 1
-        names[name] = _value(column)
+        names[name] = value
     return tuple(OutputColumn(name, value.expression) for name, value in names.items())
