@@ -35,7 +35,7 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
     sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
     for table, end in ((plan.probe.table, plan.probe.source), *sinks):
         if isinstance(end, KafkaSource | KafkaSink):
-            _check_kafka(table, end.kafka, settings)
+            _check_topic(table, end, settings)
     for dimension in plan.dimensions:
         _check_dimension(dimension.name, dimension.source, settings)
     for _, sink in sinks:
@@ -49,13 +49,20 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
     if isinstance(source, MysqlCdcSource):
         _check_database(table, source, settings)
     elif isinstance(source, TopicSource):
-        _check_kafka(table, source.kafka, settings)
+        _check_topic(table, source, settings)
         if source.evidence is not None and source.evidence.connect_url is not None:
             _check_connect(table, source.evidence.connect_url, settings)
-        if source.registry is not None:
-            _check_registry(table, source.registry.url, settings)
     else:
         confined_path(source, settings)
+
+
+def _check_topic(
+    table: str, topic: KafkaSource | KafkaSink | TopicSource, settings: Settings
+) -> None:
+    _check_kafka(table, topic.kafka, settings)
+    for form in (topic.value, *(() if topic.key is None else (topic.key.format,))):
+        if form.registry is not None:
+            _check_registry(table, form.registry.url, settings)
 
 
 def check_secret(name: str, servers: str, allowed: str | None) -> None:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     FileFormat,
     FileSource,
     FurtherInsert,
-    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -72,7 +72,7 @@ def with_connect(url):
     """The plan with a topic as its dimension, whose connector is at `url`."""
     kafka = KafkaOptions("broker:9092", "shop.shop.d")
     evidence = SnapshotEvidence(connect_url=url, connector="shop")
-    source = TopicSource(kafka, KafkaFormat.DEBEZIUM_JSON, evidence=evidence)
+    source = TopicSource(kafka, RecordFormat(KafkaFormat.DEBEZIUM_JSON), evidence=evidence)
     return replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
 
 
@@ -98,7 +98,7 @@ def test_another_connect_and_another_broker_are_denied(url, tmp_path):
 def test_an_allowed_registry_is_reached_and_no_other(url, tmp_path):
     kafka = KafkaOptions("broker:9092", "shop.shop.d")
     format_ = KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
-    source = TopicSource(kafka, format_, registry=RegistryOptions(url))
+    source = TopicSource(kafka, RecordFormat(format_, registry=RegistryOptions(url)))
     plan_ = replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
     check_allowed(plan_, Settings.load(data_dir=tmp_path))
     check_allowed(plan_, Settings.load(data_dir=tmp_path, allowed_registries="registry:8081"))

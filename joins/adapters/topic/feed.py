@@ -333,7 +333,7 @@ class TopicFeedSession:
 
     def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
         """See that all records are of one table."""
-        options = f"{self._config.source.format}."
+        options = f"{self._config.source.value.name}."
         for table in changes.tables():
             if self._table is None:
                 self._table = table

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import SchemasOf
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.arrivals import (
     OFFSET,
@@ -20,6 +22,7 @@ from joins.kernels.probe.arrivals import (
     ArrivalColumns,
 )
 from joins.kernels.probe.window_inputs import window_input_columns
+from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE
 from joins.plan.expressions import Expression, columns_of
 from joins.plan.plan import (
     ComputedField,
@@ -43,8 +46,10 @@ DEAD_LETTERS = pa.schema(
         ("reason", pa.string()),
         ("value", pa.binary()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        *MORE_OF_A_RECORD,
     ]
 )
+"""The records that have no rows; of `MORE_OF_A_RECORD` only what the job reads is there."""
 ROW_METADATA = pa.schema(
     [
         ("_topic", pa.string()),
@@ -97,6 +102,8 @@ class ProbeKernelSpec:
     Attributes:
         topic: of records that come without one.
         fields: the physical columns that are needed, likewise the metadata and computed ones.
+        columns: what the physical columns are in a record, whether they are needed or not.
+        schemas: of the registries of schemas that formats ask.
         row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
         watermark: of a plan with event time.
         carried: the probe's columns that are read behind the parsing.
@@ -114,12 +121,28 @@ class ProbeKernelSpec:
     where: Expression | None
     output: tuple[OutputColumn, ...]
     row_metadata: bool
+    columns: RecordColumns
     watermark: WatermarkSpec | None = None
     carried: tuple[Field, ...] = ()
     window_input: tuple[OutputColumn, ...] | None = None
     window_records: tuple[str, ...] = ()
     member: SetMember | None = None
+    schemas: SchemasOf | None = None
     unnests: tuple[Unnest, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The physical columns that are needed."""
+        return tuple(item.name for item in self.fields)
+
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """What is needed of a record, as readers of Kafka name it."""
+        asked_for = {item.key for item in self.metadata_fields}
+        if self.columns.are_in_key(self.names):
+            asked_for.add("key")
+        more = asked_for - {"topic", *OF_THE_PROBE}
+        return (*OF_THE_PROBE, *sorted(more))
 
     @property
     def rows_tell_records(self) -> bool:
@@ -184,6 +207,10 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
             computed.insert(0, item)
             needed |= {column.name for column in columns_of(item.expression)}
     source = probe.source
+    columns = RecordColumns(probe.fields)
+    if isinstance(source, KafkaSource):
+        columns = RecordColumns(probe.fields, source.value, source.key)
+    needed |= columns.needed
     spec = ProbeKernelSpec(
         alias=probe.alias,
         topic=source.kafka.topic if isinstance(source, KafkaSource) else "",
@@ -196,6 +223,7 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
         row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
         watermark=watermark,
         member=member,
+        columns=columns,
         unnests=plan.unnests,
     )
     if not plan.needs_event_batches:
@@ -203,8 +231,8 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
     spec = replace(spec, carried=tuple(_carried(spec, read)))
     if plan.window is None:
         return spec
-    columns = window_input_columns(plan.window)
-    return replace(spec, window_input=columns, window_records=_window_records(plan))
+    inputs = window_input_columns(plan.window)
+    return replace(spec, window_input=inputs, window_records=_window_records(plan))
 
 
 def _has_event_time(plan: JoinPlan) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from joins.plan.formats import JSON_FORMAT, OF_CHANGES, RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
     ChosenBy,
@@ -16,7 +17,6 @@ from joins.plan.plan import (
     FileSource,
     JoinPlan,
     JoinType,
-    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -119,7 +119,25 @@ def _kafka_source(source: KafkaSource) -> str:
         parts.append(f"{source.max_records_per_batch} records")
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
+    parts += _formats(source.value, source.key)
     return f"kafka({', '.join(parts)})"
+
+
+def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
+    """What differs from plain JSON without a key."""
+    parts = []
+    if key is not None:
+        form = "" if key.format == JSON_FORMAT else f" of {_format(key.format)}"
+        prefix = f" without {key.prefix}" if key.prefix else ""
+        place = "" if key.is_in_value else " and not in the value"
+        parts.append(f"key {'; '.join(key.fields)}{form}{prefix}{place}")
+    return parts if value == JSON_FORMAT else [*parts, _format(value)]
+
+
+def _format(form: RecordFormat) -> str:
+    registry = () if form.registry is None else (f"schemas {form.registry.url}",)
+    options = ", ".join((*(f"{key} {text}" for key, text in form.options), *registry))
+    return f"{form.name}({options})" if options else str(form.name)
 
 
 def _kafka(options: KafkaOptions) -> str:
@@ -172,9 +190,12 @@ def _dimension_source(source: DimensionSource) -> str:
         return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
-        schemas = "" if source.registry is None else f", schemas {source.registry.url}"
-        end = f", {_end(source)}" if source.is_bounded else ""
-        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers}{schemas}{end})"
+        registry, is_row = source.value.registry, source.value.name not in OF_CHANGES
+        schemas = () if registry is None or is_row else (f"schemas {registry.url}",)
+        formats = _formats(source.value, source.key) if is_row and source.key is not None else ()
+        end = (_end(source),) if source.is_bounded else ()
+        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *schemas, *formats, *end)
+        return f"{source.value.name}({', '.join(parts)})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 
 
@@ -208,11 +229,10 @@ def _sink(sink: Sink) -> str:
         cut = f", partitioned by {', '.join(sink.partition_by)}" if sink.partition_by else ""
         return f"delta({sink.path}{metadata}{writer}{key}{cut})"
     if isinstance(sink, KafkaSink):
-        key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
         name = "upsert-kafka" if sink.upsert else "kafka"
-        format_ = "" if sink.format is KafkaFormat.JSON else f", {sink.format}"
-        once = "" if sink.transactional_id_prefix is None else ", exactly once"
-        return f"{name}({_kafka(sink.kafka)}{key}{format_}{once})"
+        once = () if sink.transactional_id_prefix is None else ("exactly once",)
+        parts = (_kafka(sink.kafka), *_formats(sink.value, sink.key), *once)
+        return f"{name}({', '.join(parts)})"
     if isinstance(sink, PrintSink):
         limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
         return f"print({sink.print_identifier}{limit})"

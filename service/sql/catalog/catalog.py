@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass, replace
 
 from joins.plan.plan import Field, LookupStrategy, MetadataField, MysqlCdcSource
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import (
     Connector,
     KafkaTable,
     UpsertKafkaTable,
     build_connector,
 )
+from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option_values import OptionValues, read_options
 from service.sql.catalog.options import LOOKUP_STRATEGY
@@ -51,12 +52,18 @@ _HOMES = {
     "kafka": "records",
     "upsert-kafka": "records",
 }
+BYTES = SqlType(TypeName.BYTES)
 METADATA: dict[str, tuple[SqlType, ...]] = {
     "topic": (STRING,),
     "partition": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
     "offset": (SqlType(TypeName.BIGINT),),
     "timestamp": _INSTANTS,
+    "key": (BYTES,),
+    "headers": (map_type(BYTES),),
+    "leader-epoch": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
+    "timestamp-type": (STRING,),
 }
+_MAY_BE_NULL = ("timestamp", "key", "leader-epoch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,10 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     _check_no_nested_key(script, node.name, fields, key)
     _check_partitions(script, node, connector_name, fields)
     inline = secrets.take(node.name.text, values)
-    connector = _with_key(script, node, build_connector(connector_name, values, fields), key)
+    connector = build_connector(connector_name, values, fields)
+    if isinstance(connector, UpsertKafkaTable):
+        _require_key(script, node)
+        connector = connector.with_key(keyed_columns(values, fields, key).key)
     metadata = tuple(
         _metadata(script, column, connector)
         for column in node.columns
@@ -134,19 +144,13 @@ def _fields(node: CreateTable, key: tuple[str, ...]) -> tuple[Field, ...]:
     )
 
 
-def _with_key(
-    script: Script, node: CreateTable, connector: Connector, key: tuple[str, ...]
-) -> Connector:
-    """`connector`; that of upsert-kafka has the primary key as the key of its records."""
-    if not isinstance(connector, UpsertKafkaTable):
-        return connector
-    if not key:
+def _require_key(script: Script, node: CreateTable) -> None:
+    if not node.primary_key:
         raise script.error(
             node.name.at,
             f'table "{node.name.text}" of upsert-kafka has no primary key',
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
-    return replace(connector, sink=replace(connector.sink, key_fields=key))
 
 
 def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
@@ -296,7 +300,7 @@ def physical_columns(table: Table) -> tuple[ScopeColumn, ...]:
     """Physical and metadata columns, which computed columns may use."""
     fields = tuple(ScopeColumn(f.name, f.type, f.nullable) for f in table.fields)
     metadata = tuple(
-        ScopeColumn(m.name, m.type, nullable=m.key == "timestamp") for m in table.metadata_fields
+        ScopeColumn(m.name, m.type, nullable=m.key in _MAY_BE_NULL) for m in table.metadata_fields
     )
     return fields + metadata
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from joins.plan.formats import RecordKey
 from joins.plan.plan import (
     BlackholeSink,
     BoundedMode,
@@ -12,7 +13,6 @@ from joins.plan.plan import (
     Field,
     FileFormat,
     FileSource,
-    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -25,6 +25,7 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.sql.catalog.datagen_fields import datagen_source
+from service.sql.catalog.formats import record_columns, value_format
 from service.sql.catalog.kafka_login import client_properties
 from service.sql.catalog.kafka_scan import check_commits, check_group, offsets, timestamp
 from service.sql.catalog.option_values import OptionValues
@@ -37,11 +38,10 @@ from service.sql.catalog.options import (
 )
 from service.sql.catalog.topic_tables import (
     dimension_options,
+    is_lenient,
     refuse_evidence,
     topic_source,
-    upsert_source,
 )
-from service.sql.text.errors import suggestion
 
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"
@@ -90,6 +90,11 @@ class UpsertKafkaTable:
     sink: KafkaSink
     dimension_options: tuple[str, ...] = ()
     sink_options: tuple[str, ...] = ()
+
+    def with_key(self, key: RecordKey | None) -> "UpsertKafkaTable":
+        """The same, whose records have this key."""
+        dimension, sink = replace(self.dimension, key=key), replace(self.sink, key=key)
+        return replace(self, dimension=dimension, sink=sink)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +179,7 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 
 def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    if values.text("format") is None and values.text("value.format") is None:
-        values.required("format")
-    if values.text("format") is not None and values.text("value.format") is not None:
-        raise values.error(
-            "value.format", "both format and value.format are given", hint="Remove one of the two."
-        )
+    columns = record_columns(values, fields)
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
@@ -194,14 +194,14 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
         bounded_offsets=offsets(values, _BOUNDED, end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
+        value=columns.value,
+        key=columns.key,
     )
-    written = KafkaFormat(values.text("format") or values.required("value.format"))
     prefix = _transactional_id_prefix(values)
-    sink = KafkaSink(options, _key_fields(values, fields), written, transactional_id_prefix=prefix)
     return KafkaTable(
         source,
-        sink,
-        _with_end(values, topic_source(values, options, written, fields)),
+        KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
+        _with_end(values, topic_source(values, source, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
         stream_options=_stream_options(values, end),
@@ -210,17 +210,20 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
 
 
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    """Its key is that of the table."""
+    """Without its key, which is that of the table."""
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
     check_commits(values)
+    value = value_format(values)
     return UpsertKafkaTable(
-        _with_end(values, upsert_source(kafka)),
-        KafkaSink(kafka, upsert=True, transactional_id_prefix=prefix),
+        _with_end(values, TopicSource(kafka, value)),
+        KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
         dimension_options=(
             *dimension_options(values),
             *(key for key in values.nodes if key.startswith(_BOUNDED) or key in OF_A_GROUP),
         ),
-        sink_options=tuple(key for key in values.nodes if key.startswith("sink.")),
+        sink_options=tuple(
+            key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
+        ),
     )
 
 
@@ -228,7 +231,9 @@ def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
     """The options that were given and that only a stream or a sink has."""
     of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
     return tuple(
-        key for key in values.nodes if key.startswith(_OF_A_STREAM) and not key.startswith(of_both)
+        key
+        for key in values.nodes
+        if is_lenient(key) or (key.startswith(_OF_A_STREAM) and not key.startswith(of_both))
     )
 
 
@@ -279,28 +284,6 @@ def _bootstrap(values: OptionValues) -> str:
                 hint="Write host:port, separated by commas.",
             )
     return ",".join(servers)
-
-
-def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
-    written = values.text("key.fields")
-    values.require_pair("key.fields", "key.format")
-    names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
-    for field in fields:
-        if field.name in names and field.type.is_nested:
-            raise values.error(
-                "key.fields",
-                f'key.fields names "{field.name}", which is {field.type.name}',
-                hint="Name scalar columns; give the value of the key a column of its own.",
-            )
-    known = [field.name for field in fields]
-    for name in names:
-        if name not in known or names.count(name) > 1:
-            raise values.error(
-                "key.fields",
-                f'key.fields names "{name}", which is not a column or comes twice',
-                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
-            )
-    return names
 
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

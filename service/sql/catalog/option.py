@@ -1,6 +1,6 @@
 """What an option of a connector is: its key, how its value is read, and what it may be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
@@ -58,3 +58,8 @@ class Option:
     form: str = "1 to 1,024 printable characters"
     credential: bool = False
     reference: bool = False
+
+
+def with_prefix(prefix: str, *options: Option) -> tuple[Option, ...]:
+    """The options with this in front of their keys."""
+    return tuple(replace(option, key=prefix + option.key) for option in options)

@@ -7,6 +7,7 @@ refers to a secret by `${secret:name}` where `reference` says so; any other `${�
 import re
 from dataclasses import dataclass
 
+from joins.plan.formats import KafkaFormat
 from joins.plan.names import nearest
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType
@@ -19,9 +20,14 @@ _UNITS_MS = {
     **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
     "d": 86_400_000,
 }
+FORMAT_OPTION = re.compile(
+    rf"(?P<role>(?:key|value)\.)?(?P<format>{'|'.join(map(re.escape, KafkaFormat))})\."
+)
+"""What an option of a format begins with."""
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
-    (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),
+    (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
+    (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
     *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
@@ -102,6 +108,10 @@ class OptionValues:
                 key, f'option "{key}" is missing', hint=f"Add '{key}' = '…' to WITH (…)."
             )
         return value
+
+    def is_set(self, key: str) -> bool:
+        """Whether an option is written."""
+        return key in self.nodes
 
     def number(self, key: str) -> int | None:
         """The value of a NUMBER option, or None when unset."""
@@ -221,7 +231,14 @@ def memory_bytes(text: str) -> int | None:
 
 
 def generic_key(key: str) -> str:
-    """The key in the table of options: `fields.user_id.min` → `fields.#.min`."""
+    """The key in the table of options.
+
+    `fields.user_id.min` is `fields.#.min`; an option of a format is there once for keys and values:
+    `key.json.ignore-parse-errors` is `json.ignore-parse-errors`.
+    """
+    match = FORMAT_OPTION.match(key)
+    if match is not None:
+        return key.removeprefix(match["role"] or "")
     parts = key.split(".")
     if parts[0] == "fields" and len(parts) >= 3:
         return f"fields.#.{parts[-1]}"

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     COMMIT_OFFSETS,
     COMPRESSION_TYPE,
@@ -12,10 +13,21 @@ from joins.plan.plan import (
     Compression,
     FileFormat,
     Isolation,
-    KafkaFormat,
     LookupStrategy,
     OffsetReset,
     TlsMode,
+)
+from service.sql.catalog.format_options import (
+    ALL,
+    EXCEPT_KEY,
+    FIELDS_INCLUDE,
+    FORMAT,
+    KEY_FIELDS,
+    KEY_FORMAT,
+    KEY_PREFIX,
+    OPTIONS_OF_FORMATS,
+    ROW_FORMATS,
+    VALUE_FORMAT,
 )
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS
 from service.sql.catalog.option import PEM, Option, OptionType
@@ -191,6 +203,22 @@ _GUARANTEE = (
         form="1 to 100 letters, digits, '.', '_' or '-'",
     ),
 )
+_KEY = (
+    Option(
+        KEY_PREFIX,
+        "What the names of the columns of the key begin with here, and not in the key; needs "
+        "`value.fields-include` EXCEPT_KEY.",
+        pattern=r"[^\x00-\x1f\x7f;]{1,128}",
+        form="1 to 128 printable characters",
+    ),
+    Option(
+        FIELDS_INCLUDE,
+        "Whether the value has the columns of the key, too, which are then read from it.",
+        OptionType.CHOICE,
+        default=ALL,
+        choices=(ALL, EXCEPT_KEY),
+    ),
+)
 _BOUNDED = (
     Option(
         "scan.bounded.mode",
@@ -242,15 +270,21 @@ OF_A_GROUP = tuple(option.key for option in _GROUP)
 OF_A_STREAM = f"properties.{OFFSET_RESET}"
 _KAFKA = (
     *_TOPIC,
-    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
-    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
     Option(
-        "key.format",
-        "Format of the key that a sink writes; needs `key.fields`.",
+        VALUE_FORMAT,
+        "The same as `format`; options of the format may then begin with `value.`.",
         OptionType.CHOICE,
-        choices=("json",),
+        choices=tuple(KafkaFormat),
     ),
-    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
+    Option(
+        KEY_FORMAT,
+        "Format of the key; needs `key.fields`. Options of the format begin with `key.`.",
+        OptionType.CHOICE,
+        choices=ROW_FORMATS,
+    ),
+    Option(KEY_FIELDS, "Columns of the key, separated by semicolons."),
+    *_KEY,
     Option(
         "scan.startup.mode",
         "Where a source starts; resolved to offsets at submission, the job's own count from then "
@@ -307,6 +341,7 @@ _KAFKA = (
     *CLIENT_OPTIONS,
     *_WATERMARK,
     _LOOKUP,
+    *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
     *SNAPSHOT_OPTIONS,
@@ -321,19 +356,21 @@ _KAFKA = (
 _UPSERT_KAFKA = (
     *_TOPIC,
     Option(
-        "key.format",
-        "Format of the key, which is the primary key.",
+        KEY_FORMAT,
+        "Format of the key, which is the primary key. Its options begin with `key.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
     Option(
-        "value.format",
-        "Format of the value.",
+        VALUE_FORMAT,
+        "Format of the value. Its options may begin with `value.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
+    *_KEY,
+    *OPTIONS_OF_FORMATS,
     *_GUARANTEE,
     _COMPRESSION,
     *CLIENT_OPTIONS,

@@ -1,7 +1,5 @@
 """Options of a Kafka table that is a dimension: how a connector wrote it, and when it is whole."""
 
-from dataclasses import replace
-
 from joins.kernels.debezium.options import (
     UNAVAILABLE_VALUE,
     BigintUnsignedHandling,
@@ -10,8 +8,8 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
-from joins.plan.plan import KafkaFormat
-from service.sql.catalog.option import ADDRESS, PEM, Option, OptionType
+from joins.plan.formats import KafkaFormat
+from service.sql.catalog.option import ADDRESS, PEM, Option, OptionType, with_prefix
 
 DEBEZIUM_JSON = f"{KafkaFormat.DEBEZIUM_JSON}."
 DEBEZIUM_AVRO = f"{KafkaFormat.DEBEZIUM_AVRO_CONFLUENT}."
@@ -135,12 +133,8 @@ _OF_AVRO = (
 )
 
 
-def _of(prefix: str, *options: Option) -> tuple[Option, ...]:
-    return tuple(replace(option, key=prefix + option.key) for option in options)
-
-
-JSON_OPTIONS = _of(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON)
-AVRO_OPTIONS = _of(DEBEZIUM_AVRO, *_OF_AVRO, *_OF_BOTH)
+JSON_OPTIONS = with_prefix(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON)
+AVRO_OPTIONS = with_prefix(DEBEZIUM_AVRO, *_OF_AVRO, *_OF_BOTH)
 SNAPSHOT_OPTIONS = (
     Option(
         "snapshot.notifications.topic",

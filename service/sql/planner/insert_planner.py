@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from joins.kernels.formats.columns import RecordColumns
 from joins.plan.expressions import Constant, Expression
+from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
     JoinPlan,
-    KafkaFormat,
     KafkaSink,
     LookupStrategy,
     OutputColumn,
@@ -19,6 +20,7 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
+from service.sql.catalog.format_columns import refusal_of_sink
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
@@ -295,12 +297,18 @@ class JobPlanner:
         )
 
     def _check_format(self, insert: Insert, table: Table, sink: KafkaSink) -> None:
-        if sink.format is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
+        if sink.value.name is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
             raise self._script.error(
                 insert.table.at,
-                f'table "{table.name}" has format {sink.format}, which cannot be written',
+                f'table "{table.name}" has format {sink.value.name}, which cannot be written',
                 hint="Write 'format' = 'json' or 'debezium-json', and remove the options of Avro.",
             )
+        columns = RecordColumns(table.fields, sink.value, sink.key)
+        of_key = () if sink.key is None else ((sink.key.format, columns.of_key),)
+        for form, fields in ((sink.value, columns.of_value), *of_key):
+            misfit = refusal_of_sink(form, fields)
+            if misfit is not None:
+                raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
 
     def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
         if not sink.row_metadata:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from joins.plan.expressions import Column
-from joins.plan.plan import DatagenSource, Dimension, DimensionJoin, JoinType, KafkaFormat, Unnest
+from joins.plan.formats import OF_CHANGES
+from joins.plan.plan import DatagenSource, Dimension, DimensionJoin, JoinType, Unnest
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -246,11 +247,12 @@ class QueryPlanner:
 
     def _check_format(self, node: Relation, table: Table) -> None:
         connector = table.connector
-        if isinstance(connector, KafkaTable) and connector.sink.format is not KafkaFormat.JSON:
+        form = connector.source.value.name if isinstance(connector, KafkaTable) else None
+        if form in OF_CHANGES:
             raise self.script.error(
                 node.table.at,
-                f'table "{table.name}" has format {connector.sink.format}, which cannot be read',
-                hint="A stream is plain json; read a changing table itself by mysql-cdc.",
+                f'table "{table.name}" has format {form}, which cannot be read',
+                hint="A stream has rows, such as json; join a topic of changes as a dimension.",
             )
 
     def _refuse_hint(self, node: Relation) -> None:

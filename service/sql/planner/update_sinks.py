@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from joins.plan.expressions import Cast, Column, Expression, columns_of
+from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import (
     WINDOW,
     DeltaSink,
-    KafkaFormat,
     KafkaSink,
     OutputColumn,
     Sink,
@@ -60,10 +60,11 @@ def taking_updates(
             _check_not_partitioned(script, table)
             return replace(sink, merge_key=table.primary_key)
         return sink
-    if isinstance(sink, KafkaSink) and sink.format is KafkaFormat.JSON:
+    if isinstance(sink, KafkaSink) and sink.value.name not in OF_CHANGES:
         raise script.error(
             table.at,
-            f'table "{table.name}" is kafka with format json, but {ALLOW_LATENESS} gives updates',
+            f'table "{table.name}" is kafka with format {sink.value.name}, but {ALLOW_LATENESS} '
+            "gives updates",
             hint="Write 'connector' = 'upsert-kafka' and a PRIMARY KEY, or 'format' = "
             "'debezium-json'.",
         )

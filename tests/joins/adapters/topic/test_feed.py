@@ -17,7 +17,8 @@ from joins.adapters.topic.feed_state import (
     write_decisions,
 )
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
-from joins.plan.plan import BoundedMode, KafkaFormat, KafkaOptions, SnapshotEvidence
+from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
+from joins.plan.plan import BoundedMode, KafkaOptions, SnapshotEvidence
 from tests.joins.adapters.kafka.test_groups import member
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
 from tests.support.topics import add_partitions, consume, create_topic, delete_topics, unique_name
@@ -287,7 +288,9 @@ def test_records_of_another_table_stall_or_are_left_out(single, tmp_path):
         topic_feed(single, tmp_path).run()
     options = (("source.table", "users"),)
     (tmp_path / "other").mkdir()
-    source = topic_feed(single, tmp_path / "other", format_options=options)
+    source = topic_feed(
+        single, tmp_path / "other", value=RecordFormat(KafkaFormat.DEBEZIUM_JSON, options)
+    )
     source.run()
     single.snapshot({1: "a", 2: "b"})
     assert source.run()["complete"]
@@ -375,7 +378,7 @@ def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path)
     for key, name in USERS.items():
         connector.send({"id": key}, row(key, name))
     connector.send({"id": 2}, None)
-    source = topic_feed(connector, tmp_path, None, format=KafkaFormat.JSON)
+    source = topic_feed(connector, tmp_path, None, value=JSON_FORMAT, key=RecordKey(("id",)))
     with source.session() as session:
         state = source.run(session)
         assert (state["complete"], state["evidence"]) == (True, "end_offsets")
