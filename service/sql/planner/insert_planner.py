@@ -49,7 +49,7 @@ from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import check_count, one_job
 from service.sql.planner.union_planner import Unions
 from service.sql.planner.update_sinks import partitioned_sink, taking_updates
-from service.sql.planner.view_columns import QUERY
+from service.sql.planner.view_columns import QUERY, preview_output
 from service.sql.text.errors import suggestion
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
@@ -163,7 +163,7 @@ class JobPlanner:
         columns = query.query(select)
         values = query.windows.assigned([_value(column) for column in columns])
         rows = select.limit or PREVIEW_ROWS
-        output = _preview_output([column.name for column in columns], values)
+        output = preview_output([column.name for column in columns], values)
         self._check_size(select, values)
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
         self._warnings.append(
@@ -393,15 +393,3 @@ def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
 def _value(column: ScopeColumn) -> Typed:
     assert column.value is not None
     return column.value
-
-
-def _preview_output(own: Sequence[str], values: Sequence[Typed]) -> tuple[OutputColumn, ...]:
-    """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
-    names: dict[str, Typed] = {}
-    for at, value in enumerate(values):
-        plain = own[at] or f"EXPR${at}"
-        name, number = plain, 0
-        while name in names:
-            name, number = f"{plain}{number}", number + 1
-        names[name] = value
-    return tuple(OutputColumn(name, value.expression) for name, value in names.items())
