@@ -29,6 +29,7 @@ from joins.kernels.expressions.operation import Function, Operation, Value, broa
 from joins.kernels.expressions.result_limits import bounded, bytes_of_all
 from joins.kernels.expressions.text_functions import TEXT
 from joins.kernels.expressions.time_shift import add_months, from_epoch
+from joins.kernels.expressions.window_start import window_start
 from joins.plan.types import TypeName
 
 
@@ -142,6 +143,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "DATE_FORMAT": date_format,
     "TO_TIMESTAMP_LTZ": from_epoch,
     "ADD_MONTHS": add_months,
+    "WINDOW_START": window_start,
     "YEAR": _date_part(pc.year),
     "QUARTER": _date_part(pc.quarter),
     "WEEK": _date_part(pc.iso_week),

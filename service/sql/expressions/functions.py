@@ -175,7 +175,7 @@ CALLS = (
     frozenset(function.call for function in FUNCTIONS.values())
     | COMPARISONS
     | ARITHMETIC
-    | {"NULLIF", "ADD_MONTHS", ".", "[]", "ROW", "ARRAY", "MAP", *NESTED}
+    | {"NULLIF", "ADD_MONTHS", "WINDOW_START", ".", "[]", "ROW", "ARRAY", "MAP", *NESTED}
 )
 NAMES = tuple(
     sorted(
@@ -191,7 +191,16 @@ LOG LOG10 LOG2 MD5 OVERLAY PARSE_URL PI RADIANS SHA1 SHA2 SHA224 SHA256 SHA384 S
 TAN TO_BASE64 TRANSLATE UNHEX URL_DECODE URL_ENCODE
 """
 _ELSEWHERE = "Compute it in the producer, or behind the output."
+_WINDOW_CALLS = (
+    "TUMBLE TUMBLE_START TUMBLE_END TUMBLE_ROWTIME TUMBLE_PROCTIME HOP HOP_START HOP_END "
+    "HOP_ROWTIME HOP_PROCTIME SESSION SESSION_START SESSION_END SESSION_ROWTIME SESSION_PROCTIME"
+)
 REFUSED: dict[str, str] = {
+    **dict.fromkeys(
+        _WINDOW_CALLS.split(),
+        "TUMBLE(ts, size) stands in GROUP BY, TUMBLE_START(ts, size) beside it with the same "
+        "arguments; HOP and SESSION likewise.",
+    ),
     **dict.fromkeys(_MORE_OF_FLINK.split(), _ELSEWHERE),
     **dict.fromkeys(
         ("JSON_EXISTS", "JSON_QUERY", "JSON_VALUE", "JSON_OBJECT", "JSON_ARRAY"),
