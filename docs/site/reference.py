@@ -26,6 +26,7 @@ from service.api.routes.metrics import RequestCounters
 from service.cli import exits
 from service.cli.main import app
 from service.config import PREFIX, Settings, accepted
+from service.sql.answers.language import answers
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.function_forms import FORMS, PARTLY
@@ -168,6 +169,18 @@ def functions_refused() -> Iterator[str]:
         yield entry(", ".join(those), plain(hint))
 
 
+def language() -> Iterator[str]:
+    """Each of Flink's statements, clauses and types: whether it is here, and what to write."""
+    kinds: list[str] = []
+    for kind, form, answer in answers():
+        if kind not in kinds:
+            yield from [""] * bool(kinds)
+            yield from (f"### {kind}", "")
+            kinds.append(kind)
+        meaning = f"**{answer.state}**." + (f" {plain(answer.text)}" if answer.text else "")
+        yield entry(f"`{form}`", meaning)
+
+
 # Commands
 # --------------------------------------------------------------------------------------------------
 
@@ -306,6 +319,7 @@ BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "functions": functions,
     "functions-partly": functions_partly,
     "functions-refused": functions_refused,
+    "language": language,
     "commands": commands,
     "exit-codes": exit_codes,
     "routes": routes,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.batch.batches import FinishedBatch
 from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
 from joins.durable.pins import Pin
@@ -83,6 +84,7 @@ class ProbeProgress:
         self.newest: Pin | None = None
         self.retention = RetentionWatch(self._cluster, kafka.topic)
         self.transactions = TransactionWatch(self._cluster, kafka.topic)
+        self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
         self.counts = self._read_counts()
         self.end_offsets: dict[int, int] = {}
         self.begin_offsets: dict[int, int] = {}
@@ -118,6 +120,13 @@ class ProbeProgress:
         self.counts.add(batch)
         self.newest = batch.pin
         write_json_atomically(self._checkpoint.progress_file, self.counts.as_json())
+        self._report()
+
+    def _report(self) -> None:
+        """Tell the consumer group, if there is one, where the committed output ends."""
+        if self._group is not None:
+            there = self.end_offsets.keys()
+            self._group.report({p: o for p, o in self.next_offsets.items() if p in there})
 
     @property
     def next_offsets(self) -> dict[int, int]:
@@ -201,6 +210,7 @@ class ProbeProgress:
             self.held_bytes = self._cluster.size_bytes(self._topic) if holding else self.held_bytes
             self.retention.look(self.held())
             self.transactions.look(view)
+            self._report()
         return view
 
     def _up_to_the_end(self, view: TopicView) -> TopicView:
@@ -216,8 +226,12 @@ class ProbeProgress:
 
     def warnings(self) -> list[dict[str, object]]:
         """What may become a loss, for the status."""
-        return [warning_json(self._topic, warning) for warning in self.retention.warnings]
+        losses = [warning_json(self._topic, warning) for warning in self.retention.warnings]
+        group = None if self._group is None else self._group.warning()
+        return losses if group is None else [*losses, group]
 
     def close(self) -> None:
-        """Close the connection to the cluster."""
+        """Close the connections to the cluster."""
         self._cluster.close()
+        if self._group is not None:
+            self._group.close()

@@ -3,6 +3,7 @@
 The process keeps what is durable; nothing of it needs Spark.
 """
 
+import threading
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +18,8 @@ _POLL_S = 0.2
 class FeedCoordinator(SourceCoordinator):
     """Runs one such source on its own thread until stopped.
 
+    A process whose source has an end says `ended` and goes; nothing of it is missed then.
+
     Args:
         dimension: its name.
         process: the module and what it is started with.
@@ -26,6 +29,7 @@ class FeedCoordinator(SourceCoordinator):
     def __init__(self, dimension: str, process: tuple[str, SourceConfig], stalls: Stalls) -> None:
         super().__init__(dimension, stalls)
         self._module, self._process_config = process
+        self._has_ended = threading.Event()
 
     @abstractmethod
     def _load(self) -> None:
@@ -37,11 +41,18 @@ class FeedCoordinator(SourceCoordinator):
 
     def _run_once(self) -> None:
         self._load()
+        self._has_ended.clear()
         self._process = SourceProcess(self._module, self._process_config, self._on_event)
         while not self._stopping.wait(_POLL_S):
+            if self._has_ended.is_set():
+                self._end_process()
+                self._stopping.wait()
+                return
             self._living_process()
 
     def _on_event(self, event: Mapping[str, Any]) -> None:
         if "state" in event:
             self._hear(event["state"])
+        if event["event"] == "ended":
+            self._has_ended.set()
         self._take_event(event)

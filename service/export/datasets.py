@@ -15,6 +15,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Field,
+    FileSource,
     JoinPlan,
     KafkaOptions,
     KafkaSink,
@@ -27,7 +28,7 @@ from joins.plan.plan import (
 
 _Place = (
     KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
-    | PrintSink | BlackholeSink | TopicSource
+    | PrintSink | BlackholeSink | TopicSource | FileSource
 )  # fmt: skip
 
 
@@ -68,7 +69,7 @@ def name_of(place: _Place) -> DatasetName | None:
         return DatasetName(
             f"mysql://{place.hostname}:{place.port}", f"{place.database}.{place.table}"
         )
-    if isinstance(place, DeltaSink | DeltaTableSource):
+    if isinstance(place, DeltaSink | DeltaTableSource | FileSource):
         return _path(place.path)
     return None
 
@@ -157,6 +158,9 @@ def _below(plan: JoinPlan, column: Column) -> Iterable[tuple[Expression, str]]:
     if column.relation == plan.probe.alias:
         computed = plan.probe.computed_fields
         return [(f.expression, "TRANSFORMATION") for f in computed if f.name == column.name]
+    unnests = [each.value for each in plan.unnests if each.alias == column.relation]
+    if unnests:
+        return [(value, "TRANSFORMATION") for value in unnests]
     if column.relation != WINDOW or plan.window is None:
         return []
     window = plan.window

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.feed_state import DeltaFeedConfig
 from joins.adapters.delta.source import captured_columns
+from joins.adapters.files.feed_state import FileFeedConfig
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.topic.feed_state import TopicFeedConfig
@@ -23,12 +24,14 @@ from joins.lookup.index_source import DimensionTables
 from joins.plan.plan import (
     DeltaTableSource,
     Dimension,
+    FileSource,
     LookupStrategy,
     MysqlCdcSource,
     TopicSource,
 )
 from joins.source.coordinator import SourceCoordinator
 from joins.source.delta_coordinator import DeltaCoordinator
+from joins.source.file_coordinator import FileCoordinator
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
 from joins.source.topic_coordinator import TopicCoordinator
 from joins.worker.node_directory import on_this_node
@@ -103,6 +106,8 @@ def source_coordinator(
         acknowledgements = job.checkpoint.directory / "acknowledgements.jsonl"
         config = _topic_feed(job, dimension, source)
         return TopicCoordinator(dimension.name, config, stalls, acknowledgements)
+    if isinstance(source, FileSource):
+        return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls)
     table = _captured_table(job, dimension, source)
     settings = SourceSettings(
         connection=connection_of(source),
@@ -127,6 +132,19 @@ def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> De
         partitions=job.partitions(dimension),
         state_file=job.checkpoint.source_file(dimension.name),
         monitor_interval_ms=source.monitor_interval_ms,
+    )
+
+
+def _file_feed(job: JobContext, dimension: Dimension, source: FileSource) -> FileFeedConfig:
+    kafka = internal_kafka(job.plan, job.settings)
+    return FileFeedConfig(
+        path=output_path(source, job.settings),
+        format=source.format,
+        fields=dimension.fields,
+        primary_key=dimension.primary_key,
+        kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
+        partitions=job.partitions(dimension),
+        state_file=job.checkpoint.source_file(dimension.name),
     )
 
 

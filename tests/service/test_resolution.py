@@ -17,7 +17,7 @@ from joins.plan.plan import (
 )
 from joins.plan.types import SqlType, TypeName
 from service.security.resolution import resolve_backlog, resolve_end_offsets, resolve_start_offsets
-from tests.support.topics import create_topic, produce
+from tests.support.topics import create_topic, produce, unique_name
 from tests.support.transactions import transactions
 
 LATEST = {"bounded_mode": BoundedMode.LATEST}
@@ -66,6 +66,19 @@ ENDS = {
 }
 
 
+GROUP = {"startup_mode": StartupMode.GROUP}
+STARTS = {  # what the group has committed, auto.offset.reset, where the stream starts
+    "where_the_group_is": ({0: 7, 1: 4}, "none", {0: 7, 1: 4}),
+    "a_new_partition_from_the_beginning": ({0: 7}, "earliest", {0: 7, 1: 0}),
+    "a_new_partition_from_the_end": ({0: 7}, "latest", {0: 7, 1: 4}),
+    "a_new_group_from_the_beginning": ({}, "earliest", {0: 0, 1: 0}),
+    "an_offset_beyond_the_end_is_reset": ({0: 99, 1: 1}, "latest", {0: 10, 1: 1}),
+}
+NO_STARTS = {
+    "a_new_group": ({}, "has no offset of partition 0"),
+    "a_new_partition": ({0: 7}, "has no offset of partition 1"),
+    "an_offset_beyond_the_end": ({0: 7, 1: 5}, "has 5, which is not there any more of partition 1"),
+}
 TIME = SqlType(TypeName.TIMESTAMP, 3)
 
 
@@ -81,6 +94,46 @@ def source(kafka):
 def test_the_end_is_resolved_to_offsets(source, given, end):
     asked, cluster = replace(source, **given), KafkaCluster(source.kafka)
     assert resolve_end_offsets(asked, resolve_start_offsets(asked, cluster), cluster) == end
+
+
+def grouped(source, committed, reset="none"):
+    """The stream with a group that has committed these offsets."""
+    group = unique_name("group")
+    if committed:
+        cluster = KafkaCluster(source.kafka)
+        cluster.commit_group_offsets(group, source.kafka.topic, committed)
+    properties = (("auto.offset.reset", reset), ("group.id", group))
+    kafka = replace(source.kafka, properties=properties)
+    return replace(source, kafka=kafka, **GROUP)
+
+
+@pytest.mark.parametrize(("committed", "reset", "start"), STARTS.values(), ids=STARTS)
+def test_a_stream_starts_where_its_group_is(source, committed, reset, start):
+    asked = grouped(source, committed, reset)
+    assert resolve_start_offsets(asked, KafkaCluster(asked.kafka)) == start
+
+
+@pytest.mark.parametrize(("committed", "what"), NO_STARTS.values(), ids=NO_STARTS)
+def test_a_group_without_an_offset_is_no_place_to_start(source, committed, what):
+    asked = grouped(source, committed)
+    with pytest.raises(SourceError, match=what) as caught:
+        resolve_start_offsets(asked, KafkaCluster(asked.kafka))
+    assert "'properties.auto.offset.reset' = 'earliest' or 'latest'" in caught.value.hint
+    followed = grouped(source, committed, "earliest")
+    assert resolve_start_offsets(followed, KafkaCluster(followed.kafka))[1] == 0
+
+
+def test_a_stream_ends_where_another_group_is(source):
+    ends = {"startup_mode": StartupMode.EARLIEST, "bounded_mode": BoundedMode.GROUP}
+    asked = replace(grouped(source, {0: 3, 1: 2}), **ends)
+    cluster = KafkaCluster(asked.kafka)
+    assert resolve_end_offsets(asked, {0: 0, 1: 0}, cluster) == {0: 3, 1: 2}
+    asked = replace(grouped(source, {0: 3}), **ends)
+    with pytest.raises(SourceError, match="has no offset of partition 1") as caught:
+        resolve_end_offsets(asked, {0: 0, 1: 0}, cluster)
+    assert "another 'scan.bounded.mode'" in caught.value.hint
+    followed = replace(asked, **LATEST)
+    assert resolve_end_offsets(followed, {0: 0, 1: 0}, cluster) == {0: 10, 1: 4}
 
 
 def test_a_backlog_is_what_is_there_now_or_was_at_submission(source):

@@ -29,6 +29,7 @@ _DECLARED: dict[str, tuple[TypeName, ...]] = {
     "string": (TypeName.STRING,),
     "binary": (TypeName.BYTES,),
     "date": (TypeName.DATE,),
+    "time": (TypeName.TIME,),  # of Parquet files; Delta has none
     "timestamp": (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP),
     "timestamp_ntz": (TypeName.TIMESTAMP,),
 }

@@ -11,6 +11,7 @@ from kafka.admin import OffsetSpec
 
 from joins.adapters.deadline import current_deadline
 from joins.adapters.kafka.client import LEVELS, KafkaClient
+from joins.adapters.kafka.groups import commit_offsets, committed_offsets, require_no_members
 from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
 from joins.plan.errors import SourceError, SourceUnavailableError
@@ -90,7 +91,20 @@ class KafkaCluster:
                 bootstrap_timeout_ms=first_ms,
             )
         except (kafka_errors.KafkaError, OSError, ValueError) as exc:
-            raise self._unavailable(self._kafka.bootstrap_servers, exc) from exc
+            raise self._unanswered(exc) from exc
+
+    def _unanswered(self, exc: Exception) -> SourceError:
+        """Why there is no client: nobody answers, or somebody does and lets us not in."""
+        servers = self._kafka.bootstrap_servers
+        if isinstance(exc, kafka_errors.KafkaError) and not exc.retriable:
+            return self._refused(servers, exc)
+        return self._unavailable(servers, exc)
+
+    def _refused(self, servers: str, exc: Exception) -> SourceError:
+        return SourceError(
+            f'kafka "{servers}" refused a request: {type(exc).__name__}: {exc}',
+            hint="Check this user's rights and the properties of the connection.",
+        )
 
     @contextmanager
     def _admin(self) -> Iterator[KafkaClient]:
@@ -109,10 +123,7 @@ class KafkaCluster:
             self.close()
             if isinstance(exc, OSError) or exc.retriable:
                 raise self._unavailable(servers, exc) from exc
-            raise SourceError(
-                f'kafka "{servers}" refused a request: {type(exc).__name__}: {exc}',
-                hint="Check this user's rights and the properties of the connection.",
-            ) from exc
+            raise self._refused(servers, exc) from exc
         finally:
             if self._kept is not client:
                 client.close()
@@ -236,6 +247,27 @@ class KafkaCluster:
             SourceError: the cluster does not tell, or this user may not ask.
         """
         return self._answer(lambda admin: describe_open(admin, topic, ends))
+
+    def group_offsets(self, group: str, topic: str) -> dict[int, int]:
+        """Partition → the offset that a consumer group has committed; those that it has."""
+        return self._answer(lambda admin: committed_offsets(admin, group, topic))
+
+    def commit_group_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Commit offsets to a consumer group, of which nobody is a member.
+
+        Raises:
+            SourceError: the group has members, or this user may not.
+        """
+        with self._admin() as admin:
+            commit_offsets(admin, group, topic, offsets)
+
+    def require_unused_group(self, group: str) -> None:
+        """See that a consumer group has no members: only without any can offsets be committed.
+
+        Raises:
+            SourceError: it has some, or this user may not ask.
+        """
+        self._answer(lambda admin: require_no_members(admin, group))
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
         """Partition → first offset whose record is not older than `timestamp_ms`, else the end."""

@@ -20,8 +20,10 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
+from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.topic.rows_by_key import KeyedRowDecoder
-from joins.plan.plan import Field, KafkaFormat, TopicSource
+from joins.plan.formats import OF_CHANGES
+from joins.plan.plan import Field, TopicSource
 
 
 class TopicDecoder(Protocol):
@@ -37,7 +39,8 @@ def schemas_of(source: TopicSource) -> SchemaRegistry | None:
     Raises:
         SourceError: a certificate for it cannot be used.
     """
-    return None if source.registry is None else SchemaRegistry(source.registry)
+    registry = source.value.registry
+    return None if registry is None else SchemaRegistry(registry)
 
 
 def decoder_of(
@@ -47,9 +50,10 @@ def decoder_of(
     schemas: SchemaRegistry | None,
 ) -> TopicDecoder:
     """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
-    if source.format is KafkaFormat.JSON:
-        return KeyedRowDecoder(fields, primary_key, deletes_by_null=source.deletes_by_null)
-    options, payloads = debezium_options(dict(source.format_options)), None
+    if source.value.name not in OF_CHANGES:
+        columns = RecordColumns(fields, source.value, source.key)
+        return KeyedRowDecoder(columns, primary_key, deletes_by_null=source.deletes_by_null)
+    options, payloads = debezium_options(dict(source.value.options)), None
     if schemas is not None:
         payloads = AvroMemory(schemas.avro_schema), AvroMemory(schemas.avro_schema)
     return DebeziumDecoder(fields, primary_key, options, payloads=payloads)
@@ -57,9 +61,9 @@ def decoder_of(
 
 def warm_up(source: TopicSource) -> None:
     """Compile what decodes the topic, or read what another process of this node has compiled."""
-    if source.format is not KafkaFormat.JSON:
+    if source.value.name in OF_CHANGES:
         debezium.warm_up()
-    if source.registry is not None:
+    if source.value.registry is not None:
         avro.warm_up()
 
 

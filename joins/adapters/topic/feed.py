@@ -9,17 +9,17 @@ the lines that it speaks.
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
@@ -33,11 +33,11 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.adapters.topic.key_file import KeyFile
 from joins.adapters.topic.notices import NoticeTopic
-from joins.adapters.topic.producer import TopicProducer
+from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.index.hashing import hash_rows
-from joins.kernels.topic.pieces import Action, ChangePiece, piece_of, snapshot_rows
+from joins.kernels.topic.pieces import Action, ChangePiece, pieces_of, snapshot_rows
 from joins.kernels.topic.records import changelog_records, epoch_of
 from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
 from joins.plan.errors import (
@@ -62,25 +62,18 @@ _READ_AHEAD_BYTES = 128 << 20
 _FIRST_RECORD_BYTES = 10_000  # until one was read
 _DECODED_ROWS = 20_000
 _WAIT_S = 0.2
+_TOGETHER_S, _FEW = 0.03, 1_000  # records that come one by one are taken together
+_DESCRIBED_S = 1.0  # partitions are not added more often
 _KEPT_S = 1.0
 _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
 _HEARD_S = 0.2
+_HEARD_COMPLETE_S = 1.0  # then a notification can tell of a later snapshot only
 _MOST_SHOWN = 80
 _READ_ANEW = (
     "The topic is read anew from its beginning by itself, as a new generation; rows that it does "
     "not have any more come back with the connector's next snapshot."
 )
-
-
-class RecordSink(Protocol):
-    """What takes the records; `TopicProducer` says what its methods promise."""
-
-    def send(self, records: pa.RecordBatch) -> None:
-        """Write `[key, value, partition]`, acknowledged when this returns."""
-
-    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; their (partition, offset) pairs."""
 
 
 class TopicFeedSession:
@@ -92,6 +85,8 @@ class TopicFeedSession:
         self._topic = config.source.kafka.topic
         self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
         self._records = KafkaRecords(config.source.kafka)
+        kafka = config.source.kafka
+        self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
         self._schemas = schemas_of(config.source)
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         kept = read_state(config.state_file)
@@ -115,6 +110,8 @@ class TopicFeedSession:
         """End the connections."""
         self._cluster.close()
         self._records.close()
+        if self._group is not None:
+            self._group.close()
         if self._schemas is not None:
             self._schemas.close()
         if self._notices is not None:
@@ -123,7 +120,7 @@ class TopicFeedSession:
             self._connect.close()
 
     def run(self, producer: RecordSink) -> None:
-        """Follow the topic until the protocol says stop.
+        """Follow the topic until the protocol says stop, or a table that ends is whole.
 
         Raises:
             SourceUnavailableError: a cluster cannot be reached; another session may.
@@ -133,12 +130,19 @@ class TopicFeedSession:
         """
         event = "streaming"
         while not self._protocol.stopped.is_set():
+            begun_at_s, read = time.monotonic(), sum(self._read.values())
             is_idle = not self.step(producer)
             self._tell(event, paced=event == "progress")
             event = "progress"
             self._keep_now_and_then()
-            if is_idle:
+            if self._is_marked and self._config.source.is_bounded:
+                self._protocol.tell("ended", {})
+                self._protocol.stopped.set()
+            elif is_idle:
                 self._records.wait(self._name, self._read, _WAIT_S)
+            elif sum(self._read.values()) - read < _FEW:
+                left_s = begun_at_s + _TOGETHER_S - time.monotonic()
+                self._protocol.stopped.wait(max(0.0, left_s))
         self._keep()
 
     def step(self, producer: RecordSink) -> bool:
@@ -167,7 +171,11 @@ class TopicFeedSession:
         is_compacted = self._cluster.is_compacted(self._topic)
         if source.evidence is None:
             return SnapshotRules(
-                ends=source.end_offsets, replaces=False, counts=False, is_compacted=is_compacted
+                ends=source.end_offsets,
+                has_end=source.is_bounded,
+                replaces=False,
+                counts=False,
+                is_compacted=is_compacted,
             )
         return SnapshotRules(
             settle_ms=source.evidence.settle_ms,
@@ -178,7 +186,8 @@ class TopicFeedSession:
         )
 
     def _begin(self, kept: TopicFeedState | None) -> None:
-        description = self._cluster.require(self._topic)
+        description = self._description = self._cluster.require(self._topic)
+        self._described_at_s = 0.0
         self._check_partitions(len(description.partitions))
         self._topic_id = description.topic_id
         self._name = TopicName.of(self._topic, description.topic_id)
@@ -247,8 +256,14 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _ends(self) -> dict[int, int]:
-        ends = self._cluster.end_offsets(self._topic)
+        if time.monotonic() >= self._described_at_s + _DESCRIBED_S:
+            self._described_at_s = time.monotonic()
+            self._description = self._cluster.require(self._topic)
+        ends = self._cluster.end_offsets(self._description)
         self._check_partitions(len(ends))
+        if self._config.source.is_bounded:
+            bound = dict(self._config.source.end_offsets)
+            ends = {p: min(end, max(bound[p], self._read[p])) for p, end in ends.items()}
         for partition, end in ends.items():
             if end < self._read[partition]:
                 raise SnapshotNeededError(
@@ -269,9 +284,8 @@ class TopicFeedSession:
         }
         if ranges:
             with self._reading():
-                for batch in self._records.batches(self._name, ranges, _COLUMNS):
+                for batch in self._together(self._records.batches(self._name, ranges, _COLUMNS)):
                     self._take(batch)
-                    self._record_bytes = 1 + batch.nbytes // batch.num_rows
             self._read |= {p: end for p, (_, end) in ranges.items()}
         return self._order.take([p for p, end in ends.items() if self._read[p] >= end])
 
@@ -282,19 +296,32 @@ class TopicFeedSession:
         except RecordsExpiredError as exc:
             raise self._expired("a partition") from exc
 
-    def _take(self, batch: pa.RecordBatch) -> None:
-        partition = int(batch.column("partition")[0].as_py())
-        for first in range(0, batch.num_rows, _DECODED_ROWS):
-            part = batch.slice(first, _DECODED_ROWS)
-            changes = self._decoder.decode(part)
-            self._check_bad(partition, part, changes)
-            self._check_table(partition, part, changes)
-            self._order.add(piece_of(partition, part, changes))
-            self._read[partition] = int(part.column("offset")[-1].as_py()) + 1
+    def _together(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Parts that are decoded at once: many partitions may have a few records each."""
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            self._record_bytes = 1 + batch.nbytes // batch.num_rows
+            for first in range(0, batch.num_rows, _DECODED_ROWS):
+                waiting.append(batch.slice(first, _DECODED_ROWS))
+                if sum(part.num_rows for part in waiting) >= _DECODED_ROWS:
+                    yield pa.concat_batches(waiting)
+                    waiting = []
+        if waiting:
+            yield pa.concat_batches(waiting)
 
-    def _check_bad(self, partition: int, part: pa.RecordBatch, changes: ChangeRows) -> None:
+    def _take(self, records: pa.RecordBatch) -> None:
+        changes = self._decoder.decode(records)
+        self._check_bad(records, changes)
+        self._check_table(records, changes)
+        for piece in pieces_of(records, changes):
+            self._order.add(piece)
+            self._read[piece.partition] = int(piece.offsets[-1]) + 1
+
+    def _check_bad(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
         for bad in changes.bad:
-            offset = part.column("offset")[bad.row].as_py()
+            partition, offset = (
+                records.column(name)[bad.row].as_py() for name in ("partition", "offset")
+            )
             if (partition, offset) not in self._decisions.skipped:
                 raise ForeignRecordError(
                     f'record {partition}/{offset} of topic "{self._topic}" cannot be taken: '
@@ -304,22 +331,18 @@ class TopicFeedSession:
                     place=(partition, offset),
                 )
 
-    def _check_table(self, partition: int, part: pa.RecordBatch, changes: ChangeRows) -> None:
+    def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
         """See that all records are of one table."""
-        if changes.table.null_count == len(changes.table):
-            return
-        options = f"{self._config.source.format}."
-        names = pa.table([changes.database, changes.schema, changes.table], ["d", "s", "t"])
-        named = names.filter(pc.and_(changes.table.is_valid(), pc.not_equal(changes.kind, "other")))
-        for row in named.group_by(["d", "s", "t"]).aggregate([]).to_pylist():
-            table = (row["d"], row["s"], row["t"])
+        options = f"{self._config.source.value.name}."
+        for table in changes.tables():
             if self._table is None:
                 self._table = table
             if table != self._table:
                 raise SourceError(
                     f'topic "{self._topic}" has records of table "{_named(table)}" beside those of '
-                    f'"{_named(self._table)}", the first in partition {partition}, from offset '
-                    f"{part.column('offset')[0].as_py()} on",
+                    f'"{_named(self._table)}", the first in partition '
+                    f"{records.column('partition')[0].as_py()}, from offset "
+                    f"{records.column('offset')[0].as_py()} on",
                     hint=f"Name the table in a new job: '{options}source.table', and if need be "
                     f"'{options}source.schema' or '{options}source.db'.",
                 )
@@ -344,9 +367,13 @@ class TopicFeedSession:
                 at,
                 changes_from_ms=snapshot.changes_from_ms,
                 rows_after_ms=snapshot.rows_after_ms,
+                position=snapshot.position,
             )
             end, new = self._labelled(window, at, older)
             generations.append(snapshot.generation - older[: end - at].astype(np.int64))
+            other_ms = window.newest_without_mark(at, end)
+            if other_ms is not None:
+                snapshot.passed(other_ms)
             at = end
             if new is not None and at == len(window):
                 self._begin_generation(new)
@@ -383,25 +410,40 @@ class TopicFeedSession:
         self._keep()
 
     def _send(self, producer: RecordSink, window: Window, generations: np.ndarray) -> None:
-        copied = None if self._snapshot.is_complete else self._snapshot.generation
         labelled = {id(piece): labels for piece, labels in window.by_piece(generations)}
-        for partition, pieces in by_partition(window.pieces).items():
+        parts: list[tuple[ChangePiece, np.ndarray]] = []
+        for pieces in by_partition(window.pieces).values():
             for piece in pieces:
-                count = int((labelled[id(piece)] > 0).sum())
-                part, labels = piece.slice(0, count), labelled[id(piece)][:count]
-                if not count:
-                    break
-                self._check_places(part, labels)
-                records = changelog_records(
-                    part, labels, self._config.fields, self._config.primary_key, copied=copied
-                )
-                if records.num_rows:
-                    producer.send(records)
-                    self._sent += records.num_rows
-                    self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
-                self._done[partition] = int(part.offsets[-1]) + 1
+                labels = labelled[id(piece)]
+                count = int((labels > 0).sum())
+                if count:
+                    part = piece.slice(0, count)
+                    self._check_places(part, labels[:count])
+                    parts.append((part, labels[:count]))
+                if sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
+                    self._write(producer, parts)
+                    parts = []
                 if count < len(piece):
                     break
+        if parts:
+            self._write(producer, parts)
+
+    def _write(self, producer: RecordSink, parts: Sequence[tuple[ChangePiece, np.ndarray]]) -> None:
+        """Send what changes the table; all of it is acknowledged when this returns."""
+        copied = None if self._snapshot.is_complete else self._snapshot.generation
+        records = changelog_records(
+            [part for part, _ in parts],
+            np.concatenate([labels for _, labels in parts]),
+            self._config.fields,
+            self._config.primary_key,
+            copied=copied,
+        )
+        if records.num_rows:
+            producer.send(records)
+            self._sent += records.num_rows
+        for part, _ in parts:
+            self._done[part.partition] = int(part.offsets[-1]) + 1
+            self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
 
     def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
         """Count the rows of this generation's snapshot; and see that no key changes its place."""
@@ -442,14 +484,15 @@ class TopicFeedSession:
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
             self._snapshot.word(word)
-        if self._notices is not None and time.monotonic() >= self._heard_at_s + _HEARD_S:
+        waits = not isinstance(self._answer, Complete)
+        pause_s = _HEARD_S if waits else _HEARD_COMPLETE_S
+        if self._notices is not None and time.monotonic() >= self._heard_at_s + pause_s:
             self._heard_at_s = time.monotonic()
             new = self._snapshot.notify(self._notices.read(self._table))
             if new is not None and new.must_read_again:
                 self._read_again(new)
             elif new is not None:
                 self._begin_generation(new)
-        waits = not isinstance(self._answer, Complete)
         if self._connect is not None and waits and time.monotonic() >= self._connect_at_s:
             self._connect_at_s = time.monotonic() + _CONNECT_S
             self._ask_connect(self._connect)
@@ -480,12 +523,9 @@ class TopicFeedSession:
         if self._is_marked or not isinstance(self._answer, Complete):
             return
         self._keep()
-        generation = self._snapshot.generation
-        written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
-        self._is_marked = True
         self._tell("progress")
-        partitions = [{"partition": p, "offset": o} for p, o in written]
-        self._protocol.tell("watermark", {"generation": generation, "partitions": partitions})
+        _promise(producer, self._protocol, self._snapshot.generation)
+        self._is_marked = True
 
     # What is kept and told
     # -----------------------------------------------------------------------------------------
@@ -502,6 +542,8 @@ class TopicFeedSession:
             placed=self._placed.save(),
         )
         write_state(self._config.state_file, state)
+        if self._group is not None:
+            self._group.report(self._done)
 
     def _keep_now_and_then(self) -> None:
         if time.monotonic() - self._kept_at_s >= _KEPT_S:
@@ -511,34 +553,61 @@ class TopicFeedSession:
         if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
             return
         self._reported_at_s = time.monotonic()
-        generation, answer = self._snapshot.generation, self._answer
-        rows, total = self._snapshot.rows
-        waits = None if isinstance(answer, Complete) else answer
-        text = answer.text
-        if waits is not None and self._connect_error is not None:
-            text += f"; {self._connect_error}"
+        state = _state_of(self._snapshot, self._answer)
+        if not state["complete"] and self._connect_error is not None:
+            state["text"] += f"; {self._connect_error}"
         self._protocol.tell(
             event,
             {
-                "state": {
-                    "generation": generation,
-                    "complete": waits is None,
-                    "evidence": answer.evidence,
-                    "quiet": answer.quiet if isinstance(answer, Complete) else None,
-                    "missing": None if waits is None else waits.missing,
-                    "text": text,
-                    "rows": rows,
-                    "rows_total": total,
-                },
+                "state": state,
                 "position": {
-                    "epoch": epoch_of(generation),
+                    "epoch": epoch_of(self._snapshot.generation),
                     "file": 0,
                     "pos": sum(self._done.values()),
                 },
                 "records": self._sent,
                 "source_ts_ms": self._source_ts_ms,
+                "group_offsets": None if self._group is None else self._group.warning(),
             },
         )
+
+
+def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str, Any]:
+    """What the runner is told of a table."""
+    rows, total = snapshot.rows
+    return {
+        "generation": snapshot.generation,
+        "complete": isinstance(answer, Complete),
+        "evidence": answer.evidence,
+        "quiet": answer.quiet if isinstance(answer, Complete) else None,
+        "missing": None if isinstance(answer, Complete) else answer.missing,
+        "text": answer.text,
+        "rows": rows,
+        "rows_total": total,
+    }
+
+
+def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: TopicFeedState) -> None:
+    """Say once more that a table with an end is whole; its topic is not needed any more."""
+    snapshot = ForeignSnapshot.restore(kept.snapshot, range(config.partitions), SnapshotRules())
+    place = {"epoch": epoch_of(kept.generation), "file": 0, "pos": sum(dict(kept.offsets).values())}
+    state = _state_of(snapshot, snapshot.ask(now_ms()))
+    said = {"state": state, "position": place, "records": 0, "source_ts_ms": 0}
+    protocol.tell("streaming", said)
+    producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
+    try:
+        _promise(producer, protocol, kept.generation)
+    finally:
+        producer.close()
+    protocol.tell("ended", {})
+    protocol.stopped.set()
+
+
+def _promise(producer: RecordSink, protocol: SourceProtocol, generation: int) -> None:
+    """Write the watermark record of a complete generation into every partition."""
+    written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
+    partitions = [{"partition": p, "offset": o} for p, o in written]
+    protocol.tell("watermark", {"generation": generation, "partitions": partitions})
 
 
 def _named(table: tuple[str | None, ...]) -> str:
@@ -552,6 +621,10 @@ def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
+    kept = read_state(config.state_file)
+    if config.source.is_bounded and kept is not None and kept.is_complete:
+        _repeat(config, protocol, kept)
+        return
     try:
         session = TopicFeedSession(config, protocol)
         producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)

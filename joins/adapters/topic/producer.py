@@ -1,5 +1,7 @@
 """Records of our own on their way to a changelog topic: whole batches, acknowledged, in order."""
 
+from typing import Protocol
+
 import pyarrow as pa
 
 from joins.adapters.kafka.batch_producer import BatchProducer
@@ -13,19 +15,29 @@ from joins.plan.plan import Compression, KafkaOptions
 _COMPRESSION = Compression.LZ4
 
 
+class RecordSink(Protocol):
+    """What takes the records; `TopicProducer` says what its methods promise."""
+
+    def send(self, records: pa.RecordBatch) -> None:
+        """Write `[key, value, partition]`, acknowledged when this returns."""
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        """Write a watermark record to every partition; their (partition, offset) pairs."""
+
+
 class TopicProducer:
-    """The one producer of a changelog topic that is fed by another topic; for one thread.
+    """The one producer of a changelog topic that is fed by whole batches; for one thread.
 
     Args:
         kafka: our cluster; its topic is the changelog topic.
         partitions: of the topic.
-        topic: the one that is read, for messages.
+        source: what is read, for messages.
     """
 
-    def __init__(self, kafka: KafkaOptions, partitions: int, topic: str) -> None:
+    def __init__(self, kafka: KafkaOptions, partitions: int, source: str) -> None:
         self._kafka = kafka.compressing(_COMPRESSION)
         self._partitions = partitions
-        self._topic = topic
+        self._source = source
         self._producer = BatchProducer(self._kafka)
 
     def send(self, records: pa.RecordBatch) -> None:
@@ -49,7 +61,7 @@ class TopicProducer:
             SourceUnavailableError: Kafka did not acknowledge in time.
             SourceError: Kafka refused the records.
         """
-        producer = ChangelogProducer(self._kafka, self._partitions, self._topic)
+        producer = ChangelogProducer(self._kafka, self._partitions, self._source)
         try:
             return producer.watermark(high, generation)
         finally:

@@ -21,7 +21,7 @@ _NOTHING = -1
 
 
 @dataclass(frozen=True)
-class Elements:
+class ArrayElements:
     """The elements of the arguments of a call, one after the other.
 
     Attributes:
@@ -66,7 +66,7 @@ class Elements:
         return range(first[row], first[row] + length[row])
 
 
-def elements_of(op: Operation, arrays: int, values: int = 0) -> Elements:
+def elements_of(op: Operation, arrays: int, values: int = 0) -> ArrayElements:
     """Of the first `arrays` arguments, and of `values` more, which may be NULL."""
     kind = op.types[0].members[0].type
     pieces, spans, start = [], [], 0
@@ -85,10 +85,12 @@ def elements_of(op: Operation, arrays: int, values: int = 0) -> Elements:
         start += op.num_rows
     for at in range(arrays + values, len(op.arguments)):
         missing |= mask_of(op.array(at).is_null())
-    return Elements(op, pa.concat_arrays(pieces), kind, spans, missing.tolist())
+    return ArrayElements(op, pa.concat_arrays(pieces), kind, spans, missing.tolist())
 
 
-def _array(pick: Callable[[Elements, int], Places], values: int = 0, arrays: int = 0) -> Function:
+def _array(
+    pick: Callable[[ArrayElements, int], Places], values: int = 0, arrays: int = 0
+) -> Function:
     """An array of the elements at the places that `pick` gives for a row."""
 
     def apply(op: Operation) -> pa.Array:
@@ -107,7 +109,7 @@ def _array(pick: Callable[[Elements, int], Places], values: int = 0, arrays: int
     return grown(apply)
 
 
-def _one(pick: Callable[[Elements, int], int], arrays: int = 1) -> Function:
+def _one(pick: Callable[[ArrayElements, int], int], arrays: int = 1) -> Function:
     """The element at the place that `pick` gives for a row; the row fails below -1."""
 
     def apply(op: Operation) -> Checked:
@@ -125,36 +127,36 @@ def _one(pick: Callable[[Elements, int], int], arrays: int = 1) -> Function:
     return apply
 
 
-def _distinct(elements: Elements, places: Sequence[int]) -> list[int]:
+def _distinct(elements: ArrayElements, places: Sequence[int]) -> list[int]:
     first: dict[int, int] = {}
     for place in places:
         first.setdefault(elements.codes[place], place)
     return list(first.values())
 
 
-def _chained(elements: Elements, row: int) -> list[int]:
+def _chained(elements: ArrayElements, row: int) -> list[int]:
     return [place for at in range(len(elements.spans)) for place in elements.of(at, row)]
 
 
-def _prepended(elements: Elements, row: int) -> list[int]:
+def _prepended(elements: ArrayElements, row: int) -> list[int]:
     return [*elements.of(1, row), *elements.of(0, row)]
 
 
-def _codes_in(elements: Elements, argument: int, row: int) -> set[int]:
+def _codes_in(elements: ArrayElements, argument: int, row: int) -> set[int]:
     return {elements.codes[place] for place in elements.of(argument, row)}
 
 
-def _without(elements: Elements, row: int) -> list[int]:
+def _without(elements: ArrayElements, row: int) -> list[int]:
     taken = _codes_in(elements, 1, row)
     return [place for place in elements.of(0, row) if elements.codes[place] not in taken]
 
 
-def _intersected(elements: Elements, row: int) -> list[int]:
+def _intersected(elements: ArrayElements, row: int) -> list[int]:
     both = _codes_in(elements, 1, row)
     return _distinct(elements, [p for p in elements.of(0, row) if elements.codes[p] in both])
 
 
-def _slice(elements: Elements, row: int) -> Places:
+def _slice(elements: ArrayElements, row: int) -> Places:
     places, count = elements.of(0, row), len(elements.of(0, row))
     bounds = [int(column[row]) for column in elements.further]
     first = _place(bounds[0], count)
@@ -167,7 +169,7 @@ def _place(bound: int, count: int) -> int:
     return count + bound if bound < 0 else max(bound - 1, 0)
 
 
-def _sorted(elements: Elements, row: int) -> list[int]:
+def _sorted(elements: ArrayElements, row: int) -> list[int]:
     flags = [bool(column[row]) for column in elements.further]
     ascending = flags[0] if flags else True
     nulls_first = flags[1] if len(flags) > 1 else ascending
@@ -178,15 +180,15 @@ def _sorted(elements: Elements, row: int) -> list[int]:
     return nulls + others if nulls_first else others + nulls
 
 
-def _extreme(function: Callable[..., int]) -> Callable[[Elements, int], int]:
-    def pick(elements: Elements, row: int) -> int:
+def _extreme(function: Callable[..., int]) -> Callable[[ArrayElements, int], int]:
+    def pick(elements: ArrayElements, row: int) -> int:
         places = [place for place in elements.of(0, row) if not elements.nulls[place]]
         return function(places, key=lambda p: elements.ranks[p]) if places else _NOTHING
 
     return pick
 
 
-def _single(elements: Elements, row: int) -> int:
+def _single(elements: ArrayElements, row: int) -> int:
     places = elements.of(0, row)
     return _NOTHING if not places else places[0] if len(places) == 1 else _NOTHING - 1
 

@@ -36,6 +36,7 @@ from joins.kernels.expressions.nested_access import (
 from joins.kernels.expressions.operation import Function, Operation, Value, broadcast, plain
 from joins.kernels.expressions.result_limits import bounded, bytes_of_all
 from joins.kernels.expressions.text_functions import TEXT
+from joins.kernels.expressions.window_start import window_start
 from joins.kernels.numbers.functions import MATHEMATICS
 from joins.kernels.strings.digests import DIGESTS
 from joins.kernels.strings.encodings import ENCODINGS
@@ -187,6 +188,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "TIMESTAMPDIFF": difference,
     "CEIL_TO": rounded(up=True),
     "FLOOR_TO": rounded(up=False),
+    "WINDOW_START": window_start,
     "YEAR": _date_part(pc.year),
     "QUARTER": _date_part(pc.quarter),
     "WEEK": _date_part(pc.iso_week),

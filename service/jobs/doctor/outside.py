@@ -6,6 +6,8 @@ from functools import partial
 
 from joins.adapters.delta.feed_state import read_state
 from joins.adapters.delta.source import check_source_table
+from joins.adapters.files.feed_state import read_state as read_files
+from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
 from joins.adapters.mysql.position import binlog_still_has, server_identity
@@ -17,6 +19,7 @@ from joins.plan.errors import SourceError
 from joins.plan.plan import (
     DeltaTableSource,
     Dimension,
+    FileSource,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -57,10 +60,22 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
     source = dimension.source
     if isinstance(source, DeltaTableSource):
         yield from _delta_table(patient, dimension, source)
+    elif isinstance(source, FileSource):
+        yield _files(patient, dimension, source)
     elif isinstance(source, TopicSource):
         yield from _foreign_topic(dimension, source)
     else:
         yield from _database(patient, dimension, connection_of(source))
+
+
+def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
+    title = f"source {dimension.name}"
+    kept = read_files(patient.checkpoint.source_file(dimension.name))
+    if kept is not None and kept.is_copied:
+        return good(title, f"all files were read, generation {kept.generation}")
+    path = output_path(source, patient.settings)
+    count = check_files(path, source.format, dimension.fields)
+    return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 
 
 def _foreign_topic(dimension: Dimension, source: TopicSource) -> Iterator[Check]:

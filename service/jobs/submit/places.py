@@ -1,4 +1,4 @@
-"""Where Delta tables of jobs may be: none in another one, and no output in place of a directory.
+"""Where tables of jobs may be: none in another one, and no output in place of a directory.
 
 Compared are real paths: symbolic links and `..` are followed, and case counts for nothing, because
 on some file systems it does not.
@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from joins.plan.errors import SinkError
-from joins.plan.plan import DeltaSink, DeltaTableSource, JoinPlan
+from joins.plan.plan import DeltaSink, DeltaTableSource, FileSource, JoinPlan
 from service.config import Settings
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
@@ -21,15 +21,15 @@ from watermark.errors import SluiceError
 
 _LOG = "_delta_log"
 _MOST_ENTRIES = 100_000  # that a directory is searched for tables in it
-_WORDS = (b'"delta"', b'"late_records_path":"')  # of plans that have such tables
-OUTPUT, LATE, DIMENSION = "output", "late records", "dimension"
+_WORDS = (b'"delta"', b'"filesystem"', b'"late_records_path":"')  # of plans that have such tables
+OUTPUT, LATE, DIMENSION, FILES = "output", "late records", "dimension", "files"
 Parts = tuple[str, ...]
-Table = tuple[str, DeltaSink | DeltaTableSource]
+Table = tuple[str, DeltaSink | DeltaTableSource | FileSource]
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """A Delta table that a script names.
+    """A Delta table, or files, that a script names.
 
     Attributes:
         role: what the job does with it.
@@ -50,11 +50,12 @@ class TablePlace:
 
 
 def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
-    """The Delta tables of a plan, and what it does with each."""
+    """The Delta tables and the files of a plan, and what it does with each."""
     dimensions = [d.source for d in plan.dimensions]
     tables: list[Table] = [
         (DIMENSION, source) for source in dimensions if isinstance(source, DeltaTableSource)
     ]
+    tables += [(FILES, source) for source in dimensions if isinstance(source, FileSource)]
     sinks = [insert.sink for insert in plan.inserts]
     tables += [(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink)]
     if plan.probe.late_records_path is not None:
@@ -74,11 +75,12 @@ def check_places(plan: JoinPlan, settings: Settings) -> None:
 
     Raises:
         SinkError: an output is the warehouse, in a table or in its log, has a table in it, or is
-            where late records go; or late records go to a table of another kind.
+            where late records go, or files that are joined; or late records go to a table of
+            another kind.
         NotAllowedError: one is where the operator has allowed none.
     """
     own = _places(_tables_of(plan), settings, "the script")
-    written = [place for place in own if place.role != DIMENSION]
+    written = [place for place in own if place.role not in (DIMENSION, FILES)]
     if not written:
         return
     known = [*own, *_of_jobs(settings)]
@@ -124,7 +126,8 @@ def _check_pair(place: TablePlace, other: TablePlace) -> None:
         raise _refused(place, f"has in it {whose}")
     if _holds(other.parts, place.parts):
         raise _refused(place, f"is in {whose}")
-    if place.parts == other.parts and (place.role == LATE) != (other.role == LATE):
+    is_mixed = (place.role == LATE) != (other.role == LATE) or other.role == FILES
+    if place.parts == other.parts and is_mixed:
         raise _refused(place, f"is {whose}")
 
 

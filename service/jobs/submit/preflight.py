@@ -7,6 +7,7 @@ from pathlib import Path
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import check_source_table
+from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.mysql.source import check_source
 from joins.adapters.topic.check import check_topic
@@ -18,6 +19,7 @@ from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     Dimension,
+    FileSource,
     JoinPlan,
     KafkaSink,
     KafkaSource,
@@ -34,6 +36,7 @@ from service.security.resolution import (
     internal_kafka,
     output_path,
     resolve_backlog,
+    resolve_bounds,
     resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
@@ -89,6 +92,8 @@ def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters)
     if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
         return plan
     cluster = clusters.of(source.kafka)
+    if source.kafka.reported_group is not None:
+        cluster.require_unused_group(source.kafka.reported_group)
     start = resolve_start_offsets(source, cluster)
     end = resolve_end_offsets(source, start, cluster)
     backlog = resolve_backlog(resolved, cluster)
@@ -108,15 +113,25 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
     source, own = resolved.source, held.source
     if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
         return held
-    ends = clusters.of(source.kafka).end_offsets(source.kafka.topic)
-    captured = () if source.evidence is not None else tuple(sorted(ends.items()))
-    return replace(held, source=replace(own, changelog_partitions=len(ends), end_offsets=captured))
+    cluster, topic = clusters.of(source.kafka), source.kafka.topic
+    if source.kafka.reported_group is not None:
+        cluster.require_unused_group(source.kafka.reported_group)
+    ends = cluster.end_offsets(topic)
+    own = replace(own, changelog_partitions=len(ends))
+    if source.is_bounded:
+        ends = resolve_bounds(source, cluster.beginning_offsets(topic), cluster) or ends
+    if source.evidence is None:
+        own = replace(own, end_offsets=tuple(sorted(ends.items())))
+    return replace(held, source=own)
 
 
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     source = dimension.source
     if isinstance(source, TopicSource):
         check_topic(source, dimension.fields, dimension.primary_key)
+        return
+    if isinstance(source, FileSource):
+        check_files(output_path(source, settings), source.format, dimension.fields)
         return
     if isinstance(source, DeltaTableSource):
         path = output_path(source, settings)
@@ -177,7 +192,7 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
     if not isinstance(plan.sink, DeltaSink):
         return None
     path, sink = output_path(plan.sink, settings), plan.sink
-    appends = Appends(kernel_spec(plan).output_schema, sink.writer, sink.merge_key)
+    appends = Appends.into(sink, kernel_spec(plan).output_schema)
     if _is_table(path):
         return DeltaLog(path, "preflight").choose_writer(appends)
     return appends.choose_new(path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from joins.plan.formats import JSON_FORMAT, OF_CHANGES, RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
     ChosenBy,
@@ -13,8 +14,9 @@ from joins.plan.plan import (
     DimensionJoin,
     DimensionSource,
     Field,
+    FileSource,
     JoinPlan,
-    KafkaFormat,
+    JoinType,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -24,6 +26,7 @@ from joins.plan.plan import (
     Sink,
     SinkWriter,
     TopicSource,
+    Unnest,
 )
 from service.sql.answers.explain_times import (
     late_lines,
@@ -34,7 +37,13 @@ from service.sql.answers.explain_times import (
 from service.sql.expressions.expression_text import expression_text
 from service.sql.grammar.type_rules import type_text
 
-_SHOWN_PROPERTIES = ("security.protocol", "sasl.mechanism", "isolation.level", "compression.type")
+_SHOWN_PROPERTIES = (
+    "security.protocol",
+    "sasl.mechanism",
+    "isolation.level",
+    "compression.type",
+    "group.id",
+)
 
 
 def explain(plan: JoinPlan) -> list[str]:
@@ -59,6 +68,7 @@ def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
     return [
         f"FROM {_probe(plan.probe)}",
         *watermark_lines(plan),
+        *map(_unnest, plan.unnests),
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
         *lookups,
         *waiting_lines(plan),
@@ -89,23 +99,45 @@ def _field(field: Field) -> str:
     return f"{field.name} {type_text(field.type)}" + ("" if field.nullable else " NOT NULL")
 
 
+def _end(source: KafkaSource | TopicSource) -> str:
+    """Where a source with an end has it."""
+    ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+    if source.bounded_timestamp_ms is not None:
+        ends.append(f"{source.bounded_timestamp_ms} ms")
+    return " ".join(("until", source.bounded_mode.value, *ends))
+
+
 def _kafka_source(source: KafkaSource) -> str:
     parts = [_kafka(source.kafka), source.startup_mode.value]
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
     parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
     if source.bounded_mode is not BoundedMode.UNBOUNDED:
-        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
-        if source.bounded_timestamp_ms is not None:
-            ends.append(f"{source.bounded_timestamp_ms} ms")
-        if source.bounded_records is not None:
-            ends.append(f"or {source.bounded_records} records a partition")
-        parts.append(" ".join(("until", source.bounded_mode.value, *ends)))
+        most = f" or {source.bounded_records} records a partition"
+        parts.append(_end(source) + ("" if source.bounded_records is None else most))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
+    parts += _formats(source.value, source.key)
     return f"kafka({', '.join(parts)})"
+
+
+def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
+    """What differs from plain JSON without a key."""
+    parts = []
+    if key is not None:
+        form = "" if key.format == JSON_FORMAT else f" of {_format(key.format)}"
+        prefix = f" without {key.prefix}" if key.prefix else ""
+        place = "" if key.is_in_value else " and not in the value"
+        parts.append(f"key {'; '.join(key.fields)}{form}{prefix}{place}")
+    return parts if value == JSON_FORMAT else [*parts, _format(value)]
+
+
+def _format(form: RecordFormat) -> str:
+    registry = () if form.registry is None else (f"schemas {form.registry.url}",)
+    options = ", ".join((*(f"{key} {text}" for key, text in form.options), *registry))
+    return f"{form.name}({options})" if options else str(form.name)
 
 
 def _kafka(options: KafkaOptions) -> str:
@@ -133,6 +165,11 @@ def _generator(field: DatagenField) -> str | None:
     return f"{field.name} {field.generator.value} {' '.join(limits)}" if limits else None
 
 
+def _unnest(unnest: Unnest) -> str:
+    kind = "CROSS" if unnest.join_type is JoinType.INNER else unnest.join_type.value
+    return f"{kind} JOIN UNNEST({expression_text(unnest.value)}) AS {unnest.alias}"
+
+
 def _join(join: DimensionJoin, dimension: Dimension) -> str:
     conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
@@ -149,10 +186,21 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 def _dimension_source(source: DimensionSource) -> str:
     if isinstance(source, DeltaTableSource):
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    if isinstance(source, FileSource):
+        return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
-        schemas = "" if source.registry is None else f", schemas {source.registry.url}"
-        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers}{schemas})"
+        registry = source.value.registry
+        formats = [] if registry is None else [f"schemas {registry.url}"]
+        if source.value.name not in OF_CHANGES:
+            formats = _formats(source.value, source.key)
+            if source.key is not None and formats == _formats(
+                JSON_FORMAT, RecordKey(source.key.fields)
+            ):
+                formats = []  # the primary key is told anyhow
+        end = (_end(source),) if source.is_bounded else ()
+        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
+        return f"{source.value.name}({', '.join(parts)})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 
 
@@ -183,13 +231,13 @@ def _sink(sink: Sink) -> str:
         writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
         key = f", merged by {', '.join(sink.merge_key)}" if sink.merge_key else ""
         metadata = "" if sink.row_metadata else ", no row metadata"
-        return f"delta({sink.path}{metadata}{writer}{key})"
+        cut = f", partitioned by {', '.join(sink.partition_by)}" if sink.partition_by else ""
+        return f"delta({sink.path}{metadata}{writer}{key}{cut})"
     if isinstance(sink, KafkaSink):
-        key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
         name = "upsert-kafka" if sink.upsert else "kafka"
-        format_ = "" if sink.format is KafkaFormat.JSON else f", {sink.format}"
-        once = "" if sink.transactional_id_prefix is None else ", exactly once"
-        return f"{name}({_kafka(sink.kafka)}{key}{format_}{once})"
+        once = () if sink.transactional_id_prefix is None else ("exactly once",)
+        parts = (_kafka(sink.kafka), *_formats(sink.value, sink.key), *once)
+        return f"{name}({', '.join(parts)})"
     if isinstance(sink, PrintSink):
         limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
         return f"print({sink.print_identifier}{limit})"

@@ -1,15 +1,35 @@
 """WITH options of each connector: one table that the planner reads, and the documentation too."""
 # reads better long: a row an option, in one table.
 
+from dataclasses import replace
+
+from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
+    COMMIT_OFFSETS,
     COMPRESSION_TYPE,
+    GROUP_ID,
     ISOLATION_LEVEL,
+    OFFSET_RESET,
     Compression,
+    FileFormat,
     Isolation,
-    KafkaFormat,
     LookupStrategy,
+    OffsetReset,
     TlsMode,
 )
+from service.sql.catalog.format_options import (
+    ALL,
+    EXCEPT_KEY,
+    FIELDS_INCLUDE,
+    FORMAT,
+    KEY_FIELDS,
+    KEY_FORMAT,
+    KEY_PREFIX,
+    OPTIONS_OF_FORMATS,
+    ROW_FORMATS,
+    VALUE_FORMAT,
+)
+from service.sql.catalog.kafka_options import CLIENT_OPTIONS
 from service.sql.catalog.option import PEM, Option, OptionType
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
@@ -158,22 +178,6 @@ _TOPIC = (
         form="host:port, separated by commas",
     ),
 )
-_CLIENT = (
-    Option(
-        "properties.security.protocol",
-        "How to reach the brokers.",
-        OptionType.CHOICE,
-        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    ),
-    Option(
-        "properties.sasl.mechanism",
-        "How to log in.",
-        OptionType.CHOICE,
-        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    ),
-    Option("properties.sasl.username", "User of the login.", reference=True),
-    Option("properties.sasl.password", "Its password.", credential=True, reference=True),
-)
 _COMPRESSION = Option(
     f"properties.{COMPRESSION_TYPE}",
     "How a sink compresses its records.",
@@ -199,44 +203,30 @@ _GUARANTEE = (
         form="1 to 100 letters, digits, '.', '_' or '-'",
     ),
 )
-_KAFKA = (
-    *_TOPIC,
-    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
-    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+_KEY = (
     Option(
-        "key.format",
-        "Format of the key that a sink writes; needs `key.fields`.",
+        KEY_PREFIX,
+        "What the names of the columns of the key begin with here, and not in the key; needs "
+        "`value.fields-include` EXCEPT_KEY.",
+        pattern=r"[^\x00-\x1f\x7f;]{1,128}",
+        form="1 to 128 printable characters",
+    ),
+    Option(
+        FIELDS_INCLUDE,
+        "Whether the value has the columns of the key, too, which are then read from it.",
         OptionType.CHOICE,
-        choices=("json",),
+        default=ALL,
+        choices=(ALL, EXCEPT_KEY),
     ),
-    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
-    Option(
-        "scan.startup.mode",
-        "Where a source starts. Flink's default, the group's offsets, does not exist here, for "
-        "there is no consumer group: a source starts at the end of the topic at submission.",
-        OptionType.CHOICE,
-        default="latest-offset",
-        choices=("earliest-offset", "latest-offset", "timestamp", "specific-offsets"),
-    ),
-    Option(
-        "scan.startup.timestamp-millis",
-        "With mode timestamp: epoch milliseconds of the first record.",
-        OptionType.NUMBER,
-        highest=2**53,
-    ),
-    Option(
-        "scan.startup.specific-offsets",
-        "With mode specific-offsets: the first offset of each partition.",
-        pattern=_OFFSETS,
-        form=_OFFSETS_FORM,
-    ),
+)
+_BOUNDED = (
     Option(
         "scan.bounded.mode",
-        "Where a source ends; the end is resolved to offsets at submission. Flink's group-offsets "
-        "does not exist here.",
+        "Where a source ends; the end is resolved to offsets at submission. A dimension is whole "
+        "there, and has no further changes; group-offsets is of a stream.",
         OptionType.CHOICE,
         default="unbounded",
-        choices=("unbounded", "latest-offset", "timestamp", "specific-offsets"),
+        choices=("unbounded", "latest-offset", "group-offsets", "timestamp", "specific-offsets"),
     ),
     Option(
         "scan.bounded.timestamp-millis",
@@ -251,6 +241,78 @@ _KAFKA = (
         pattern=_OFFSETS,
         form=_OFFSETS_FORM,
     ),
+)
+_GROUP = (
+    Option(
+        f"properties.{GROUP_ID}",
+        "Of a stream or a dimension: the consumer group to which the next offsets are committed "
+        "behind each batch, for those who watch groups. It has no members, and the job's own "
+        "offsets decide. The user needs READ on the group.",
+        pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
+        form="1 to 255 printable characters, not starting with sluice.",
+    ),
+    Option(
+        f"properties.{OFFSET_RESET}",
+        "With startup mode group-offsets: where a partition starts whose offset the group has not, "
+        "or the topic has not any more; none, Kafka's name for it, refuses the job.",
+        OptionType.CHOICE,
+        default=OffsetReset.NONE,
+        choices=tuple(OffsetReset),
+    ),
+    Option(
+        f"properties.{COMMIT_OFFSETS}",
+        "With a group: whether offsets are committed to it, or only read from it at the start.",
+        OptionType.FLAG,
+        default="true",
+    ),
+)
+OF_A_GROUP = tuple(option.key for option in _GROUP)
+OF_A_STREAM = f"properties.{OFFSET_RESET}"
+_KAFKA = (
+    *_TOPIC,
+    Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option(
+        VALUE_FORMAT,
+        "The same as `format`; options of the format may then begin with `value.`.",
+        OptionType.CHOICE,
+        choices=tuple(KafkaFormat),
+    ),
+    Option(
+        KEY_FORMAT,
+        "Format of the key; needs `key.fields`. Options of the format begin with `key.`.",
+        OptionType.CHOICE,
+        choices=ROW_FORMATS,
+    ),
+    Option(KEY_FIELDS, "Columns of the key, separated by semicolons."),
+    *_KEY,
+    Option(
+        "scan.startup.mode",
+        "Where a source starts; resolved to offsets at submission, the job's own count from then "
+        "on. Flink's default is group-offsets; here a source starts at the end of the topic.",
+        OptionType.CHOICE,
+        default="latest-offset",
+        choices=(
+            "earliest-offset",
+            "latest-offset",
+            "group-offsets",
+            "timestamp",
+            "specific-offsets",
+        ),
+    ),
+    Option(
+        "scan.startup.timestamp-millis",
+        "With mode timestamp: epoch milliseconds of the first record.",
+        OptionType.NUMBER,
+        highest=2**53,
+    ),
+    Option(
+        "scan.startup.specific-offsets",
+        "With mode specific-offsets: the first offset of each partition.",
+        pattern=_OFFSETS,
+        form=_OFFSETS_FORM,
+    ),
+    *_BOUNDED,
+    *_GROUP,
     Option(
         f"properties.{ISOLATION_LEVEL}",
         "Which records a source reads of a topic with transactions: those of committed ones only, "
@@ -276,9 +338,10 @@ _KAFKA = (
     ),
     *_GUARANTEE,
     _COMPRESSION,
-    *_CLIENT,
+    *CLIENT_OPTIONS,
     *_WATERMARK,
     _LOOKUP,
+    *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
     *SNAPSHOT_OPTIONS,
@@ -293,22 +356,27 @@ _KAFKA = (
 _UPSERT_KAFKA = (
     *_TOPIC,
     Option(
-        "key.format",
-        "Format of the key, which is the primary key.",
+        KEY_FORMAT,
+        "Format of the key, which is the primary key. Its options begin with `key.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
     Option(
-        "value.format",
-        "Format of the value.",
+        VALUE_FORMAT,
+        "Format of the value. Its options may begin with `value.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
+    *_KEY,
+    *OPTIONS_OF_FORMATS,
     *_GUARANTEE,
     _COMPRESSION,
-    *_CLIENT,
+    *CLIENT_OPTIONS,
+    *(option for option in _GROUP if option.key != OF_A_STREAM),
+    replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
+    *_BOUNDED[1:],
     _LOOKUP,
 )
 _DELTA = (
@@ -351,6 +419,31 @@ _DELTA = (
         choices=("auto", "columnar", "spark"),
     ),
 )
+_FILESYSTEM = (
+    Option(
+        "path",
+        "A file, or a directory of files: relative to the warehouse, absolute, or file:///…; "
+        "without `..`.",
+        required=True,
+        pattern=_PATH,
+        form=_PATH_FORM,
+    ),
+    Option(
+        "format",
+        "What the files are: Parquet, or lines of JSON.",
+        OptionType.CHOICE,
+        required=True,
+        choices=tuple(FileFormat),
+    ),
+    Option(
+        "changelog.partitions",
+        "Partitions of the changelog topic; the service's setting when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=1024,
+    ),
+    _LOOKUP,
+)
 _DATAGEN = (
     Option(
         "rows-per-second",
@@ -391,6 +484,7 @@ CONNECTORS: dict[str, tuple[Option, ...]] = {
     "kafka": _KAFKA,
     "upsert-kafka": _UPSERT_KAFKA,
     "delta": _DELTA,
+    "filesystem": _FILESYSTEM,
     "datagen": _DATAGEN,
     "print": _PRINT,
     "blackhole": (),

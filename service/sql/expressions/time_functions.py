@@ -23,7 +23,7 @@ from service.sql.expressions.operands import (
 from service.sql.expressions.scope import Typed
 from service.sql.expressions.time_arithmetic import moved
 from service.sql.grammar.expression_nodes import FunctionCall
-from service.sql.grammar.time_forms import PARTS
+from service.sql.grammar.forms.time_forms import PARTS
 from service.sql.grammar.type_rules import (
     BIGINT,
     DOUBLE,

@@ -10,10 +10,15 @@ from joins.plan.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier as written, without backticks."""
+    """An identifier as written, without backticks.
+
+    Attributes:
+        qualifier: of a table the names in front of it: its database, or its catalog and database.
+    """
 
     text: str
     at: int
+    qualifier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

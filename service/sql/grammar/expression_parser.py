@@ -13,11 +13,11 @@ from service.sql.grammar.expression_nodes import (
     Node,
     Reference,
 )
-from service.sql.grammar.json_forms import is_json
+from service.sql.grammar.forms.json_forms import is_json
+from service.sql.grammar.forms.special_forms import SPECIAL_FORMS, SpecialForms
 from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
 from service.sql.grammar.operations import depth_over, operation, read_arguments, too_deep
 from service.sql.grammar.refused_forms import refuse_pattern
-from service.sql.grammar.special_forms import SPECIAL_FORMS, SpecialForms
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH
 from service.sql.text.dialect import MAX_DEPTH, SqlTokenKind
 
@@ -274,17 +274,18 @@ class ExpressionParser:
         at = cursor.advance().start
         cursor.advance()
         if word in AGGREGATES:
-            parts = read_aggregate(cursor, self.parse)
+            parts = read_aggregate(cursor, self.parse, word, at)
             used = parts.arguments if parts.where is None else (*parts.arguments, parts.where)
             depth = depth_over(cursor, used, at)
             return AggregateNode(word, parts.arguments, parts.distinct, parts.where, at, depth)
         if cursor.accept_symbol(")"):
+            refuse_over(cursor, word, at)
             return self._operation(word, (), at)
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
             known = "Aggregates are " + ", ".join(AGGREGATES) + "."
             raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
         arguments = read_arguments(cursor, self.parse)
-        refuse_over(cursor)
+        refuse_over(cursor, word, at)
         return self._operation(word, arguments, at)
 
     def _operation(self, name: str, arguments: tuple[Node, ...], at: int) -> FunctionCall:

@@ -8,7 +8,6 @@ _PATTERNS = {
     "RLIKE": "Write REGEXP(x, '^a').",
     "REGEXP": "Write REGEXP(x, '^a').",
 }
-_WINDOWS = ("TUMBLE", "HOP", "SESSION", "CUMULATE")
 
 
 def refuse_pattern(cursor: TokenCursor) -> None:
@@ -23,18 +22,3 @@ def refuse_pattern(cursor: TokenCursor) -> None:
     is_word = word.kind is SqlTokenKind.WORD and name in _PATTERNS
     if is_word and follows.kind is SqlTokenKind.STRING:
         raise cursor.script.error(word.start, f"{name} is not supported", hint=_PATTERNS[name])
-
-
-def refuse_bare_window(cursor: TokenCursor) -> None:
-    """See that a window function behind FROM stands in TABLE(…).
-
-    Raises:
-        SqlError: it stands there by itself.
-    """
-    name = cursor.token.text.upper()
-    if name in _WINDOWS and cursor.ahead(1).text == "(":
-        raise cursor.script.error(
-            cursor.at,
-            f"{name}(…) stands behind FROM by itself",
-            hint=f"Write FROM TABLE({name}(TABLE t, DESCRIPTOR(ts), …)).",
-        )

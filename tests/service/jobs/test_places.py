@@ -7,7 +7,7 @@ import pytest
 
 from joins.adapters.delta.log import create_table
 from joins.plan.errors import SinkError
-from joins.plan.plan import DeltaSink, DeltaTableSource, FurtherInsert
+from joins.plan.plan import DeltaSink, DeltaTableSource, FileFormat, FileSource, FurtherInsert
 from service.config import Settings
 from service.errors import NotAllowedError
 from service.jobs.store import plan_codec
@@ -32,14 +32,20 @@ def settings(tmp_path):
     layout.create()
     other = writing("out/enriched", late="out/late", dimension="pool/rates")
     layout.plan.write_bytes(plan_codec.dump(other))
+    third = JobLayout(found.jobs_dir / "third")
+    third.create()
+    third.plan.write_bytes(plan_codec.dump(writing("third", files="pool/users")))
     return found
 
 
-def writing(path, *, late=None, dimension=None, more=None):
+def writing(path, *, late=None, dimension=None, more=None, files=None):
     probe = replace(PLAN.probe, late_records_path=late)
     dimensions = PLAN.dimensions
     if dimension is not None:
         source = DeltaTableSource(dimension)
+        dimensions = tuple(replace(d, source=source) for d in dimensions)
+    if files is not None:
+        source = FileSource(files, FileFormat.JSON)
         dimensions = tuple(replace(d, source=source) for d in dimensions)
     further = ()
     if more is not None:
@@ -83,6 +89,10 @@ REFUSED = {
     "another_jobs_late_records": writing("out/late"),
     "one_insert_in_the_other": writing("both", more="both/inner"),
     "in_its_own_dimension": writing("mine/inner", dimension="mine"),
+    "files_that_it_joins": writing("mine", files="mine"),
+    "among_files_that_it_joins": writing("mine/inner", files="mine"),
+    "around_files_that_it_joins": writing("mine", files="mine/users.json"),
+    "files_that_another_job_joins": writing("pool/users"),
     "late_records_in_the_output": writing("new", late="new/late"),
     "late_records_are_the_output": writing("new", late="plain/../new"),
     "late_records_are_another_insert": writing("new", more="second", late="second"),

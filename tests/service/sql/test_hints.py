@@ -98,6 +98,34 @@ STATEMENTS = {
         "JOIN LATERAL TABLE(d(s.p)) AS d ON s.k = d.id",
         ";",
     ),
+    "with": (
+        TIMED + SINK,
+        "INSERT INTO o WITH x (a) AS (SELECT k FROM e) SELECT a FROM x;",
+        "",
+    ),
+    "query_in_from": (
+        TIMED + SINK + "INSERT INTO o SELECT a FROM ",
+        "(SELECT k FROM e) AS q (a)",
+        ";",
+    ),
+    "unnest": (
+        TIMED + SINK + "INSERT INTO o SELECT x FROM e ",
+        "CROSS JOIN UNNEST(ARRAY[k]) AS t (x)",
+        ";",
+    ),
+    "hints_of_a_query": (
+        TIMED + SINK + "INSERT INTO o SELECT ",
+        "/*+ LOOKUP('table' = 'd'), STATE_TTL('e' = '1 d') */",
+        "k FROM e;",
+    ),
+    "order": (TIMED + SINK + "INSERT INTO o SELECT k FROM e ", "ORDER BY ts ASC NULLS LAST", ";"),
+    "database": ("", "CREATE DATABASE IF NOT EXISTS x COMMENT 'y' WITH ('a' = 'b');", ""),
+    "use": ("", "USE CATALOG default_catalog;", ""),
+    "group_window": (
+        TIMED + SINK,
+        "INSERT INTO o SELECT COUNT(*) FROM e GROUP BY TUMBLE(ts, INTERVAL '1' DAY);",
+        "",
+    ),
     "tumble": (TIMED + SINK, WINDOW.format(f"TUMBLE(TABLE e, DESCRIPTOR(ts), {DAY})"), ""),
     "hop": (TIMED + SINK, WINDOW.format(f"HOP(TABLE e, DESCRIPTOR(ts), {DAY}, {DAY})"), ""),
     "session": (

@@ -1,6 +1,10 @@
 """Functions that are not there, and what to write instead."""
 
 _ELSEWHERE = "Its value would differ when a batch is repeated; compute it in the producer."
+_WINDOW_CALLS = (
+    "TUMBLE TUMBLE_START TUMBLE_END TUMBLE_ROWTIME TUMBLE_PROCTIME HOP HOP_START HOP_END "
+    "HOP_ROWTIME HOP_PROCTIME SESSION SESSION_START SESSION_END SESSION_ROWTIME SESSION_PROCTIME"
+)
 REFUSED: dict[str, str] = {
     **dict.fromkeys(
         ("BITMAP_BUILD", "BITMAP_CARDINALITY", "BITMAP_FROM_BYTES", "BITMAP_TO_BYTES"),
@@ -22,9 +26,9 @@ REFUSED: dict[str, str] = {
     "SOURCE_WATERMARK": "Write an expression, such as ts - INTERVAL '5' SECOND.",
     "CURRENT_DATABASE": "A job has no catalogs or databases; write its name as a text.",
     **dict.fromkeys(
-        ("TUMBLE", "HOP", "SESSION"),
-        "Write FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) and GROUP BY "
-        "window_start, window_end.",
+        _WINDOW_CALLS.split(),
+        "TUMBLE(ts, size) stands in GROUP BY, TUMBLE_START(ts, size) beside it with the same "
+        "arguments; HOP and SESSION likewise.",
     ),
     **dict.fromkeys(
         ("FIRST_VALUE", "LAST_VALUE", "COLLECT", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP",

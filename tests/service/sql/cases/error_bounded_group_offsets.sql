@@ -1,4 +1,5 @@
--- error: There is no consumer group
+-- error: option "properties.group.id" is missing
+-- fixed: 'scan.bounded.mode' => 'properties.group.id' = 'etl', 'scan.bounded.mode'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

@@ -1,4 +1,5 @@
--- error: expected earliest-offset, latest-offset, timestamp, specific-offsets
+-- error: option "properties.group.id" is missing
+-- fixed: 'group-offsets' => 'group-offsets', 'properties.group.id' = 'etl'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

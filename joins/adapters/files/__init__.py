@@ -1,0 +1,1 @@
+"""Files that others have written, as sources of dimensions: listed, read once."""

@@ -1,0 +1,164 @@
+"""The process of a dimension of files: all of their rows to its changelog topic, as `python -m`.
+
+The files are listed once; what was listed is read file by file, and then the table is whole. A file
+that is another one before all are read begins a generation, since nobody has seen rows of the one
+before. docs/reference/contracts.md ("The process of a dimension of files") has the lines that it
+speaks.
+"""
+
+import sys
+import time
+from dataclasses import replace
+
+from joins.adapters.files.feed_state import (
+    FileFeedConfig,
+    FileFeedState,
+    read_state,
+    write_state,
+)
+from joins.adapters.files.formats import read_file
+from joins.adapters.files.listing import FileStamp, list_files, stamp_of
+from joins.adapters.process.protocol import SourceProtocol
+from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.kernels.changelog.envelope import encode_snapshot
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+
+_PROGRESS_S = 0.5
+
+
+class FileFeedSession:
+    """The files from the kept state on, until all are read or one cannot be."""
+
+    def __init__(self, config: FileFeedConfig, protocol: SourceProtocol) -> None:
+        self._config = config
+        self._protocol = protocol
+        self._state = self._begin(read_state(config.state_file))
+        self._sent = 0
+        self._reported_at_s = 0.0
+
+    def run(self, producer: RecordSink) -> None:
+        """Send the rows that are left, and the watermark record; less if the protocol says stop.
+
+        Raises:
+            SourceUnavailableError: a file or Kafka is not there.
+            SnapshotNeededError: a file has changed since it was listed.
+            SourceError: a file cannot be taken as it is.
+        """
+        self._tell("streaming")
+        for file in self._state.files[self._state.files_done :]:
+            rows = self._send(producer, file)
+            if self._protocol.stopped.is_set():
+                return
+            done, all_rows = self._state.files_done + 1, self._state.rows + rows
+            self._keep(replace(self._state, files_done=done, rows=all_rows))
+        self._write_watermark(producer)
+
+    def _begin(self, kept: FileFeedState | None) -> FileFeedState:
+        """What was kept as far as it is still so; else from the beginning.
+
+        Raises:
+            SourceError: as before, and nothing has changed since.
+        """
+        if kept is not None and kept.is_copied:
+            return kept
+        files = list_files(self._config.path)
+        if kept is not None and kept.files == files:
+            if kept.refused is not None:
+                raise SourceError(kept.refused["message"], hint=kept.refused["hint"])
+            return kept
+        state = FileFeedState(1 if kept is None else kept.generation + 1, files)
+        write_state(self._config.state_file, state)
+        return state
+
+    def _send(self, producer: RecordSink, file: FileStamp) -> int:
+        """Send the rows of a file that is the listed one from its first row to its last."""
+        path = self._config.path / file.path
+        rows = 0
+        try:
+            for batch in read_file(path, self._config.format, self._config.fields):
+                if not batch.num_rows:
+                    continue
+                encoded = encode_snapshot(
+                    batch,
+                    self._config.primary_key,
+                    self._state.place,
+                    generation=self._state.generation,
+                    partitions=self._config.partitions,
+                )
+                producer.send(encoded)
+                rows += int(batch.num_rows)
+                self._sent += batch.num_rows
+                self._tell("progress", paced=True)
+                if self._protocol.stopped.is_set():
+                    return rows
+        except SourceUnavailableError:
+            raise
+        except SourceError as error:
+            self._require_same(file)
+            refused = {"message": error.message, "hint": error.hint}
+            self._keep(replace(self._state, refused=refused))
+            raise
+        self._require_same(file)
+        return rows
+
+    def _require_same(self, file: FileStamp) -> None:
+        if stamp_of(self._config.path, file.path) != file:
+            raise SnapshotNeededError(
+                f'file "{self._config.path / file.path}" was changed before the table was whole',
+                hint="Nothing is to be done: the table is read anew by itself. Rename finished "
+                "files into their place to avoid it.",
+            )
+
+    def _write_watermark(self, producer: RecordSink) -> None:
+        """After each start: whoever has it already takes it as the same promise."""
+        state = self._state
+        self._tell("progress")
+        written = producer.watermark(state.place, state.generation)
+        partitions = [{"partition": p, "offset": o} for p, o in written]
+        self._protocol.tell("watermark", {"generation": state.generation, "partitions": partitions})
+
+    def _keep(self, state: FileFeedState) -> None:
+        write_state(self._config.state_file, state)
+        self._state = state
+
+    def _tell(self, event: str, *, paced: bool = False) -> None:
+        if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
+            return
+        self._reported_at_s = time.monotonic()
+        state = self._state
+        self._protocol.tell(
+            event,
+            {
+                "state": state.progress,
+                "position": {"epoch": state.place.epoch, "file": 0, "pos": 0},
+                "records": self._sent,
+                "source_ts_ms": 0,
+            },
+        )
+
+
+def run(config: FileFeedConfig, protocol: SourceProtocol) -> int:
+    """Sessions until the table is whole or the protocol says stop; the exit code."""
+
+    def session() -> None:
+        feed = FileFeedSession(config, protocol)
+        producer = TopicProducer(config.kafka, config.partitions, str(config.path))
+        try:
+            feed.run(producer)
+        finally:
+            producer.close()
+        protocol.tell("ended", {})
+        protocol.stopped.set()
+
+    return run_sessions(protocol, session, (SourceError,))
+
+
+def main() -> int:
+    """Run the process; the exit code is 0 after the last row or `stop`, else 1."""
+    protocol = SourceProtocol()
+    return run_process(protocol, lambda config: run(FileFeedConfig.from_json(config), protocol))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Static files as dimensions: read once, whole at once, and not missed when they are gone."""
+
+import shutil
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.file_feeds import write_json_lines
+from tests.support.rig import Rig, kafka_table
+from tests.support.shop import CLICKS_DDL, click
+from tests.support.topics import create_topic, produce, unique_name
+from tests.support.wait import wait_until
+
+pytestmark = [pytest.mark.experiment, pytest.mark.timeout(600)]
+KEY = "PRIMARY KEY (id) NOT ENFORCED"
+
+
+def statement(rig: Rig, clicks: str, users: str, items: str, path: str) -> str:
+    return (
+        f"CREATE TABLE users (id BIGINT, name STRING, {KEY}) "
+        f"WITH ('connector'='filesystem', 'path'='{users}', 'format'='parquet');"
+        f"CREATE TABLE items (id BIGINT, title STRING, {KEY}) "
+        f"WITH ('connector'='filesystem', 'path'='{items}', 'format'='json');"
+        + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
+        + f"CREATE TABLE enriched (item_id BIGINT, name STRING, title STRING) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO enriched SELECT c.item_id, u.name, i.title FROM click_event AS c "
+        "LEFT JOIN users FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.id "
+        "LEFT JOIN items FOR SYSTEM_TIME AS OF c.proctime AS i ON c.item_id = i.id;"
+    )
+
+
+def by_name(status: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {dimension["name"]: dimension for dimension in status["dimensions"]}
+
+
+def write_users(rig: Rig, users: str) -> None:
+    directory = rig.output(users)
+    directory.mkdir(parents=True)
+    for first in (1, 51):
+        numbers = range(first, first + 50)
+        table = pa.table({"id": numbers, "name": [f"user {n}" for n in numbers]})
+        pq.write_table(table, directory / f"from-{first}.parquet")
+    (directory / "_SUCCESS").touch()
+
+
+def test_records_are_joined_with_files_that_nobody_needs_any_more(rig: Rig) -> None:
+    clicks, path = create_topic(rig.kafka.bootstrap_servers), unique_name("static")
+    users, items = unique_name("users"), f"{unique_name('items')}.json"
+    write_users(rig, users)
+    write_json_lines(rig.output(items), [{"id": 1, "title": "one"}, {"id": 2, "title": "two"}])
+    produce(rig.kafka.bootstrap_servers, clicks, [click(7, 1), click(77, 2), click(777, 3)])
+    with rig.job(statement(rig, clicks, users, items, path)) as job:
+        opened = by_name(job.wait_joining())
+        for name, rows in (("users", 100), ("items", 2)):
+            assert opened[name]["evidence"] == "bounded_input_ended"
+            assert opened[name]["snapshot"]["rows_done"] == rows
+        found = {r["item_id"]: (r["name"], r["title"]) for r in job.wait_output(path, 3)}
+        assert found == {1: ("user 7", "one"), 2: ("user 77", "two"), 3: (None, None)}
+        wait_until(lambda: not job.children("joins.adapters.files.feed"), what="no process is left")
+
+        shutil.rmtree(rig.output(users))
+        write_json_lines(rig.output(items), [{"id": 1, "title": "another"}, "no row"])
+        job.wait_restarted(job.kill_runner())
+        produce(rig.kafka.bootstrap_servers, clicks, [click(100, 2), click(8, 1)])
+        later = {(r["name"], r["title"]) for r in job.wait_output(path, 5)}
+        assert later == {*found.values(), ("user 100", "two"), ("user 8", "one")}
+        job.wait_for(
+            lambda s: by_name(s)["items"]["evidence"] == "bounded_input_ended", "it is told again"
+        )
+
+
+def test_a_bad_line_stalls_until_the_file_is_corrected(rig: Rig) -> None:
+    clicks, path = create_topic(rig.kafka.bootstrap_servers), unique_name("static")
+    users, items = unique_name("users"), f"{unique_name('items')}.json"
+    write_users(rig, users)
+    write_json_lines(rig.output(items), [{"id": 1, "title": "one"}, {"id": "two"}])
+    produce(rig.kafka.bootstrap_servers, clicks, [click(7, 1)])
+    with rig.job(statement(rig, clicks, users, items, path)) as job:
+        stalled = job.wait_state("STALLED")
+        assert f'line 2 of file "{rig.output(items)}"' in stalled["error"]["message"]
+        assert "Correct the file" in stalled["error"]["hint"]
+        write_json_lines(rig.output(items), [{"id": 1, "title": "one"}, {"id": 2}])
+        job.wait_joining()
+        assert [(r["name"], r["title"]) for r in job.wait_output(path, 1)] == [("user 7", "one")]
+
+
+def test_a_submission_names_what_is_wrong_with_the_files(rig: Rig) -> None:
+    clicks, path = create_topic(rig.kafka.bootstrap_servers), unique_name("static")
+    users, items = unique_name("users"), f"{unique_name('items')}.json"
+    write_json_lines(rig.output(items), [{"id": 1, "title": "one"}])
+    missing = rig.post_job(statement(rig, clicks, users, items, path))
+    assert missing.status_code >= 400
+    assert "there is no file and no directory" in missing.json()["detail"]
+    write_users(rig, users)
+    write_json_lines(rig.output(items), ["<html>"])
+    wrong = rig.post_job(statement(rig, clicks, users, items, path)).json()
+    assert "line 1 of file" in wrong["detail"]
+    outside = rig.post_job(statement(rig, clicks, "/etc", items, path)).json()
+    assert "outside the warehouse" in outside["detail"]

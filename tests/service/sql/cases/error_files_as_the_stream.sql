@@ -1,0 +1,6 @@
+-- error: table "s" is filesystem, which cannot be a probe
+-- fixed: 'filesystem', 'path' = 's', 'format' = 'json' => 'datagen'
+CREATE TABLE d (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'd', 'format' = 'json');
+CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH ('connector' = 'filesystem', 'path' = 's', 'format' = 'json');
+CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT s.k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

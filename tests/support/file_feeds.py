@@ -1,0 +1,81 @@
+"""Files as a source without a broker: their sessions, and what the records say the table is."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from joins.adapters.files.feed import FileFeedSession
+from joins.adapters.files.feed_state import FileFeedConfig
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.plan import Field, FileFormat, KafkaOptions
+from joins.plan.types import SqlType, TypeName
+from tests.support.copies import Copy
+from tests.support.feeds import PARTITIONS, Silent, Topic
+
+USER_FIELDS = (
+    Field("id", SqlType(TypeName.BIGINT), nullable=False),
+    Field("name", SqlType(TypeName.STRING)),
+)
+
+
+@dataclass
+class BatchTopic:
+    """Takes whole batches of records."""
+
+    topic: Topic = field(default_factory=Topic)
+
+    def send(self, records: pa.RecordBatch) -> None:
+        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
+        self.topic.send(zip(*columns, strict=True))
+
+    def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
+        return self.topic.watermark(high, generation)
+
+
+@dataclass
+class FileFeed:
+    """A source over the files at `config.path`."""
+
+    config: FileFeedConfig
+    sink: BatchTopic = field(default_factory=BatchTopic)
+
+    def run(self) -> None:
+        """One session to its end."""
+        FileFeedSession(self.config, Silent()).run(self.sink)
+
+    def copy(self) -> Copy:
+        return self.sink.topic.copy()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What the records say that the table is, by key."""
+        found = self.copy().rows
+        return [found[key] for key in sorted(found)]
+
+
+def file_feed(
+    path: Path,
+    format_: FileFormat = FileFormat.JSON,
+    fields: tuple[Field, ...] = USER_FIELDS,
+    key: tuple[str, ...] = ("id",),
+) -> FileFeed:
+    """A source over the files at `path` with its state beside them."""
+    config = FileFeedConfig(
+        path=path,
+        format=format_,
+        fields=fields,
+        primary_key=key,
+        kafka=KafkaOptions("nowhere:9092", "topic"),
+        partitions=PARTITIONS,
+        state_file=path.with_name(f"{path.name}.state.json"),
+    )
+    return FileFeed(config)
+
+
+def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any] | str]) -> None:
+    """Objects, or lines as they are, one a line."""
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in lines))
