@@ -102,6 +102,19 @@ class Settings(BaseSettings):
         "host:port[,host:port…]; * stands for any characters but a colon",
         pattern=_SERVERS,
     )
+    allowed_token_endpoints: str | None = _setting(
+        None,
+        "Token endpoints that scripts may name (properties.sasl.oauthbearer.token.endpoint.url); "
+        "default is any.",
+        "host:port[,host:port…]; * stands for any characters but a colon",
+        pattern=_SERVERS,
+    )
+    allowed_pem_paths: str | None = _setting(
+        None,
+        "Directories whose PEM files scripts may name (properties.ssl.…location); default is none.",
+        "absolute paths, separated by colons",
+        pattern=r"^/[^:]*(:/[^:]*)*$",
+    )
     allowed_secrets: str | None = _setting(
         None,
         "Which server of a script may get which secret; inline ones are not asked. Default is any.",
@@ -392,6 +405,11 @@ class Settings(BaseSettings):
     def kept_secrets_dir(self) -> Path:
         """Where `sluice secrets` keeps one file per secret."""
         return self.data_dir / "secrets"
+
+    @property
+    def pem_directories(self) -> tuple[Path, ...]:
+        """The paths of `allowed_pem_paths`."""
+        return tuple(Path(path) for path in (self.allowed_pem_paths or "").split(":") if path)
 
     @property
     def allowed_directories(self) -> tuple[Path, ...]:

@@ -43,6 +43,8 @@ class RecordRun:
         first_ms: time of the oldest one in Kafka, `last_ms` of the newest.
         source_ms: newest time that their source blocks give, else that in Kafka.
         oldest_source_ms: the oldest one.
+        position: a number of where in the database's log rows of a snapshot were read; 0 where
+            nobody tells. What was read at one position is the same, whichever snapshot it is of.
     """
 
     mark: Mark
@@ -51,6 +53,7 @@ class RecordRun:
     last_ms: int
     source_ms: int
     oldest_source_ms: int
+    position: int = 0
 
 
 @checked
@@ -63,12 +66,14 @@ class NewSnapshot:
         rows_after_ms: rows of snapshots behind this time are its own.
         must_read_again: records of that time and later were taken for the older one's.
         is_empty: it is none, the table was truncated.
+        position: where the row was read that has begun it; 0 if it began otherwise.
     """
 
     at_ms: int
     rows_after_ms: int
     must_read_again: bool
     is_empty: bool = False
+    position: int = 0
 
 
 class Missing(StrEnum):
@@ -149,8 +154,11 @@ class _Generation:
     oldest_source_ms: int | None = None
     oldest_change_ms: int | None = None
     newest_change_ms: int | None = None
+    newest_other_ms: int | None = None
     last_ms: int | None = None
     first_source_ms: int | None = None
+    first_position: int = 0
+    positions: dict[int, int] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     truncated: set[int] = field(default_factory=set)
     rows: int = 0
@@ -166,6 +174,11 @@ class _Generation:
     def has_rows(self) -> bool:
         return self.began_ms is not None
 
+    @property
+    def position(self) -> int:
+        """Where all rows were read; 0 if nobody tells, or it is not one."""
+        return next(iter(self.positions)) if len(self.positions) == 1 else 0
+
     def take(self, run: RecordRun) -> None:
         """Records of this snapshot, or changes behind it."""
         if run.mark is Mark.STREAMED:
@@ -176,8 +189,11 @@ class _Generation:
             self.newest_row_ms = _greatest(self.newest_row_ms, run.last_ms)
             self.newest_source_ms = _greatest(self.newest_source_ms, run.source_ms)
             self.oldest_source_ms = _least(self.oldest_source_ms, run.oldest_source_ms)
+            at_ms = self.positions.get(run.position, run.first_ms)
+            self.positions[run.position] = min(at_ms, run.first_ms)
         if run.mark is Mark.FIRST:
             self.first_source_ms = _greatest(self.first_source_ms, run.source_ms)
+            self.first_position = run.position
         if run.mark is Mark.LAST:
             self.last_ms = _greatest(self.last_ms, run.last_ms)
         if run.mark in (Mark.LAST, Mark.STREAMED):
@@ -204,6 +220,7 @@ class ForeignSnapshot:
         generation: number of the snapshot that is read now, from 1 on.
         changes_from_ms: changes that are older are of before it, None for the first one.
         rows_after_ms: rows that are not newer are of an earlier snapshot.
+        position: where the row was read that has begun the snapshot; 0 if it began otherwise.
     """
 
     # reads better long: what can be told of a snapshot is many things, and the answer is one.
@@ -219,6 +236,7 @@ class ForeignSnapshot:
         self.generation = 1
         self.changes_from_ms: int | None = None
         self.rows_after_ms: int | None = None
+        self.position = 0
 
     # What is met
     # -----------------------------------------------------------------------------------------
@@ -243,12 +261,16 @@ class ForeignSnapshot:
             return self._new(started)
         if rows and self._is_later(run):
             if self._rules.replaces:
-                return self._new(run.first_ms)
+                return replace(self._new(self._began_ms(run)), position=run.position)
             self._forget_ends()
         for partition in run.partitions:
             self._oldest_ms.setdefault(partition, run.first_ms)
         now.take(run)
         return None
+
+    def passed(self, at_ms: int) -> None:
+        """Records without a mark, such as rows of incremental snapshots, up to this time."""
+        self._now.newest_other_ms = _greatest(self._now.newest_other_ms, at_ms)
 
     def _truncate(self, run: RecordRun) -> NewSnapshot | None:
         """No row of before counts any more; all that is there comes behind."""
@@ -262,6 +284,13 @@ class ForeignSnapshot:
         now.ended, now.last_ms, now.began_ms = set(), None, None
         now.oldest_change_ms = now.newest_change_ms = None
         now.first_source_ms = None
+        now.positions, now.first_position = {}, 0
+
+    def _began_ms(self, run: RecordRun) -> int:
+        """When the snapshot of the run began: its rows may have come before its first one."""
+        at_ms = self._now.positions.get(run.position, 0) if run.position else 0
+        is_own = at_ms > (self._now.began_ms or 0)  # not of the snapshot before
+        return min(at_ms, run.first_ms) if is_own else run.first_ms
 
     def _started_within(self, run: RecordRun) -> int | None:
         """When the connector began a later snapshot that records of the run belong to."""
@@ -274,11 +303,19 @@ class ForeignSnapshot:
     def _is_later(self, run: RecordRun) -> bool:
         """Whether the rows are none of the snapshot that is read: what is sent twice is no news.
 
-        They come behind what only comes behind that snapshot, and the database is older there.
+        They come behind what only comes behind that snapshot, and the database is older there; or
+        they begin with another first row. What was read at a position that rows of this snapshot
+        have is no news either. (In chunks that threads read side by side the first row may come
+        behind others, and a snapshot in the midst of a stream may have several positions.)
         """
         now = self._now
         if run.mark is Mark.FIRST and now.first_source_ms is not None:
+            if run.position and now.first_position:
+                is_newer = run.source_ms >= now.first_source_ms
+                return is_newer and run.position != now.first_position
             return run.source_ms > now.first_source_ms
+        if run.position and run.position in now.positions:
+            return False
         if now.newest_source_ms is not None and run.source_ms <= now.newest_source_ms:
             return False
         if any(at is not None and run.first_ms > at for at in (now.oldest_change_ms, now.last_ms)):
@@ -287,7 +324,7 @@ class ForeignSnapshot:
 
     def _new(self, at_ms: int) -> NewSnapshot:
         now = self._now
-        taken = (now.newest_row_ms, now.newest_change_ms)
+        taken = (now.newest_row_ms, now.newest_change_ms, now.newest_other_ms)
         before = (now.last_ms, now.oldest_change_ms, now.newest_change_ms, now.empty_ms)
         least = at_ms - 1 if now.has_rows else -1
         return NewSnapshot(
@@ -302,17 +339,22 @@ class ForeignSnapshot:
         self._now = _Generation(
             truncated=set() if new.is_empty else self._removed - seen_before,
             was_truncated=new.is_empty,
+            positions={new.position: new.at_ms} if new.position else {},
         )
         self.generation += 1
         self.changes_from_ms, self.rows_after_ms = new.at_ms, new.rows_after_ms
+        self.position = new.position
 
-    def is_older(self, mark: Mark, at_ms: int) -> bool:
+    def is_older(self, mark: Mark, at_ms: int, position: int = 0) -> bool:
         """Whether a record that came late is of before the snapshot that is read now.
 
-        It is not to be taken.
+        It is not to be taken. A row is none of before where it was read at the same position as the
+        one that has begun the snapshot: its partition was slower.
         """
         if mark is Mark.STREAMED:
             return self.changes_from_ms is not None and at_ms < self.changes_from_ms
+        if position and position == self.position:
+            return False
         return self.rows_after_ms is not None and at_ms <= self.rows_after_ms
 
     def notify(self, notices: Iterable[Notice]) -> NewSnapshot | None:
@@ -438,7 +480,7 @@ class ForeignSnapshot:
             return Evidence.TABLE_TRUNCATED
         if self._own(NoticeKind.ABORTED) is not None:
             return Waiting(Missing.ABORTED, "the connector has given up its snapshot")
-        evidence = self._proof()
+        evidence = None if self._rules.replaces and self._announced() else self._proof()
         if evidence is None:
             return self._no_evidence()
         scan = self._scan()
@@ -478,6 +520,8 @@ class ForeignSnapshot:
         scan = self._scan()
         if scan is not None:
             return Waiting(Missing.ROWS, f"{self._rows_text()} are here")
+        if self._announced():
+            return Waiting(Missing.EVIDENCE, "a later snapshot was read, of which no row is here")
         if not self._now.has_rows:
             return Waiting(Missing.EVIDENCE, "no snapshot row of the table is here")
         return Waiting(Missing.EVIDENCE, f"{self._rows_text()}, and no sign of its end")
@@ -512,14 +556,16 @@ class ForeignSnapshot:
     def _quiet(self, evidence: Evidence, now_ms: int) -> Quiet | Waiting:
         """Why nothing is on its way.
 
-        A count is no proof without the last row, nor where rows were read at several times: some
-        may be of a snapshot that was aborted, with the first row of the next one on its way.
+        A count is no proof without the last row, nor where rows were read at several times, or
+        positions if they are told: some may be of a snapshot that was aborted, with the first row
+        of the next one on its way.
         """
         now = self._now
         if evidence is Evidence.OPERATOR_OVERRIDE:
             return Quiet.OPERATOR_OVERRIDE
         total = self.rows[1]
-        is_one = now.last_ms is not None and now.oldest_source_ms == now.newest_source_ms
+        is_same = now.position != 0 or now.oldest_source_ms == now.newest_source_ms
+        is_one = now.last_ms is not None and is_same
         proofs = {
             Quiet.NO_SNAPSHOT: evidence in _WITHOUT_ROWS,
             Quiet.ROWS_COUNTED: total is not None
@@ -567,12 +613,14 @@ class ForeignSnapshot:
         return {
             **values,
             "ended": sorted(now.ended),
+            "positions": sorted(now.positions.items()),
             "truncated": sorted(now.truncated),
             "ends": None if now.ends is None else sorted(now.ends.items()),
             "complete": None if now.complete is None else asdict(now.complete),
             "generation": self.generation,
             "changes_from_ms": self.changes_from_ms,
             "rows_after_ms": self.rows_after_ms,
+            "position": self.position,
             "applied": sorted(self._applied.items()),
             "oldest_ms": sorted(self._oldest_ms.items()),
             "removed": sorted(self._removed),
@@ -594,12 +642,14 @@ class ForeignSnapshot:
             made.generation = int(kept.pop("generation"))
             made.changes_from_ms = kept.pop("changes_from_ms")
             made.rows_after_ms = kept.pop("rows_after_ms")
+            made.position = int(kept.pop("position"))
             made._applied = {int(p): int(offset) for p, offset in kept.pop("applied")}
             made._oldest_ms = {int(p): int(at) for p, at in kept.pop("oldest_ms")}
             made._removed = set(kept.pop("removed"))
             made._runs.add(Notice(NoticeKind(k), at, rows) for k, at, rows in kept.pop("notices"))
             done = kept.pop("complete")
             kept["ended"], kept["truncated"] = set(kept["ended"]), set(kept["truncated"])
+            kept["positions"] = {int(p): int(at) for p, at in kept["positions"]}
             if kept["ends"] is not None:
                 kept["ends"] = {int(p): int(offset) for p, offset in kept["ends"]}
             made._now = _Generation(**kept)

@@ -4,8 +4,8 @@ import os
 import ssl
 
 
-def load_certificate(context: ssl.SSLContext, cert: str, key: str) -> None:
-    """Have `context` show a certificate; both are PEM, the key without a passphrase.
+def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str = "") -> None:
+    """Have `context` show a certificate; both are PEM, `password` is the key's passphrase.
 
     Raises:
         ssl.SSLError: they cannot be used.
@@ -14,6 +14,6 @@ def load_certificate(context: ssl.SSLContext, cert: str, key: str) -> None:
     try:
         with open(descriptor, "wb", closefd=False) as file:
             file.write(f"{cert}\n{key}\n".encode())
-        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")  # asks nobody
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)  # "" asks nobody
     finally:
         os.close(descriptor)

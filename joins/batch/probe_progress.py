@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.batch.batches import FinishedBatch
 from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
 from joins.durable.pins import Pin
@@ -13,7 +14,6 @@ from joins.durable.probe_lives import ProbeLives
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import KafkaOptions
 from joins.stream.bounds import cut, is_reached
-from joins.stream.group_offsets import GroupOffsets
 from joins.stream.guards import Reach, TopicView, look_at
 from joins.stream.retention import RetentionWatch, warning_json
 from joins.stream.transactions import TransactionWatch

@@ -19,7 +19,6 @@ import structlog
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import OF_THE_PROBE
 from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings
 from joins.batch.join_batch import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
@@ -258,7 +257,9 @@ class TemporalJoin:
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
         )
         spark = self.parts.spark
-        reader = TopicReader(settings.kafka, settings.topic, OF_THE_PROBE)
+        reader = TopicReader(
+            settings.kafka, settings.topic, self.parts.inserts.first.task.kernel.record_columns
+        )
         if self.event is not None:
             steps = self.event.steps(spark, reader, settings, hooks)
         else:

@@ -7,7 +7,7 @@ They are read from the files of the table; a file's name tells the batch. A lett
 import base64
 import codecs
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
@@ -22,6 +22,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.durable.letter_replays import LetterReplays, Replayed
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.probe.probe import insert_told
+from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.plan.errors import CheckpointError, SinkError, UnknownLetterError
 
 Coordinates = tuple[int, int, int]
@@ -63,6 +64,7 @@ class DeadLetter:
         reason: one for each INSERT that has failed; of a record that cannot be parsed only one.
         timestamp: when the record was written to its topic; None in tables of older jobs.
         value: the record's bytes, as they came.
+        more: of `MORE_OF_A_RECORD` what the job reads of its records.
         standing: which INSERTs have rows of it.
     """
 
@@ -73,6 +75,7 @@ class DeadLetter:
     reason: str
     value: bytes | None
     timestamp: datetime | None
+    more: Mapping[str, Any] = field(default_factory=dict)
     standing: Standing = Standing()
 
     @property
@@ -288,6 +291,7 @@ def _letters_of(
             reason="; ".join(reasons),
             value=row["value"],
             timestamp=row.get("timestamp"),
+            more={name: row.get(name) for name in MORE_OF_A_RECORD.names},
             standing=Standing(_dead_in(reasons), tried),
         )
 

@@ -15,6 +15,7 @@ from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin, pin_json
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.probe.probe import JoinedBatch, join_batch
+from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.lookback.dead_letters import DeadLetter, DeadLetters
 from joins.lookback.explain_event import EventJourneys, Journey
 from joins.lookback.history import History
@@ -289,6 +290,8 @@ class RowExplainer:
             "offset": pa.array([place.offset], pa.int64()),
             "timestamp": pa.array([stamp], pa.timestamp("us", tz="UTC")),
         }
+        for item in MORE_OF_A_RECORD:
+            columns[item.name] = pa.array([letter.more.get(item.name)], item.type)
         return pa.RecordBatch.from_pydict(columns)
 
     def _join(

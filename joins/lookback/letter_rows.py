@@ -9,6 +9,7 @@ import pyarrow as pa
 from joins.durable.letter_replays import ChosenLetter
 from joins.durable.pins import Pin
 from joins.kernels.probe.probe import BatchContext, JoinedBatch, join_batch
+from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.lookback.dead_letters import Coordinates, DeadLetter, DeadLetters
 from joins.lookback.history import History
 from joins.lookback.past_indexes import PastIndexes
@@ -25,6 +26,7 @@ _RECORDS = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        *MORE_OF_A_RECORD,
     ]
 )
 Part = tuple[JoinedBatch, Pin]
@@ -182,5 +184,8 @@ def _records(
         letter = letters[item.place]
         value = letter.value if item.corrected is None else item.corrected
         place = {"partition": letter.partition, "offset": letter.offset}
-        rows.append({"value": value, "topic": letter.topic, "timestamp": letter.timestamp, **place})
+        stamp = letter.timestamp
+        rows.append(
+            {"value": value, "topic": letter.topic, "timestamp": stamp, **place, **letter.more}
+        )
     return pa.RecordBatch.from_pylist(rows, schema=_RECORDS)

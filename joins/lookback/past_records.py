@@ -18,6 +18,7 @@ class PastRecords:
 
     def __init__(self, history: History) -> None:
         self._history = history
+        self._columns = history.places.kernel.record_columns
         kafka = history.places.probe_kafka
         self._records = KafkaRecords(kafka)
         self._cluster = KafkaCluster(kafka, keep_open=True)
@@ -70,4 +71,4 @@ class PastRecords:
 
     def read(self, topic: str, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
         """The records of `ranges`, in the form that the kernel takes."""
-        return self._records.batches(TopicName(topic), ranges)
+        return self._records.batches(TopicName(topic), ranges, self._columns)

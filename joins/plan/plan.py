@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from joins.plan.expressions import Column, Expression
-from joins.plan.registry import RegistryOptions
+from joins.plan.formats import JSON_FORMAT, RecordFormat, RecordKey
 from joins.plan.types import SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
@@ -62,7 +62,7 @@ class MetadataField:
 
     Attributes:
         name: the column's name in SQL.
-        key: `topic`, `partition`, `offset` or `timestamp`.
+        key: of the metadata, as `service.sql` names them: `topic`, `headers`, ….
     """
 
     name: str
@@ -196,17 +196,9 @@ class KafkaOptions:
         return replace(self, properties=tuple(sorted((*others, (name, str(value))))))
 
 
-class KafkaFormat(StrEnum):
-    """What the value of a record is; of a sink `JSON` or `DEBEZIUM_JSON`."""
-
-    JSON = "json"
-    DEBEZIUM_JSON = "debezium-json"
-    DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
-
-
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """A Kafka topic of JSON objects.
+    """A Kafka topic of rows.
 
     Attributes:
         startup_timestamp_ms: with `StartupMode.TIMESTAMP`, epoch milliseconds.
@@ -221,6 +213,7 @@ class KafkaSource:
         bounded_records: of each partition that are read at the most, None for all up to its end.
         backlog_offsets: (partition, offset behind the last record at submission), where a watermark
             is `after_backlog`; empty before it is resolved.
+        key: columns that are the key of a record; None if no column is.
     """
 
     kafka: KafkaOptions
@@ -234,6 +227,8 @@ class KafkaSource:
     max_bytes_per_batch: int | None = None
     bounded_records: int | None = None
     backlog_offsets: tuple[tuple[int, int], ...] = ()
+    value: RecordFormat = JSON_FORMAT
+    key: RecordKey | None = None
     kind: Literal["kafka"] = "kafka"
 
 
@@ -421,10 +416,9 @@ class TopicSource:
     """A Kafka topic that others write: a table as a connector sends it, or rows by key.
 
     Attributes:
-        format_options: those of the format, by their names without its prefix.
         evidence: of a connector's topic; None of others, which are complete at `end_offsets`.
-        registry: of the schemas of a format of Avro.
         deletes_by_null: a null value deletes the row of its key.
+        key: columns that are the key of a record; None of a connector's topic.
         end_offsets: (partition, offset behind the last record at submission, or of those that are
             read); empty before they are resolved.
         bounded_mode: where the table ends, if it does: it is complete there, and has no further
@@ -434,11 +428,10 @@ class TopicSource:
     """
 
     kafka: KafkaOptions
-    format: KafkaFormat
-    format_options: tuple[tuple[str, str], ...] = ()
+    value: RecordFormat
     evidence: SnapshotEvidence | None = None
-    registry: RegistryOptions | None = None
     deletes_by_null: bool = True
+    key: RecordKey | None = None
     end_offsets: tuple[tuple[int, int], ...] = ()
     bounded_mode: BoundedMode = BoundedMode.UNBOUNDED
     bounded_timestamp_ms: int | None = None
@@ -559,6 +552,23 @@ class DimensionJoin:
 
 
 @dataclass(frozen=True, slots=True)
+class Unnest:
+    """`JOIN UNNEST(value) AS alias`: a row for each element, before anything is joined.
+
+    The columns of `alias` are the fields of an ARRAY of ROW, `element` of other ARRAYs, `key` and
+    `value` of a MAP.
+
+    Attributes:
+        value: over the probe and those unnested before; an ARRAY or MAP. NULL has no elements.
+        join_type: LEFT keeps a row without elements, with NULL in all columns of `alias`.
+    """
+
+    alias: str
+    value: Expression
+    join_type: JoinType
+
+
+@dataclass(frozen=True, slots=True)
 class OutputColumn:
     """A column of the sink: the expression already has the sink's type."""
 
@@ -661,30 +671,32 @@ class DeltaSink:
         writer: which one the script asks for.
         merge_key: columns by which later rows replace earlier ones (the PRIMARY KEY of the sink,
             when the query gives updates); empty to append.
+        partition_by: columns whose values cut the files of the table, if the job creates it.
     """
 
     path: str
     row_metadata: bool = True
     writer: SinkWriter = SinkWriter.AUTO
     merge_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
     kind: Literal["delta"] = "delta"
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSink:
-    """A Kafka topic of JSON objects, with coordinates in the headers.
+    """A Kafka topic of rows, with coordinates in the headers.
 
     Attributes:
-        format: what a value is.
-        upsert: the connector `upsert-kafka`: `key_fields` are the primary key, a row that goes
-            away is a null value.
+        key: columns that are the key of a record; None of records without a key.
+        upsert: the connector `upsert-kafka`: the key is the primary key, a row that goes away is a
+            null value.
         transactional_id_prefix: exactly once: what the transactional ids begin with. At least once
             if it is None.
     """
 
     kafka: KafkaOptions
-    key_fields: tuple[str, ...] = ()
-    format: KafkaFormat = KafkaFormat.JSON
+    value: RecordFormat = JSON_FORMAT
+    key: RecordKey | None = None
     upsert: bool = False
     transactional_id_prefix: str | None = None
     kind: Literal["kafka"] = "kafka"
@@ -729,6 +741,7 @@ class FurtherInsert:
     output: tuple[OutputColumn, ...]
     sink_table: str
     sink: Sink
+    unnests: tuple[Unnest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -741,6 +754,7 @@ class JoinPlan:
         settings: SET statements that we know, as (key, value).
         window: what the joined rows are aggregated into, None for a plain join.
         more_inserts: of a statement set, those behind the first.
+        unnests: arrays and maps whose elements become rows, in their order.
     """
 
     name: str
@@ -756,6 +770,7 @@ class JoinPlan:
     window: Windowing | None = None
     format_version: int = PLAN_FORMAT_VERSION
     more_inserts: tuple[FurtherInsert, ...] = ()
+    unnests: tuple[Unnest, ...] = ()
 
     @property
     def inserts(self) -> tuple["JoinPlan", ...]:
@@ -779,4 +794,5 @@ def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:
         output=insert.output,
         sink_table=insert.sink_table,
         sink=insert.sink,
+        unnests=insert.unnests,
     )

@@ -38,7 +38,7 @@ class _Rendering:
     identifier: str
 
     def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
-        rows = with_text_times(batch.rows, self.output)
+        rows = with_text_times(batch.rows, [item.expression.type for item in self.output])
         lines = render_rows(rows, self.identifier, batch.kinds)
         return pa.record_batch([lines], schema=_LINES)
 

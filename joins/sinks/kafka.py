@@ -1,4 +1,4 @@
-"""The `kafka` sink: JSON objects, with the coordinates to de-duplicate by.
+"""The `kafka` sink: rows in its format, with the coordinates to de-duplicate by.
 
 At least once: a replayed batch gives the same bytes, so two records with the same source
 coordinates are one. Exactly once: a batch is a transaction, whose commit carries its number.
@@ -19,13 +19,13 @@ from joins.adapters.kafka.transactional_producer import CommitNote, Transactiona
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
-from joins.kernels.changelog.change_encode import debezium_values, upsert_values
+from joins.kernels.changelog.change_encode import without_gone
 from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
-from joins.kernels.json.encode import encode_objects
-from joins.kernels.json.render import with_text_times
+from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.encoders import ValueEncoder, encoder_of
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
-from joins.plan.plan import Compression, KafkaFormat, KafkaSink, OutputColumn
+from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_files import RowEncoding, RowFiles
 from joins.worker.staging import BatchReport
@@ -57,41 +57,54 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class RecordEncoding:
-    """Rows as records of a topic; picklable."""
+    """Rows as records of a topic; picklable.
 
-    output: tuple[OutputColumn, ...]
-    key_fields: tuple[str, ...]
-    format: KafkaFormat = KafkaFormat.JSON
+    Attributes:
+        columns: of the key and of the value.
+        keys: writes the keys, None of records without one.
+        values: writes the values.
+        upsert: a key has its newest row only, and a null value when that goes.
+    """
+
+    columns: RecordColumns
+    keys: ValueEncoder | None
+    values: ValueEncoder
     upsert: bool = False
 
     @staticmethod
     def of(sink: KafkaSink, output: tuple[OutputColumn, ...]) -> "RecordEncoding":
         """What `sink` asks for."""
-        return RecordEncoding(output, sink.key_fields, sink.format, sink.upsert)
+        fields = tuple(Field(item.name, item.expression.type, item.nullable) for item in output)
+        columns = RecordColumns(fields, sink.value, sink.key)
+        keys = None if sink.key is None else encoder_of(sink.key.format, columns.of_key)
+        values = encoder_of(sink.value, columns.of_value)
+        return RecordEncoding(columns, keys, values, sink.upsert)
 
     def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
         """Key and value of each row, and what its headers tell."""
-        rows = with_text_times(batch.rows, self.output)
-        keys = pa.nulls(rows.num_rows, pa.string())
-        if self.key_fields:
-            keys = encode_objects(rows.select(list(self.key_fields)))
+        rows, kinds = batch.rows, batch.kinds
         place = [batch.coordinates.column(name) for name in ("partition", "offset")]
         marks = batch.watermarks
         if marks is None:
             marks = pa.nulls(rows.num_rows, pa.string())
-        columns = (keys, self.values(rows, batch.kinds), *place, marks)
-        typed = [column.cast(pa.string()).cast(pa.binary()) for column in columns]
-        records = pa.record_batch(typed, schema=_SCHEMA)
-        if self.upsert and batch.kinds is not None:  # a key has its newest row, no older ones
-            records = records.filter(pc.invert(is_any(batch.kinds, (UPDATE_BEFORE,))))
+        texts = [column.cast(pa.string()) for column in (*place, marks)]
+        columns = (self._keys(rows), self._values(rows, kinds), *texts)
+        records = pa.record_batch([column.cast(pa.binary()) for column in columns], schema=_SCHEMA)
+        if self.upsert and kinds is not None:  # a key has its newest row, no older ones
+            records = records.filter(pc.invert(is_any(kinds, (UPDATE_BEFORE,))))
         return records
 
-    def values(self, rows: pa.RecordBatch, kinds: pa.Array | None) -> pa.StringArray:
-        """The value of each row's record."""
-        objects = encode_objects(rows)
-        if self.format is KafkaFormat.DEBEZIUM_JSON:
-            return debezium_values(objects, kinds)
-        return upsert_values(objects, kinds) if self.upsert else objects
+    def _keys(self, rows: pa.RecordBatch) -> pa.Array:
+        key = self.columns.key
+        if self.keys is None or key is None:
+            return pa.nulls(rows.num_rows, pa.binary())
+        named = rows.select(list(key.fields)).rename_columns(list(map(key.name_of, key.fields)))
+        return self.keys.encode(named, None)
+
+    def _values(self, rows: pa.RecordBatch, kinds: pa.Array | None) -> pa.Array:
+        chosen = rows.select([item.name for item in self.columns.of_value])
+        values = self.values.encode(chosen, kinds)
+        return without_gone(values, kinds) if self.upsert else values
 
 
 @dataclass(frozen=True, slots=True)

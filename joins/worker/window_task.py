@@ -263,7 +263,9 @@ def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:
         "offset": pa.array(np.arange(count)),
         "reason": dead.column("reason"),
         "value": dead.column("value"),
-        "timestamp": pa.nulls(count, DEAD_LETTERS.field("timestamp").type),
+    }
+    columns |= {
+        item.name: pa.nulls(count, item.type) for item in DEAD_LETTERS if item.name not in columns
     }
     cast = [columns[item.name].cast(item.type) for item in DEAD_LETTERS]
     return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)

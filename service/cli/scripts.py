@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from joins.plan.errors import SinkError
+from joins.plan.kafka_client import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    FILES,
+    KEY_PASSWORD,
+    SCOPE,
+    TOKEN_URL,
+    VERIFIED_NAME,
+)
 from service.cli.options import Form, Script, Server, Timeout, load_settings, open_client
 from service.cli.output import (
     OutputFormat,
@@ -34,7 +43,13 @@ if TYPE_CHECKING:
     from service.schemas.progress import Validation
 
 _SHOWN_WARNING = 2000
-_CLIENT = frozenset({"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"})
+_CLIENT = frozenset(
+    {
+        *("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password"),
+        *(TOKEN_URL, CLIENT_ID, CLIENT_SECRET, SCOPE),
+        *(*FILES, KEY_PASSWORD, VERIFIED_NAME),
+    }
+)
 _REGISTRY = "schema.registry."
 _USER, _CA = f"{_REGISTRY}basic.auth.user.info", f"{_REGISTRY}ssl.ca.location"
 _KNOWN = _CLIENT | {_USER, _CA}
@@ -227,8 +242,11 @@ def _read(config: Path | None) -> dict[str, str]:
 def _kafka_of(topic: str, servers: str, known: dict[str, str]) -> "KafkaOptions":
     from joins.plan.plan import KafkaOptions
 
-    properties = tuple(sorted((name, value) for name, value in known.items() if name in _CLIENT))
-    return KafkaOptions(servers, topic, properties)
+    properties = {name: value for name, value in known.items() if name in _CLIENT}
+    for file, text in FILES.items():
+        if file in properties:
+            properties[text] = _pem(properties.pop(file)) or ""
+    return KafkaOptions(servers, topic, tuple(sorted(properties.items())))
 
 
 def _registry_of(url: str | None, known: dict[str, str]) -> "RegistryOptions | None":

@@ -158,6 +158,9 @@ def _below(plan: JoinPlan, column: Column) -> Iterable[tuple[Expression, str]]:
     if column.relation == plan.probe.alias:
         computed = plan.probe.computed_fields
         return [(f.expression, "TRANSFORMATION") for f in computed if f.name == column.name]
+    unnests = [each.value for each in plan.unnests if each.alias == column.relation]
+    if unnests:
+        return [(value, "TRANSFORMATION") for value in unnests]
     if column.relation != WINDOW or plan.window is None:
         return []
     window = plan.window

@@ -196,6 +196,12 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
     )
 
 
+def _warnings(join: TemporalJoin) -> list[Mapping[str, object]]:
+    """Of the stream, and of the topics that are dimensions."""
+    groups = (source.progress.get("group_offsets") for source in join.parts.sources)
+    return [*join.progress.warnings(), *(each for each in groups if each is not None)]
+
+
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
     """The whole report of a running join."""
     # reads better long: one document, field by field
@@ -227,7 +233,7 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
             StallView(part=part, **error_of(each).model_dump(), choices=list(each.choices))
             for part, each in stalls.all()
         ],
-        warnings=[WarningView.model_validate(each) for each in join.progress.warnings()],
+        warnings=[WarningView.model_validate(each) for each in _warnings(join)],
         acknowledgements=[
             AcknowledgementView.model_validate(each)
             for each in sorted(

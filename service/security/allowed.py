@@ -5,15 +5,18 @@ These lists are the limit: they are looked at when a job is submitted and when i
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from joins.plan.kafka_client import FILES, TOKEN_URL
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     DimensionSource,
     FileSource,
     JoinPlan,
+    KafkaOptions,
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
@@ -32,7 +35,7 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
     sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
     for table, end in ((plan.probe.table, plan.probe.source), *sinks):
         if isinstance(end, KafkaSource | KafkaSink):
-            _check_brokers(table, end.kafka.bootstrap_servers, settings)
+            _check_topic(table, end, settings)
     for dimension in plan.dimensions:
         _check_dimension(dimension.name, dimension.source, settings)
     for _, sink in sinks:
@@ -46,13 +49,20 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
     if isinstance(source, MysqlCdcSource):
         _check_database(table, source, settings)
     elif isinstance(source, TopicSource):
-        _check_brokers(table, source.kafka.bootstrap_servers, settings)
+        _check_topic(table, source, settings)
         if source.evidence is not None and source.evidence.connect_url is not None:
             _check_connect(table, source.evidence.connect_url, settings)
-        if source.registry is not None:
-            _check_registry(table, source.registry.url, settings)
     else:
         confined_path(source, settings)
+
+
+def _check_topic(
+    table: str, topic: KafkaSource | KafkaSink | TopicSource, settings: Settings
+) -> None:
+    _check_kafka(table, topic.kafka, settings)
+    for form in (topic.value, *(() if topic.key is None else (topic.key.format,))):
+        if form.registry is not None:
+            _check_registry(table, form.registry.url, settings)
 
 
 def check_secret(name: str, servers: str, allowed: str | None) -> None:
@@ -129,6 +139,47 @@ def _real(path: Path) -> Path:
         raise NotAllowedError(
             f'path "{path}" cannot be followed: {exc}', hint="Remove the symbolic links."
         ) from exc
+
+
+def confined_pem(file: str, directories: Sequence[Path]) -> Path:
+    """Where a PEM file is that a script names; symbolic links are followed before it is compared.
+
+    Args:
+        file: as the script has it.
+        directories: those of the setting.
+
+    Raises:
+        NotAllowedError: it is in none of them.
+    """
+    real = _real(Path(file))
+    if not any(real.is_relative_to(_real(directory)) for directory in directories):
+        raise NotAllowedError(
+            f'PEM file "{file}" is in no directory that scripts may name files of',
+            hint="Give the text as a secret, by the option ….certificates, or have the operator "
+            "add the directory to SLUICE_ALLOWED_PEM_PATHS.",
+        )
+    return real
+
+
+def _check_kafka(table: str, kafka: KafkaOptions, settings: Settings) -> None:
+    _check_brokers(table, kafka.bootstrap_servers, settings)
+    for name, value in kafka.properties:
+        if name == TOKEN_URL:
+            _check_token_endpoint(table, value, settings)
+        elif name in FILES:
+            confined_pem(value, settings.pem_directories)
+
+
+def _check_token_endpoint(table: str, url: str, settings: Settings) -> None:
+    server = server_of(url)
+    if settings.allowed_token_endpoints is None or _listed(
+        server, settings.allowed_token_endpoints
+    ):
+        return
+    raise NotAllowedError(
+        f'table "{table}" names token endpoint "{server}", which is not allowed',
+        hint="Use an allowed one, or have the operator add it to SLUICE_ALLOWED_TOKEN_ENDPOINTS.",
+    )
 
 
 def _check_brokers(table: str, servers: str, settings: Settings) -> None:

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.kernels.formats.columns import RecordColumns
 from joins.plan.errors import SourceError
+from joins.plan.formats import RecordFormat
+from joins.plan.kafka_client import FILES, OF_THE_TOKEN_ENDPOINT, TOKEN_URL
 from joins.plan.plan import (
     OFFSET_RESET,
     BoundedMode,
@@ -31,6 +35,9 @@ from service.jobs.store.layout import JobLayout
 from service.security.allowed import confined_path, server_of
 from service.security.secrets import SecretResolver
 
+Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
+Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns)
+
 
 def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     """`plan` with every secret reference replaced by its value; never stored, never shown."""
@@ -38,7 +45,7 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     def dimension(declared: Dimension) -> Dimension:
         source = declared.source
         if isinstance(source, TopicSource):
-            return replace(declared, source=topic_with_login(source, secrets))
+            return replace(declared, source=topic_with_logins(source, secrets))
         if not isinstance(source, MysqlCdcSource):
             return declared
         return replace(declared, source=_with_secrets(source, secrets))
@@ -46,9 +53,7 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     dimensions = tuple(dimension(d) for d in plan.dimensions)
     probe = plan.probe
     if isinstance(probe.source, KafkaSource):
-        probe = replace(
-            probe, source=replace(probe.source, kafka=with_login(probe.source.kafka, secrets))
-        )
+        probe = replace(probe, source=topic_with_logins(probe.source, secrets))
     sink, *others = (sink_with_login(insert.sink, secrets) for insert in plan.inserts)
     more = (replace(i, sink=s) for i, s in zip(plan.more_inserts, others, strict=True))
     return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=tuple(more))
@@ -66,28 +71,46 @@ def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSo
     return replace(source, username=username, password=password, tls=tls)
 
 
-def topic_with_login(source: TopicSource, secrets: SecretResolver) -> TopicSource:
-    """A topic with its login, and that of its schema registry, resolved."""
-    registry = source.registry
-    if registry is not None:
-        resolve = partial(secrets.resolve, servers=server_of(registry.url))
-        hidden = (registry.user_info, registry.ca, registry.cert, registry.key)
-        user_info, ca, cert, key = (None if text is None else resolve(text) for text in hidden)
-        registry = replace(registry, user_info=user_info, ca=ca, cert=cert, key=key)
-    return replace(source, kafka=with_login(source.kafka, secrets), registry=registry)
+def topic_with_logins(topic: Topic, secrets: SecretResolver) -> Topic:
+    """A topic with its login, and those of its schema registries, resolved."""
+    return replace(with_registry_logins(topic, secrets), kafka=with_login(topic.kafka, secrets))
+
+
+def with_registry_logins(formats: Formats, secrets: SecretResolver) -> Formats:
+    """Formats of a value and a key with the logins of their schema registries resolved."""
+    key = formats.key
+    if key is not None:
+        key = replace(key, format=_format_with_login(key.format, secrets))
+    return replace(formats, value=_format_with_login(formats.value, secrets), key=key)
+
+
+def _format_with_login(form: RecordFormat, secrets: SecretResolver) -> RecordFormat:
+    registry = form.registry
+    if registry is None:
+        return form
+    resolve = partial(secrets.resolve, servers=server_of(registry.url))
+    hidden = (registry.user_info, registry.ca, registry.cert, registry.key)
+    user_info, ca, cert, key = (None if text is None else resolve(text) for text in hidden)
+    resolved = replace(registry, user_info=user_info, ca=ca, cert=cert, key=key)
+    return replace(form, registry=resolved)
 
 
 def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
-    """A cluster with its login resolved."""
-    resolve = partial(secrets.resolve, servers=kafka.bootstrap_servers)
-    return replace(kafka, properties=tuple((k, resolve(v)) for k, v in kafka.properties))
+    """A cluster with its login resolved, and its PEM files read."""
+    properties, resolved = dict(kafka.properties), dict[str, str]()
+    for name, value in properties.items():
+        of_provider = name in OF_THE_TOKEN_ENDPOINT
+        servers = server_of(properties[TOKEN_URL]) if of_provider else kafka.bootstrap_servers
+        if name in FILES:
+            resolved[FILES[name]] = secrets.pem_file(value)
+        else:
+            resolved[name] = secrets.resolve(value, servers)
+    return replace(kafka, properties=tuple(sorted(resolved.items())))
 
 
 def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:
-    """A sink with its login resolved, if it has one."""
-    if isinstance(sink, KafkaSink):
-        return replace(sink, kafka=with_login(sink.kafka, secrets))
-    return sink
+    """A sink with its logins resolved, if it has some."""
+    return topic_with_logins(sink, secrets) if isinstance(sink, KafkaSink) else sink
 
 
 def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:

@@ -14,7 +14,7 @@ Values never enter a plan, a log, an answer or the environment of another proces
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -22,13 +22,14 @@ from joins.durable.checkpoint import FORMAT_VERSION, read_json
 from service.config import Settings
 from service.errors import SecretError
 from service.jobs.store.layout import JobLayout, write_new
-from service.security.allowed import check_secret
+from service.security.allowed import check_secret, confined_pem
 from watermark.redaction import Secret
 
 VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
 _PUBLIC_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MOST_BYTES = 64 * 1024
+_MOST_PEM_BYTES = 1 << 20  # all authorities that a machine trusts have a fifth of it
 _received: dict[str, str] = {}
 
 
@@ -42,7 +43,9 @@ class SecretResolver:
         kept_dir: Path | None = None,
         *,
         allowed: str | None = None,
+        pem_directories: Sequence[Path] = (),
     ) -> None:
+        self._pem_directories = pem_directories
         self._directories = tuple(d for d in (secrets_dir, kept_dir) if d is not None)
         self._job_dir = job_dir
         self._allowed = allowed
@@ -50,8 +53,13 @@ class SecretResolver:
     @classmethod
     def of(cls, settings: Settings, job_dir: Path | None) -> Self:
         """Resolves as `settings` say, for the job in `job_dir`."""
-        kept, allowed = settings.kept_secrets_dir, settings.allowed_secrets
-        return cls(settings.secrets_dir, job_dir, kept, allowed=allowed)
+        return cls(
+            settings.secrets_dir,
+            job_dir,
+            settings.kept_secrets_dir,
+            allowed=settings.allowed_secrets,
+            pem_directories=settings.pem_directories,
+        )
 
     def resolve(self, text: str, servers: str = "") -> str:
         """`text` with each reference replaced by its value; text without one comes back as it is.
@@ -73,6 +81,29 @@ class SecretResolver:
                 hint="Use letters, digits, dots, dashes and underscores in the secret's name.",
             )
         return Secret(resolved, text) if _REFERENCE.search(text) else resolved
+
+    def pem_file(self, file: str) -> str:
+        """The text of a PEM file that a script names, as a `Secret`: it may have a key.
+
+        Raises:
+            SecretError: it cannot be read.
+            NotAllowedError: it is in no directory of the operator's.
+        """
+        real = confined_pem(file, self._pem_directories)
+        try:
+            with real.open("rb") as content:
+                text = content.read(_MOST_PEM_BYTES + 1).decode("utf-8")
+        except (OSError, UnicodeDecodeError) as exc:
+            raise SecretError(
+                f'PEM file "{file}" cannot be read: {type(exc).__name__}',
+                hint="Put it where Sluice runs, readable by its user, or correct the path.",
+            ) from exc
+        if len(text) > _MOST_PEM_BYTES:
+            raise SecretError(
+                f'PEM file "{file}" has more than {_MOST_PEM_BYTES} bytes',
+                hint="Name a file with the certificates that are needed.",
+            )
+        return Secret(text, f"file {file}")
 
     def _value(self, name: str, servers: str) -> str:
         inline = self._of_job(name)

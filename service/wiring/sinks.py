@@ -38,8 +38,7 @@ class InsertSink:
         return self.job.plan.inserts[self.number].sink
 
     def _appends(self, sink: DeltaSink) -> Appends:
-        schema = self.job.kernel(self.number).output_schema
-        return Appends(schema, sink.writer, sink.merge_key)
+        return Appends.into(sink, self.job.kernel(self.number).output_schema)
 
     def prepare(self) -> None:
         """What can go wrong with the output goes wrong before a JVM is started.
@@ -51,7 +50,9 @@ class InsertSink:
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)
             check_new_table(sink, self.job.settings)
-            create_table(path, appends.rows, creator=self.job.app_id)
+            create_table(
+                path, appends.rows, creator=self.job.app_id, partition_by=appends.partition_by
+            )
             DeltaLog(path, self.job.app_id).choose_writer(appends)
         if isinstance(sink, KafkaSink):
             KafkaCluster(sink.kafka).require(sink.kafka.topic)

@@ -164,18 +164,19 @@ def _told(load: Load) -> str:
 
 
 def _created_sql(subject: Subject) -> str:
-    return join_sql(subject.rig, subject.schema, subject.stream.topic, BLACKHOLE)
+    assert subject.table is not None
+    return join_sql(subject.rig, subject.table, subject.stream.topic, BLACKHOLE)
 
 
 @contextmanager
 def _joining(place: Place, dim: int) -> Iterator[tuple[Subject, psutil.Process]]:
     """A control plane in a process of its own, and a job on it whose gate is open."""
     stream = Stream(place.kafka)
-    with users(place.mariadb, dim) as schema, _plane(place) as (rig, process):
-        answer = rig.post_job(join_sql(rig, schema, stream.topic, BLACKHOLE), _NAME)
+    with users(place.mariadb, dim) as table, _plane(place) as (rig, process):
+        answer = rig.post_job(join_sql(rig, table, stream.topic, BLACKHOLE), _NAME)
         answer.raise_for_status()
         job = RunningJob(rig, answer.json()["id"])
-        subject = Subject(place, rig, job, schema, stream, dim)
+        subject = Subject(place, rig, job, stream, table)
         subject.wait_open()
         place.say("the gate is open")
         yield subject, process

@@ -14,7 +14,7 @@ from joins.kernels.index.manifest import read_manifest
 from tests.bench.batches import BatchTime
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
-from tests.bench.shop import Changes, Stream, clicks_of, delta_output, users
+from tests.bench.shop import Stream, clicks_of, delta_output, users
 from tests.bench.subject import Subject, submitted
 from tests.support.rig import Rig
 from tests.support.topics import unique_name
@@ -35,13 +35,15 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     with ExitStack() as stack:
         given = {"runner_command": _RUNNER, "max_records_per_batch": limit}
         rig = stack.enter_context(place.rig(**given))
-        jobs = [stack.enter_context(_with_segments(place, rig, rows)) for rows in (small, dim)]
-        segments = {job.dim: live_segments(job) for job in jobs}
+        jobs = {
+            rows: stack.enter_context(_with_segments(place, rig, rows)) for rows in (small, dim)
+        }
+        segments = {rows: live_segments(job) for rows, job in jobs.items()}
         for _ in range(sizes.runs):
-            for job in jobs:
-                job.stream.append(records, clicks_of(job.dim))
-                times[job.dim].append(_median_ms(job.drain()))
-            place.say(f"ms a batch: { ({rows: round(v[-1]) for rows, v in times.items()}) }")
+            for rows, job in jobs.items():
+                job.stream.append(records, clicks_of(rows))
+                times[rows].append(_median_ms(job.drain()))
+            place.say(f"ms a batch: { ({size: round(v[-1]) for size, v in times.items()}) }")
     return [
         Measure(
             f"batch of {limit:,} records, {dim:,} rows against {small:,}",
@@ -65,11 +67,11 @@ def _with_segments(place: Place, rig: Rig, dim: int) -> Iterator[Subject]:
     """A stopped job whose index has a hundred live segments."""
     stream = Stream(place.kafka)
     with (
-        users(place.mariadb, dim) as schema,
-        submitted(place, rig, (schema, dim), stream, delta_output(unique_name("cost"))) as subject,
+        users(place.mariadb, dim) as table,
+        submitted(place, rig, table, stream, delta_output(unique_name("cost"))) as subject,
     ):
         subject.wait_open()
-        with Changes(place.mariadb, schema, dim, 500):
+        with table.changes(500):
             wait_until(
                 lambda: live_segments(subject) > SEGMENTS, deadline_s=900, what="the segments"
             )

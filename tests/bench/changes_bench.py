@@ -21,10 +21,10 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     changes, dim = sizes.records or CHANGES, sizes.dim or DIM
     speeds, by_core = [], []
     with (
-        users(place.mariadb, dim) as schema,
+        users(place.mariadb, dim) as table,
         place.rig() as rig,
         opened_and_stopped(
-            place, rig, (schema, dim), Stream(place.kafka), delta_output(unique_name("changed"))
+            place, rig, table, Stream(place.kafka), delta_output(unique_name("changed"))
         ) as subject,
     ):
         for _ in range(sizes.runs):

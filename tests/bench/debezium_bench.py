@@ -1,221 +1,110 @@
-"""`debezium`: how many of a connector's records one core decodes.
+"""`debezium`: topics of somebody else's connector, decoded, copied, joined and followed.
 
-The records are a shop's, eight columns of all kinds, as MariaDB's connector writes them: without
-and with the schema in front, as flat rows, and as Avro. Times are CPU seconds of this process.
+How many records one core decodes; from a running Spark to the open gate over a topic that a
+connector has filled; and speed and freshness of the join beside those with `mysql-cdc`, on the same
+users, in turns.
 """
 
-import io
-import json
-import struct
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Mapping
+from contextlib import ExitStack
 
-import fastavro
-import pyarrow as pa
-
-from joins.kernels.avro.payloads import AvroMemory
-from joins.kernels.debezium.decoder import DebeziumDecoder
-from joins.kernels.debezium.options import CapturedName, DebeziumOptions, ValueLayout
-from joins.plan.plan import Field
-from tests.bench.measure import Bar, Measure, Sense, Sizes
+from tests.bench.batches import batch_limit, records_per_second
+from tests.bench.debezium_decoding import decoding
+from tests.bench.freshness_bench import seen_changes
+from tests.bench.measure import Bar, Measure, Sense, Sizes, quantile
 from tests.bench.place import Place
-from tests.support import debezium_values as model
-from tests.support.expressions import sql_type
+from tests.bench.shop import BLACKHOLE, Stream, UserTable, clicks_of, delta_output, users
+from tests.bench.snapshot_bench import spark_up_ms
+from tests.bench.subject import opened_and_stopped, submitted
+from tests.bench.topic_users import TopicUsers, topic_users
+from tests.support.topics import unique_name
 
-RECORDS = 500_000
-BATCH_ROWS = 65_536
-DIFFERENT = 20_000  # records are made once and come again
-_BARS = {"without schema": 400_000, "with schema": 200_000, "flat": 400_000, "Avro": 150_000}
-_COLUMNS = {
-    "id": "BIGINT",
-    "name": "STRING",
-    "price": "DECIMAL(10, 2)",
-    "created": "TIMESTAMP(3)",
-    "updated": "TIMESTAMP_LTZ(3)",
-    "is_active": "BOOLEAN",
-    "category": "INT",
-    "description": "STRING",
-}
-_SOURCE = {
-    "version": "3.5.0.Final",
-    "connector": "mariadb",
-    "name": "shop",
-    "ts_ms": 1_700_000_000_000,
-    "snapshot": "true",
-    "db": "shop",
-    "sequence": None,
-    "ts_us": 1_700_000_000_000_000,
-    "ts_ns": 1_700_000_000_000_000_000,
-    "table": "items",
-    "server_id": 0,
-    "gtid": None,
-    "file": "binlog.000002",
-    "pos": 1234,
-    "row": 0,
-    "thread": None,
-    "query": None,
-}
-_AVRO_ROW = {
-    "type": "record",
-    "name": "Value",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "name", "type": ["null", "string"]},
-        {
-            "name": "price",
-            "type": [
-                "null",
-                {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
-            ],
-        },
-        {
-            "name": "created",
-            "type": ["null", {"type": "long", "connect.name": "io.debezium.time.Timestamp"}],
-        },
-        {
-            "name": "updated",
-            "type": ["null", {"type": "string", "connect.name": "io.debezium.time.ZonedTimestamp"}],
-        },
-        {"name": "is_active", "type": ["null", {"type": "int", "connect.type": "int16"}]},
-        {"name": "category", "type": ["null", "int"]},
-        {"name": "description", "type": ["null", "string"]},
-    ],
-}
-_AVRO_KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "long"}]}
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """Records of one kind, and how they are decoded."""
-
-    batch: pa.RecordBatch
-    decoder: Callable[[], DebeziumDecoder]
-
-    def rate(self, records: int) -> float:
-        """Records a CPU second, in batches; the first one only warms up."""
-        decoder = self.decoder()
-        decoded = decoder.decode(self.batch)
-        assert decoded.bad == (), decoded.bad[:1]
-        rounds = max(1, records // self.batch.num_rows)
-        started = time.process_time()
-        for _ in range(rounds):
-            decoder.decode(self.batch)
-        return rounds * self.batch.num_rows / (time.process_time() - started)
+RECORDS, DIM = 4_000_000, 1_000_000
+_FRESH_S = 90
+_AS_GOOD = 0.95
+_PER_S = 1_000
 
 
 def measure(place: Place, sizes: Sizes) -> list[Measure]:
-    """Each kind of records."""
-    records = sizes.records or RECORDS
-    measures = []
-    for name, work in works().items():
-        values = [work.rate(records) for _ in range(sizes.runs)]
-        value_bytes = work.batch.column("value").nbytes // work.batch.num_rows
-        size = f"{records:,} records of {value_bytes} bytes, {len(_COLUMNS)} columns"
-        place.say(f"{name}: {max(values):,.0f} records/s, {value_bytes} bytes each")
-        bar = Bar(Sense.VALUE_AT_LEAST, _BARS[name])
-        full = records >= RECORDS
-        measures.append(Measure(f"decode {name}", "records/s", size, full, values, (), bar))
-    return measures
+    """Decoding, the copy, the join, freshness."""
+    found = decoding(place, sizes)
+    dim = sizes.dim or DIM
+    topic = topic_users(place, dim)
+    place.say(f"{dim:,} rows are in the topic")
+    found.append(_opening(place, topic, sizes))
+    with users(place.mariadb, dim) as database:
+        tables: Mapping[str, UserTable] = {"topic": topic, "mysql-cdc": database}
+        found.append(_joining(place, tables, sizes))
+        found += _freshness(place, tables, sizes)
+    return found
 
 
-def works() -> Mapping[str, Work]:
-    """All kinds of records."""
-    rows = [row(at) for at in range(DIFFERENT)]
-    table = DebeziumOptions(table=CapturedName("items", database="shop"))
-    bare, wrapped = (_json(rows, wrapped=each) for each in (False, True))
-    flat_options = DebeziumOptions(layout=ValueLayout.FLAT)
-    flat = _batch(
-        [model.text_of(model.key_of(each, ["id"])).encode() for each in rows],
-        [_flat(each) for each in rows],
-    )
-    schemas = {1: json.dumps(_AVRO_KEY), 2: json.dumps(_envelope())}
-    return {
-        "without schema": Work(bare, lambda: _decoder(table)),
-        "with schema": Work(wrapped, lambda: _decoder(table)),
-        "flat": Work(flat, lambda: _decoder(flat_options)),
-        "Avro": Work(_avro(rows), lambda: _decoder(table, schemas)),
-    }
-
-
-def row(number: int) -> dict[str, model.Written]:
-    """A row of the table."""
-    moment = model.EPOCH.replace(year=2024, microsecond=number % 1000 * 1000)
-    return {
-        "id": model.integer(number),
-        "name": model.string(f"item {number}"),
-        "price": model.decimal(Decimal(number % 100_000).scaleb(-2), 2),
-        "created": model.moment(moment, "adaptive", 3),
-        "updated": model.instant(moment, "adaptive"),
-        "is_active": model.boolean(True, as_number=True),
-        "category": model.integer(number % 100, 32),
-        "description": model.string("some longer text of the item"),
-    }
-
-
-def _decoder(options: DebeziumOptions, schemas: Mapping[int, str] | None = None) -> DebeziumDecoder:
-    fields = [Field(name, sql_type(kind)) for name, kind in _COLUMNS.items()]
-    payloads = None if schemas is None else (AvroMemory(schemas.get), AvroMemory(schemas.get))
-    return DebeziumDecoder(fields, ["id"], options, payloads=payloads)
-
-
-def _batch(keys: Sequence[bytes], values: Sequence[bytes]) -> pa.RecordBatch:
-    times = -(-BATCH_ROWS // len(keys))
-    arrays = [pa.array(list(each) * times, pa.binary())[:BATCH_ROWS] for each in (keys, values)]
-    return pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
-
-
-def _json(rows: Sequence[dict[str, model.Written]], *, wrapped: bool) -> pa.RecordBatch:
-    return _batch(
-        [model.text_of(model.key_of(each, ["id"], wrapped=wrapped)).encode() for each in rows],
-        [
-            model.text_of(model.envelope(each, op="r", wrapped=wrapped, source=_SOURCE)).encode()
-            for each in rows
-        ],
+def _opening(place: Place, topic: TopicUsers, sizes: Sizes) -> Measure:
+    opened, submitted_for = [], []
+    with place.rig() as rig:
+        for _ in range(sizes.runs):
+            with submitted(place, rig, topic, Stream(place.kafka), BLACKHOLE) as subject:
+                opened_at_ms = subject.wait_open()["opened_at_ms"]
+                opened.append((opened_at_ms - spark_up_ms(subject)) / 1_000)
+                created_at_ms = subject.job.events()[0]["at_ms"]
+                submitted_for.append((opened_at_ms - created_at_ms) / 1_000)
+            place.say(f"{opened[-1]:.1f} s, {submitted_for[-1]:.1f} s since the submission")
+    return Measure(
+        "topic of a connector to open gate, Spark up",
+        "s",
+        f"{topic.rows:,} rows",
+        topic.rows >= DIM,
+        opened,
+        bar=Bar(Sense.VALUE_AT_MOST, 20.0),
+        facts={"since_submission_s": [round(s, 1) for s in submitted_for]},
     )
 
 
-def _flat(whole: dict[str, model.Written]) -> bytes:
-    values = {name: each.value for name, each in whole.items()}
-    return model.text_of(values | {"__op": "r", "__deleted": "false"}).encode()
+def _joining(place: Place, tables: Mapping[str, UserTable], sizes: Sizes) -> Measure:
+    records, stream = sizes.records or RECORDS, Stream(place.kafka)
+    dim, limit = tables["topic"].rows, batch_limit(records)
+    rates: dict[str, list[float]] = {name: [] for name in tables}
+    with ExitStack() as stack:
+        rig = stack.enter_context(place.rig(max_records_per_batch=limit))
+        jobs = {}
+        for name, table in tables.items():
+            sink = delta_output(unique_name("joined"))
+            job = opened_and_stopped(place, rig, table, stream, sink)
+            jobs[name] = stack.enter_context(job)
+        for _ in range(sizes.runs):
+            stream.append(records, clicks_of(dim))
+            for name, job in jobs.items():
+                rates[name].append(records_per_second(job.drain()) / 1e6)
+            place.say(f"M records/s: { ({name: round(v[-1], 3) for name, v in rates.items()}) }")
+    return Measure(
+        "join with a connector's topic, against mysql-cdc",
+        "M records/s",
+        f"{records:,} records, {dim:,} rows, batches of {limit:,}",
+        records >= RECORDS and dim >= DIM,
+        rates["topic"],
+        rates["mysql-cdc"],
+        Bar(Sense.RATIO_AT_LEAST, _AS_GOOD),
+    )
 
 
-def _envelope() -> dict[str, object]:
-    kinds: Mapping[type, str] = {str: "string", int: "long"}
-    fields = [
-        {"name": name, "type": ["null", kinds.get(type(value), "string")]}
-        for name, value in _SOURCE.items()
+def _freshness(place: Place, tables: Mapping[str, UserTable], sizes: Sizes) -> list[Measure]:
+    changes = sizes.records or _FRESH_S * _PER_S
+    seconds = min(_FRESH_S, changes / _PER_S)
+    parts, facts = {}, {}
+    for name, table in tables.items():
+        seen = seen_changes(place, table, seconds)
+        parts[name] = [[ms / 1_000 for ms in part] for part in seen.stretches(sizes.runs)]
+        facts[f"missed_of_{name}"] = seen.missed
+    dim = tables["topic"].rows
+    return [
+        Measure(
+            f"freshness p{share * 100:.0f} of a connector's topic, against mysql-cdc",
+            "s",
+            f"{seconds:.0f} s of {_PER_S:,} changes/s on {dim:,} rows, {sizes.runs} stretches",
+            seconds >= _FRESH_S and dim >= DIM,
+            *([quantile(part, share) for part in parts[name]] for name in ("topic", "mysql-cdc")),
+            bar=Bar(Sense.RATIO_AT_MOST, round(1 / _AS_GOOD, 3)),
+            facts=facts,
+        )
+        for share in (0.5, 0.99)
     ]
-    source = {"type": "record", "name": "Source", "fields": fields}
-    return {
-        "type": "record",
-        "name": "Envelope",
-        "fields": [
-            {"name": "before", "type": ["null", _AVRO_ROW]},
-            {"name": "after", "type": ["null", "Value"]},
-            {"name": "source", "type": source},
-            {"name": "op", "type": "string"},
-            {"name": "ts_ms", "type": ["null", "long"]},
-        ],
-    }
-
-
-def _avro(rows: Sequence[dict[str, model.Written]]) -> pa.RecordBatch:
-    key, value = (
-        fastavro.parse_schema(json.loads(json.dumps(each))) for each in (_AVRO_KEY, _envelope())
-    )
-    keys, values = [], []
-    for whole in rows:
-        after = {name: each.value for name, each in whole.items()}
-        after["price"] = Decimal(int(str(after["id"])) % 100_000).scaleb(-2)
-        change = {"before": None, "after": after, "source": _SOURCE, "op": "r", "ts_ms": 6}
-        keys.append(_written(1, key, {"id": after["id"]}))
-        values.append(_written(2, value, change))
-    return _batch(keys, values)
-
-
-def _written(number: int, parsed: object, record: object) -> bytes:
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, parsed, record)
-    return struct.pack(">bI", 0, number) + body.getvalue()

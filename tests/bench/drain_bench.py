@@ -13,7 +13,7 @@ from tests.bench.batches import batch_limit, pinned_times, records_per_second
 from tests.bench.commits import changelog_commits
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
-from tests.bench.shop import Stream, clicks_of, delta_output, now_ms, users
+from tests.bench.shop import Stream, UserTable, clicks_of, delta_output, now_ms, users
 from tests.bench.subject import Subject, submitted
 from tests.support.rig import Rig
 from tests.support.topics import unique_name
@@ -45,12 +45,12 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     stream.append(records, clicks_of(dim))
     runs: dict[bool, list[Drained]] = {False: [], True: []}
     with (
-        users(place.mariadb, dim) as schema,
+        users(place.mariadb, dim) as table,
         place.rig(max_records_per_batch=limit) as rig,
     ):
         for _ in range(sizes.runs):
             for changing in (False, True):
-                with _held(place, rig, (schema, dim), stream) as subject:
+                with _held(place, rig, table, stream) as subject:
                     runs[changing].append(_drained(subject, changing=changing))
                 place.say(f"changing: {changing}, {runs[changing][-1]}")
     size = f"{records:,} records held, {dim:,} rows, {_PER_S:,} changes/s"
@@ -78,7 +78,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
 
 
 @contextmanager
-def _held(place: Place, rig: Rig, table: tuple[str, int], stream: Stream) -> Iterator[Subject]:
+def _held(place: Place, rig: Rig, table: UserTable, stream: Stream) -> Iterator[Subject]:
     with submitted(place, rig, table, stream, delta_output(unique_name("drained"))) as subject:
         yield subject
 

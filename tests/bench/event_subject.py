@@ -158,4 +158,4 @@ class EventSubject(Subject):
 def event_subject(place: Place, rig: Rig, script: str, stream: Stream) -> Iterator[EventSubject]:
     """A job of its own that runs `script`; it is removed at the end."""
     with rig.job(script) as job:
-        yield EventSubject(place, rig, job, "", stream, 0)
+        yield EventSubject(place, rig, job, stream)

@@ -18,7 +18,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.durable.pins import PinStore
 from tests.bench.measure import Bar, Measure, Sense, Sizes, quantile
 from tests.bench.place import Place
-from tests.bench.shop import Changes, Clicks, Stream, delta_output, now_ms, users
+from tests.bench.shop import Clicks, Stream, UserTable, delta_output, now_ms, users
 from tests.bench.subject import Subject, submitted
 from tests.support.topics import unique_name
 
@@ -57,7 +57,8 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     found: list[Measure] = []
     for dim in dims:
         seconds = changes / _PER_S
-        seen = _seen(place, dim, seconds)
+        with users(place.mariadb, dim) as table:
+            seen = seen_changes(place, table, seconds)
         parts = [[ms / 1_000 for ms in part] for part in seen.stretches(sizes.runs)]
         size = f"{seconds:.0f} s of {_PER_S:,} changes/s on {dim:,} rows, {sizes.runs} stretches"
         p99 = [quantile(part, 0.99) for part in parts]
@@ -79,29 +80,29 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     return found
 
 
-def _seen(place: Place, dim: int, seconds: float) -> Seen:
-    with _running(place, dim) as subject:
-        with Clicks(subject.stream, dim, _PER_S) as clicks:
+def seen_changes(place: Place, table: UserTable, seconds: float) -> Seen:
+    """What batches see of the changes of a table, by a job of its own."""
+    with _running(place, table) as subject:
+        with Clicks(subject.stream, table.rows, _PER_S) as clicks:
             _wait(subject, _WARM_UP_S)
-            with Changes(place.mariadb, subject.schema, dim, _PER_S) as changes:
+            with subject.changes(_PER_S) as changes:
                 _wait(subject, _WARM_UP_S)
                 from_ms = now_ms()
                 _wait(subject, seconds)
                 until_ms = now_ms()
             _wait(subject, _TAIL_S, until_caught_up=True)
         subject.wait_drained()
-        place.say(f"{dim:,} rows: {changes.made} changes, {clicks.made} clicks")
+        place.say(f"{table.rows:,} rows: {changes.made} changes, {clicks.made} clicks")
         subject.job.stop()
         return _measured(subject, from_ms, until_ms)
 
 
 @contextmanager
-def _running(place: Place, dim: int) -> Iterator[Subject]:
+def _running(place: Place, table: UserTable) -> Iterator[Subject]:
     stream, sink = Stream(place.kafka), delta_output(unique_name("fresh"))
     with (
-        users(place.mariadb, dim) as schema,
         place.rig(**_BUSY) as rig,
-        submitted(place, rig, (schema, dim), stream, sink) as subject,
+        submitted(place, rig, table, stream, sink) as subject,
     ):
         subject.wait_open()
         yield subject

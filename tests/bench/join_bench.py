@@ -58,10 +58,10 @@ def measure_one(
     }
     dimension, stream = users_in_delta(place, dim), Stream(place.kafka)
     with (
-        users(place.mariadb, dim) as schema,
+        users(place.mariadb, dim) as table,
         place.rig(max_records_per_batch=limit) as rig,
         opened_and_stopped(
-            place, rig, (schema, dim), stream, delta_output(unique_name("joined"))
+            place, rig, table, stream, delta_output(unique_name("joined"))
         ) as subject,
     ):
         for _ in range(runs):

@@ -60,10 +60,10 @@ def _rates(
     others = {"spark kafka": ("kafka", to_kafka), "spark noop": ("noop", {})}
     rates: dict[str, list[float]] = {name: [] for name in (*sinks, *others)}
     with ExitStack() as stack:
-        schema = stack.enter_context(users(place.mariadb, dim))
+        table = stack.enter_context(users(place.mariadb, dim))
         rig = stack.enter_context(place.rig(max_records_per_batch=limit))
         jobs = {
-            name: stack.enter_context(opened_and_stopped(place, rig, (schema, dim), stream, sink))
+            name: stack.enter_context(opened_and_stopped(place, rig, table, stream, sink))
             for name, sink in sinks.items()
         }
         for _ in range(runs):

@@ -37,6 +37,7 @@ from joins.kernels.probe.probe import (
     kernel_spec,
 )
 from joins.plan.expressions import Column
+from joins.plan.formats import RecordKey
 from joins.plan.plan import (
     DeltaSink,
     Dimension,
@@ -45,6 +46,7 @@ from joins.plan.plan import (
     JoinPlan,
     JoinType,
     KafkaOptions,
+    KafkaSink,
     KafkaSource,
     KeyPair,
     MysqlCdcSource,
@@ -243,7 +245,8 @@ def phases(work: Work) -> dict[str, float]:
     seconds["join"], joined = timed(work.joined)
     seconds["rest"] = seconds["join"] - sum(seconds[each] for each in ("parse", "lookup", "take"))
     seconds["write"], _ = timed(lambda: staged(work, joined))
-    encode = RecordEncoding(work.spec.output, ("user_id",))
+    sink = KafkaSink(KafkaOptions("", ""), key=RecordKey(("user_id",)))
+    encode = RecordEncoding.of(sink, work.spec.output)
     plain = [replace(each, rows=each.rows.select(names_of(work))) for each in joined]
     seconds["encode"], _ = timed(lambda: [encode(each, PIN) for each in plain])
     seconds["reference"], _ = timed(lambda: least(work, fields, joined))

@@ -6,7 +6,7 @@ The clicks carry a text that the script does not declare, so that a record has 1
 from tests.bench.batches import records_per_second
 from tests.bench.measure import Measure, Sizes, cpu_measure
 from tests.bench.place import Place
-from tests.bench.shop import Stream, clicks_of, delta_output, users
+from tests.bench.shop import Stream, UserTable, clicks_of, delta_output, users
 from tests.bench.subject import opened_and_stopped
 from tests.support.topics import unique_name
 
@@ -20,11 +20,11 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     """Each size of a record; the larger ones are as many fewer."""
     records, dim = sizes.records or RECORDS, sizes.dim or DIM
     found = []
-    with users(place.mariadb, dim) as schema:
+    with users(place.mariadb, dim) as table:
         for size, at_most in _BARS.items():
             count = records * min(_BARS) // size
             limit = min(count // 8, _BATCH_BYTES // size)
-            cpu_s = _drained(place, (schema, dim), (size, count), (limit, sizes.runs))
+            cpu_s = _drained(place, table, (size, count), (limit, sizes.runs))
             told = f"{count:,} records of {size:,} bytes, {dim:,} rows, batches of {limit:,}"
             full = records >= RECORDS and dim >= DIM
             found.append(cpu_measure(f"{size:,} bytes each", told, cpu_s, at_most, full=full))
@@ -32,12 +32,12 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
 
 
 def _drained(
-    place: Place, table: tuple[str, int], load: tuple[int, int], runs: tuple[int, int]
+    place: Place, table: UserTable, load: tuple[int, int], runs: tuple[int, int]
 ) -> list[float]:
     """CPU seconds of a million records, a run each."""
     (size, count), (limit, times) = load, runs
     stream, padding = Stream(place.kafka), b'"padding":"%s",' % (b"x" * (size - _FIXED))
-    click = clicks_of(table[1])
+    click = clicks_of(table.rows)
 
     def padded(items: range) -> list[bytes]:
         return [b"{%s%s" % (padding, value[1:]) for value in click(items)]

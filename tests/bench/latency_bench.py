@@ -110,9 +110,9 @@ def _sides(place: Place, dim: int) -> Iterator[dict[str, Side]]:
     outputs = {name: Stream(place.kafka, _STAMPED) for name in streams}
     sink = kafka_output(place.kafka, outputs["ours"].topic)
     with (
-        users(place.mariadb, dim) as schema,
+        users(place.mariadb, dim) as table,
         place.rig() as rig,
-        opened_and_stopped(place, rig, (schema, dim), streams["ours"], sink) as subject,
+        opened_and_stopped(place, rig, table, streams["ours"], sink) as subject,
     ):
 
         def reference() -> AbstractContextManager[None]:

@@ -51,9 +51,9 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     rates: dict[str, list[float]] = {"clean": [], "poisoned": []}
     stream, path = Stream(place.kafka), delta_output(unique_name("poison"), PROBE_COLUMNS)
     with (
-        users(place.mariadb, dim) as schema,
+        users(place.mariadb, dim) as table,
         place.rig(max_records_per_batch=limit) as rig,
-        opened_and_stopped(place, rig, (schema, dim), stream, path) as subject,
+        opened_and_stopped(place, rig, table, stream, path) as subject,
     ):
         for _ in range(sizes.runs):
             for name, values in (

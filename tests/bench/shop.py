@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import pyarrow as pa
 from deltalake import write_deltalake
@@ -27,7 +27,7 @@ _USERS = (
     "CREATE TABLE user_info (user_id BIGINT PRIMARY KEY, gender VARCHAR(8), name VARCHAR(64), "
     "changed_ms BIGINT)"
 )
-_USERS_DDL = (
+USERS_DDL = (
     "user_id BIGINT, gender STRING, name STRING, changed_ms BIGINT, "
     "PRIMARY KEY (user_id) NOT ENFORCED"
 )
@@ -45,13 +45,45 @@ def now_ms() -> int:
 # --------------------------------------------------------------------------------------------------
 
 
-def users(mariadb: MariaDb, rows: int) -> AbstractContextManager[str]:
+class UserTable(Protocol):
+    """Users 1 to `rows`, as a job reads them."""
+
+    rows: int
+
+    def declared(self) -> str:
+        """The DDL of `user_info`."""
+
+    def changes(self, per_second: int = 1_000) -> "Paced":
+        """Changes of users for as long as the block lasts; each says when it was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUsers:
+    """Users in a database, read by `mysql-cdc` with these `options`."""
+
+    mariadb: MariaDb
+    schema: str
+    rows: int
+    options: tuple[str, ...] = ()
+
+    def declared(self) -> str:
+        """The DDL of `user_info`."""
+        return cdc_table(self.mariadb, self.schema, "user_info", USERS_DDL, self.options)
+
+    def changes(self, per_second: int = 1_000) -> "DatabaseChanges":
+        """Several in a transaction."""
+        return DatabaseChanges(self, per_second)
+
+
+@contextmanager
+def users(mariadb: MariaDb, rows: int) -> Iterator[DatabaseUsers]:
     """A schema with users 1 to `rows`; their insertion is not in the binlog."""
     fill = (
         "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M'), CONCAT('user ', seq), NULL "
         f"FROM seq_1_to_{rows}"
     )
-    return new_schema(mariadb, "SET sql_log_bin = 0", _USERS, fill)
+    with new_schema(mariadb, "SET sql_log_bin = 0", _USERS, fill) as schema:
+        yield DatabaseUsers(mariadb, schema, rows)
 
 
 def users_in_delta(place: Place, rows: int) -> str:
@@ -159,6 +191,13 @@ class Paced(ABC):
         if self._error is not None and kind is None:
             raise self._error
 
+    def make(self, count: int) -> None:
+        """Make so many as fast as they are taken."""
+        with self._ready() as change:
+            while self.made < count:
+                change(self._each)
+                self.made += self._each
+
     @abstractmethod
     def _ready(self) -> AbstractContextManager[Callable[[int], None]]:
         """What is called each tick with how many to make."""
@@ -175,19 +214,12 @@ class Paced(ABC):
             self._error = error
 
 
-class Changes(Paced):
+class DatabaseChanges(Paced):
     """Changes users, several in a transaction; each says when it was made."""
 
-    def __init__(self, mariadb: MariaDb, schema: str, dim: int, per_second: int = 1_000) -> None:
+    def __init__(self, table: DatabaseUsers, per_second: int) -> None:
         super().__init__(per_second)
-        self._mariadb, self._schema, self._dim = mariadb, schema, dim
-
-    def make(self, count: int) -> None:
-        """Make so many as fast as the database takes them."""
-        with self._ready() as change:
-            while self.made < count:
-                change(self._each)
-                self.made += self._each
+        self._table = table
 
     @contextmanager
     def _ready(self) -> Iterator[Callable[[int], None]]:
@@ -195,12 +227,13 @@ class Changes(Paced):
             "INSERT INTO user_info (user_id, gender, name, changed_ms) VALUES (%s, %s, %s, %s) "
             "ON DUPLICATE KEY UPDATE name = VALUES(name), changed_ms = VALUES(changed_ms)"
         )
-        with self._mariadb.connect(self._schema) as link, link.cursor() as cursor:
+        table = self._table
+        with table.mariadb.connect(table.schema) as link, link.cursor() as cursor:
 
             def change(count: int) -> None:
                 at = now_ms()
                 numbers = range(self.made, self.made + count)
-                rows = [(1 + n * 104_729 % self._dim, "F", f"name {n}", at) for n in numbers]
+                rows = [(1 + n * 104_729 % table.rows, "F", f"name {n}", at) for n in numbers]
                 cursor.executemany(statement, rows)
 
             yield change
@@ -260,14 +293,12 @@ def kafka_output(kafka: KafkaBroker, topic: str) -> Output:
     )
 
 
-def join_sql(
-    rig: Rig, schema: str, topic: str, output: Output, table_options: Sequence[str] = ()
-) -> str:
+def join_sql(rig: Rig, table: UserTable, topic: str, output: Output) -> str:
     """Clicks with the user's gender and name, who may be unknown."""
     names = ", ".join(f"c.{column.split()[0]}" for column in output.columns.split(", "))
     clicks = f"{output.columns}, proctime AS PROCTIME()"
     return (
-        cdc_table(rig.mariadb, schema, "user_info", _USERS_DDL, table_options)
+        table.declared()
         + kafka_table(rig.kafka, "click_event", topic, clicks)
         + f"CREATE TABLE enriched ({output.columns}, gender STRING, name STRING) "
         f"WITH ({output.options});"

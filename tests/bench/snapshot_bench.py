@@ -5,16 +5,15 @@ ones.
 """
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from dataclasses import replace
 
 from pymysql.cursors import SSCursor
 
-from service.embedded.database import MariaDb
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
-from tests.bench.shop import BLACKHOLE, Stream, join_sql, users
-from tests.bench.subject import Subject
+from tests.bench.shop import BLACKHOLE, DatabaseUsers, Stream, users
+from tests.bench.subject import Subject, submitted
 from tests.support.rig import Rig
 
 DIM = 1_000_000
@@ -32,10 +31,10 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
 def _whole(place: Place, rig: Rig, sizes: Sizes) -> Measure:
     dim = sizes.dim or DIM
     opened, submitted_for, plain = [], [], []
-    with users(place.mariadb, dim) as schema:
+    with users(place.mariadb, dim) as table:
         for _ in range(sizes.runs):
-            plain.append(_read_plainly(place.mariadb, schema, dim))
-            with _copied(place, rig, (schema, dim), LARGE) as subject:
+            plain.append(_read_plainly(table))
+            with _copied(place, rig, table, LARGE) as subject:
                 opened_at_ms = subject.wait_open()["opened_at_ms"]
                 opened.append((opened_at_ms - spark_up_ms(subject)) / 1_000)
                 created_at_ms = subject.job.events()[0]["at_ms"]
@@ -59,10 +58,10 @@ def _whole(place: Place, rig: Rig, sizes: Sizes) -> Measure:
 def _in_small_chunks(place: Place, rig: Rig, sizes: Sizes) -> Measure:
     dim = min(sizes.dim or CHUNKED_DIM, CHUNKED_DIM)
     took: dict[int, list[float]] = {SMALL: [], LARGE: []}
-    with users(place.mariadb, dim) as schema:
+    with users(place.mariadb, dim) as table:
         for _ in range(sizes.runs):
             for chunk_rows, seconds in took.items():
-                with _copied(place, rig, (schema, dim), chunk_rows) as subject:
+                with _copied(place, rig, table, chunk_rows) as subject:
                     opened_at_ms = subject.wait_open()["opened_at_ms"]
                     seconds.append((opened_at_ms - spark_up_ms(subject)) / 1_000)
                 place.say(f"in chunks of {chunk_rows:,} rows {seconds[-1]:.1f} s")
@@ -77,25 +76,25 @@ def _in_small_chunks(place: Place, rig: Rig, sizes: Sizes) -> Measure:
     )
 
 
-@contextmanager
-def _copied(place: Place, rig: Rig, table: tuple[str, int], chunk_rows: int) -> Iterator[Subject]:
-    """A job that copies the schema and rows of `table` in chunks; it is removed at the end."""
-    stream = Stream(place.kafka)
+def _copied(
+    place: Place, rig: Rig, table: DatabaseUsers, chunk_rows: int
+) -> AbstractContextManager[Subject]:
+    """A job that copies `table` in chunks; it is removed at the end."""
     chunks = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
-    with rig.job(join_sql(rig, table[0], stream.topic, BLACKHOLE, [chunks])) as job:
-        yield Subject(place, rig, job, table[0], stream, table[1])
+    chunked = replace(table, options=(chunks,))
+    return submitted(place, rig, chunked, Stream(place.kafka), BLACKHOLE)
 
 
-def _read_plainly(mariadb: MariaDb, schema: str, dim: int) -> float:
+def _read_plainly(table: DatabaseUsers) -> float:
     """Seconds in which PyMySQL alone reads the columns that the job does, row by row."""
     columns = "user_id, gender, name, changed_ms"
-    with mariadb.connect(schema, cursorclass=SSCursor) as link, link.cursor() as cursor:
+    with table.mariadb.connect(table.schema, cursorclass=SSCursor) as link, link.cursor() as cursor:
         begun = time.monotonic()
         cursor.execute(f"SELECT {columns} FROM user_info")
         rows = sum(1 for _ in cursor)
         seconds = time.monotonic() - begun
-    if rows != dim:
-        raise RuntimeError(f"{rows} rows of {dim}")
+    if rows != table.rows:
+        raise RuntimeError(f"{rows} rows of {table.rows}")
     return seconds
 
 

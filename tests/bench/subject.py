@@ -11,7 +11,7 @@ from typing import Any
 from tests.bench.batches import BatchTime, newest_pinned, pinned_span, pinned_times
 from tests.bench.cpu import CpuSeconds
 from tests.bench.place import Place
-from tests.bench.shop import Changes, Output, Stream, join_sql
+from tests.bench.shop import Output, Paced, Stream, UserTable, join_sql
 from tests.support.rig import Rig, RunningJob
 
 OPENS_WITHIN_S = 1_800.0
@@ -21,14 +21,17 @@ _ASK_S = 0.5
 
 @dataclass
 class Subject:
-    """A job and what it is fed from."""
+    """A job and what it is fed from.
+
+    Attributes:
+        table: the users, None of a script that joins others.
+    """
 
     place: Place
     rig: Rig
     job: RunningJob
-    schema: str
     stream: Stream
-    dim: int
+    table: UserTable | None = None
     cpu_s_per_million: list[float] = field(default_factory=list)
     """Of each drain: what all processes of the job have used for a million records."""
 
@@ -109,29 +112,29 @@ class Subject:
         if found != self.stream.sent:
             raise RuntimeError(f"{found} rows and dead letters of {self.stream.sent} records")
 
-    def changes(self, per_second: int = 1_000) -> Changes:
+    def changes(self, per_second: int = 1_000) -> Paced:
         """Changes to the table for as long as the block lasts."""
-        return Changes(self.rig.mariadb, self.schema, self.dim, per_second)
+        assert self.table is not None
+        return self.table.changes(per_second)
 
 
 @contextmanager
 def submitted(
-    place: Place, rig: Rig, table: tuple[str, int], stream: Stream, output: Output
+    place: Place, rig: Rig, table: UserTable, stream: Stream, output: Output
 ) -> Iterator[Subject]:
-    """A job of its own over the schema and rows of `table`; it is removed at the end."""
-    schema, dim = table
-    with rig.job(join_sql(rig, schema, stream.topic, output)) as job:
-        yield Subject(place, rig, job, schema, stream, dim)
+    """A job of its own; it is removed at the end."""
+    with rig.job(join_sql(rig, table, stream.topic, output)) as job:
+        yield Subject(place, rig, job, stream, table)
 
 
 @contextmanager
 def opened_and_stopped(
-    place: Place, rig: Rig, table: tuple[str, int], stream: Stream, output: Output
+    place: Place, rig: Rig, table: UserTable, stream: Stream, output: Output
 ) -> Iterator[Subject]:
     """A job that has copied and folded its table, and is stopped: the next start joins at once."""
     with submitted(place, rig, table, stream, output) as subject:
         subject.wait_open()
         subject.wait_folded()
-        place.say(f"{table[1]:,} rows are copied and folded, the gate is open")
+        place.say(f"{table.rows:,} rows are copied and folded, the gate is open")
         subject.job.stop()
         yield subject

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.admin import NewPartitions
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
 from tests.support.shop import USERS, USERS_DDL, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import add_partitions, create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(850)]
 BATCH = "SET 'execution.runtime-mode' = 'batch';"
@@ -27,14 +25,6 @@ def sluice(rig: Rig, *arguments: str) -> "subprocess.CompletedProcess[str]":
         text=True,
         check=False,
     )
-
-
-def add_partition(kafka: KafkaBroker, topic: str, total: int) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap_servers)
-    try:
-        admin.create_partitions({topic: NewPartitions(total)})
-    finally:
-        admin.close()
 
 
 def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_kills(
@@ -58,7 +48,7 @@ def test_a_batch_job_joins_what_was_there_at_submission_and_finishes_also_after_
             job.wait_state("SNAPSHOT", deadline_s=300)
             cursor.execute("LOCK TABLES user_info WRITE")
             produce(servers, topic, [click(1, 1_000 + n) for n in range(50)], partition=1)
-            add_partition(kafka, topic, 3)
+            add_partitions(servers, topic, 3)
             produce(servers, topic, [click(1, 2_000)], partition=2)
             held = job.wait_for(lambda s: (s["probe"] or {}).get("held_records"), "some are held")
             assert held["probe"]["held_records"] == 160

@@ -13,18 +13,17 @@ from tests.support.wait import wait_until
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
 
 
-def enrich_sql(rig: Rig, topic: str, group: str, path: str) -> str:
+def enrich_sql(rig: Rig, topic: str, group: str, path: str, users: str) -> str:
     """Clicks from where the group is on, joined with rows by key of another topic."""
     servers = rig.kafka.bootstrap_servers
-    users = create_topic(servers)
-    produce(servers, users, [{"user_id": 1, "name": "Ann"}], keys=[{"user_id": 1}])
     return (
         "CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED) "
         f"WITH ('connector'='upsert-kafka', 'topic'='{users}', 'key.format'='json', "
         f"'value.format'='json', 'properties.bootstrap.servers'='{servers}');"
         f"CREATE TABLE clicks ({CLICKS_DDL}) WITH ('connector'='kafka', 'topic'='{topic}', "
         f"'properties.bootstrap.servers'='{servers}', 'format'='json', "
-        f"'scan.startup.mode'='group-offsets', 'properties.group.id'='{group}');"
+        f"'scan.startup.mode'='group-offsets', 'properties.group.id'='{group}', "
+        f"'properties.auto.offset.reset'='earliest');"
         "CREATE TABLE enriched (item_id BIGINT, name STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"
         "INSERT INTO enriched SELECT c.item_id, u.name FROM clicks AS c "
@@ -39,10 +38,11 @@ def test_a_job_takes_over_from_a_group_and_the_group_follows_it(rig: Rig) -> Non
         unique_name("group"),
         unique_name("enriched"),
     )
-    topic = create_topic(servers)
+    topic, users = create_topic(servers), create_topic(servers)
+    produce(servers, users, [{"user_id": 1, "name": "Ann"}], keys=[{"user_id": 1}])
     produce(servers, topic, [click(1, item) for item in range(10)])
     cluster = KafkaCluster(KafkaOptions(servers, topic))
-    sql = enrich_sql(rig, topic, group, path)
+    sql = enrich_sql(rig, topic, group, path, users)
     with member(servers, group, topic) as consumer:
         consumer.commit()
         refused = rig.post_job(sql)

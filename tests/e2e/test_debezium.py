@@ -16,7 +16,7 @@ from service.embedded.connect import KafkaConnect
 from service.embedded.postgres import PostgreSql
 from tests.golden import mariadb_tables, postgres_tables
 from tests.golden.columns import Column, Table
-from tests.support.debezium import DebeziumConnector, mariadb_source, postgres_source
+from tests.support.debezium import DebeziumConnector, Setting, mariadb_source, postgres_source
 from tests.support.rig import Rig, RunningJob, kafka_table
 from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, end_offsets, produce, unique_name
@@ -32,6 +32,7 @@ FILL = {
 ROWS = 4000
 SLOW = {"max.batch.size": "20", "max.queue.size": "40", "poll.interval.ms": "200"}  # 40 s
 QUICK = {"max.batch.size": "2048", "max.queue.size": "8192", "poll.interval.ms": "50"}
+CHUNKED = {"snapshot.max.threads": "3", "snapshot.max.threads.multiplier": "2"}  # of one table
 # What a connector writes otherwise than the database has it; tests of golden records say how.
 LOST = {
     MARIADB: {"c_enum", "c_uuid"},
@@ -117,20 +118,25 @@ class Clicks:
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(MARIADB, marks=pytest.mark.experiment), pytest.param(POSTGRES)]
+    ("kind", "threads"),
+    [
+        pytest.param(MARIADB, {}, marks=pytest.mark.experiment, id=MARIADB),
+        pytest.param(MARIADB, CHUNKED, marks=pytest.mark.experiment, id=f"{MARIADB}-in-chunks"),
+        pytest.param(POSTGRES, {}, marks=pytest.mark.experiment, id=POSTGRES),
+        pytest.param(POSTGRES, CHUNKED, id=f"{POSTGRES}-in-chunks"),
+    ],
 )
 def test_a_table_is_whole_before_the_first_join_whatever_becomes_of_its_connector(
-    kind: str, rig: Rig, connect: KafkaConnect, postgres: PostgreSql
+    kind: str, threads: Setting, rig: Rig, connect: KafkaConnect, postgres: PostgreSql
 ) -> None:
     clicks = Clicks(rig)
-    fill = FILL[kind].format(ROWS)
-    with captured(rig, connect, postgres, kind, USERS, fill, signals=True, settings=SLOW) as source:
+    fill, slow = FILL[kind].format(ROWS), {**SLOW, **threads}
+    with captured(rig, connect, postgres, kind, USERS, fill, signals=True, settings=slow) as source:
         source.start()
         killed_in_the_middle(source)
         clicks.send(1, ROWS // 2, ROWS, ROWS + 1)
         with rig.job(enriched(rig, source, clicks.topic, clicks.path)) as job:
-            source.connect.connectors.keep(source.prefix, {**source.config, **QUICK})
-            source.connect.start()
+            source.go_on(QUICK)
             source.await_snapshot()
             job.wait_joining()
             rows = {r["user_id"]: r["name"] for r in job.wait_output(clicks.path, 4)}
@@ -142,6 +148,7 @@ def test_a_table_is_whole_before_the_first_join_whatever_becomes_of_its_connecto
             }
             changes_are_followed(source, clicks, job)
             an_incremental_snapshot_changes_nothing(source, clicks, job)
+            a_blocking_snapshot_is_another_copy(source, clicks, job)
             a_second_snapshot_lacks_what_was_deleted_meanwhile(source, clicks, job)
 
 
@@ -177,6 +184,19 @@ def an_incremental_snapshot_changes_nothing(
     source.sql("INSERT INTO users VALUES (9999, 'behind it')")
     clicks.await_names(job, {9999: "behind it", 1: "Ada", 2: None, 3: "user 3"})
     assert view_of(job.status())["generation"] == generation
+
+
+def a_blocking_snapshot_is_another_copy(
+    source: DebeziumConnector, clicks: Clicks, job: RunningJob
+) -> None:
+    generation = view_of(job.status())["generation"]
+    source.snapshot_again("blocking", "blocking", "users")
+    job.wait_for(
+        lambda s: view_of(s)["generation"] == generation + 1 and view_of(s)["evidence"],
+        "the blocking one is proven",
+    )
+    source.sql("UPDATE users SET name = 'behind' WHERE id = 5")
+    clicks.await_names(job, {5: "behind", 1: "Ada", 2: None, 3: "user 3", 9999: "behind it"})
 
 
 def a_second_snapshot_lacks_what_was_deleted_meanwhile(

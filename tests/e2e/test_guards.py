@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
-from kafka import KafkaAdminClient
 
 from joins.durable.pins import PinStore
 from service.embedded.broker import KafkaBroker
@@ -16,17 +15,9 @@ from service.embedded.database import MariaDb
 from tests.support.rig import RunningJob, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import add_partitions, create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(500)]
-
-
-def grow(servers: str, topic: str, partitions: int) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=servers)
-    try:
-        admin.create_partitions({topic: partitions})
-    finally:
-        admin.close()
 
 
 @pytest.mark.parametrize("action", ["kill", "raise"])
@@ -47,7 +38,7 @@ def test_partitions_that_are_added_while_a_batch_is_uncommitted_are_joined(
         produce(servers, topic, [click(2, 1)])
         met = job.directory / "checkpoint" / "failpoints" / f"C6={action}#1"
         job.wait_for(lambda _: met.exists(), "batch 1 has failed")
-        grow(servers, topic, 3)
+        add_partitions(servers, topic, 3)
         for partition in (1, 2):
             produce(servers, topic, [click(3, 10 + partition)], partition=partition)
         rows = job.wait_output(path, 4)

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from service.logs import configure_logs
-from tests.reliability.experiment import FULL, SMALL, open_lab
+from tests.reliability.experiment import DEBEZIUM, FULL, MYSQL_CDC, SMALL, SOURCES, open_lab
 
 NAMES = (
     "crash-points",
@@ -35,6 +35,7 @@ NAMES = (
 )
 
 ALL = "all"
+CAPTURED = ("kill-storm", "slow-snapshot", "snapshot-kills")  # also with a real Debezium
 _SMALL_WITHIN_S = 1_800  # one that hangs must not take the time of all others
 
 
@@ -57,7 +58,8 @@ def data_directory(given: Path | None) -> Iterator[Path]:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The result of the named experiment."""
     module = find(arguments.experiment)
-    options = {"cases": arguments.cases, "only": arguments.only, "writer": arguments.writer}
+    names = ("cases", "only", "writer", "source")
+    options = {name: getattr(arguments, name) for name in names}
     size = {"scale": arguments.scale, "seed": arguments.seed, "options": options}
     servers = getattr(module, "SERVERS", True)
     with (
@@ -74,8 +76,9 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
     given = [f"--scale={arguments.scale}", f"--seed={arguments.seed}"]
     within_s = _SMALL_WITHIN_S if arguments.scale == SMALL else None
 
-    def run_one(name: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "tests.reliability", name, *given]
+    def run_one(name: str, source: str = MYSQL_CDC) -> dict[str, Any]:
+        command = [sys.executable, "-m", "tests.reliability", name, *given, f"--source={source}"]
+        name = name if source == MYSQL_CDC else f"{name}-{source}"
         if arguments.data is not None:
             command.append(f"--data={arguments.data / name}")
         found: dict[str, Any] = {"experiment": name}
@@ -95,7 +98,7 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
         sys.stdout.flush()
         return found
 
-    results = [run_one(name) for name in NAMES]
+    results = [run_one(name) for name in NAMES] + [run_one(name, DEBEZIUM) for name in CAPTURED]
     return {
         "experiment": ALL,
         "scale": arguments.scale,
@@ -127,12 +130,20 @@ def main() -> int:
         default="columnar",
         help="crash-points, kill-storm: who appends to the output",
     )
+    parser.add_argument(
+        "--source",
+        choices=SOURCES,
+        default=MYSQL_CDC,
+        help=f"{', '.join(CAPTURED)}: what reads the table",
+    )
     parser.add_argument("--data", type=Path, help="keep everything in this directory")
     parser.add_argument("--list", action="store_true", help="show the cases and run nothing")
     parser.add_argument("--json", action="store_true", help="accepted; the result is always JSON")
     arguments = parser.parse_args()
     if arguments.experiment == ALL and (arguments.list or arguments.only or arguments.cases):
         parser.error(f"{ALL} takes --scale, --seed and --data only")
+    if arguments.source == DEBEZIUM and arguments.experiment not in CAPTURED:
+        parser.error(f"{arguments.experiment} is not run with --source {DEBEZIUM}")
     if arguments.list:
         lines = getattr(find(arguments.experiment), "listing", list)()
         sys.stdout.write("".join(f"{line}\n" for line in lines))

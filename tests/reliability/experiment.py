@@ -23,6 +23,8 @@ from tests.support.services import running_services
 T = TypeVar("T")
 R = TypeVar("R")
 SMALL, FULL = "small", "full"
+MYSQL_CDC, DEBEZIUM = "mysql-cdc", "debezium"
+SOURCES = (MYSQL_CDC, DEBEZIUM)  # of a dimension
 COUNTS = (
     "lost",
     "duplicate",
@@ -51,8 +53,8 @@ class Lab:
     Attributes:
         directory: its own scratch directory, there already.
         kafka, mariadb: None for an experiment that needs no servers.
-        options: what the command line gave besides: `cases`, `writer`, or what a test wants to be
-            smaller.
+        options: what the command line gave besides: `cases`, `writer`, `source`, or what a test
+            wants to be smaller.
     """
 
     directory: Path
@@ -80,6 +82,11 @@ class Lab:
     def writer(self) -> str:
         """Who appends to the output of the job under test: `columnar` or `spark`."""
         return str(self.options.get("writer") or "columnar")
+
+    @property
+    def is_captured(self) -> bool:
+        """Whether the dimension is a topic that a real Debezium fills, not `mysql-cdc`."""
+        return self.options.get("source") == DEBEZIUM
 
     def random(self, *names: object) -> random.Random:
         """Random numbers that depend on the seed and `names` only."""
@@ -158,6 +165,7 @@ def result(
         "experiment": experiment,
         "scale": lab.scale,
         "seed": lab.seed,
+        **({"source": DEBEZIUM} if lab.is_captured else {}),
         "cases": cases,
         "passed": passed,
         **merged,

@@ -1,9 +1,11 @@
 """Experiment `kill-storm`: SIGKILL to every kind of process while records and changes flow.
 
 Killed are the runner, a Python worker of Spark, the daemon that workers come from, the CDC process
-and the control plane, in an order that the seed gives; every tenth kill meets the next one within
-two seconds. After each the clock runs until the next batch is committed or the part is back. A
-killed worker or daemon must cost a task retry only: the same runner, epoch and running query.
+and the control plane (with `--source debezium` also Connect, and instead of the CDC process the one
+that reads the connector's topic), in an order that the seed gives; every tenth kill meets the next
+one within two seconds. After each the clock runs until the next batch is committed or the part is
+back. A killed worker or daemon must cost a task retry only: the same runner, epoch and running
+query.
 """
 
 import json
@@ -17,13 +19,25 @@ from typing import Any
 
 from tests.reliability.experiment import Lab, result
 from tests.reliability.plane import PlaneProcess, rig_of_process
-from tests.reliability.processes import CDC, daemons_of, lives, members, runner_of, send, workers_of
+from tests.reliability.processes import (
+    CDC,
+    FEED,
+    daemons_of,
+    lives,
+    members,
+    runner_of,
+    send,
+    workers_of,
+)
 from tests.reliability.subject import Subject, judged, running_subject
 from tests.support.wait import wait_until
 
 RUNNER, WORKER, DAEMON, CDC_PROCESS, PLANE = "runner", "worker", "daemon", "cdc", "control-plane"
+FEED_PROCESS, CONNECT = "feed", "connect"
 _SHARES = {RUNNER: 40, WORKER: 25, DAEMON: 5, CDC_PROCESS: 20, PLANE: 10}
+_CAPTURED = {RUNNER: 40, WORKER: 15, DAEMON: 5, FEED_PROCESS: 20, CONNECT: 15, PLANE: 5}
 _SMALL = (WORKER, CDC_PROCESS, RUNNER, PLANE, DAEMON)
+_SMALL_CAPTURED = (CONNECT, FEED_PROCESS, RUNNER)
 _DOUBLE_EVERY = 10
 _BAR_S = 30.0
 _GIVE_UP_S = 150.0
@@ -114,11 +128,13 @@ def _quantile(values: list[float], share: float) -> float:
 
 def kill_plan(lab: Lab) -> list[str]:
     """Which kind of process is killed when."""
-    count = lab.cases(len(_SMALL), 100)
-    if count <= len(_SMALL):
-        return list(_SMALL[:count])
-    total = sum(_SHARES.values())
-    plan = [kind for kind, share in _SHARES.items() for _ in range(share * count // total)]
+    small = _SMALL_CAPTURED if lab.is_captured else _SMALL
+    count = lab.cases(len(small), 100)
+    if count <= len(small):
+        return list(small[:count])
+    shares = _CAPTURED if lab.is_captured else _SHARES
+    total = sum(shares.values())
+    plan = [kind for kind, share in shares.items() for _ in range(share * count // total)]
     plan += [RUNNER] * (count - len(plan))
     lab.random("plan").shuffle(plan)
     return plan
@@ -142,7 +158,9 @@ class Storm:
             RUNNER: self._kill_runner,
             WORKER: lambda: self._kill_python(WORKER),
             DAEMON: lambda: self._kill_python(DAEMON),
-            CDC_PROCESS: self._kill_cdc,
+            CDC_PROCESS: lambda: self._kill_source(CDC, ".cdc.json"),
+            FEED_PROCESS: lambda: self._kill_source(FEED, ".json"),
+            CONNECT: self._kill_connect,
             PLANE: self._kill_plane,
         }
 
@@ -206,18 +224,29 @@ class Storm:
         before = self._batch()
         return lambda: self._batch() > before
 
-    def _kill_cdc(self) -> Callable[[], bool]:
-        found = wait_until(lambda: members(self._subject.directory, CDC), what="the CDC lives")
+    def _kill_source(self, module: str, suffix: str) -> Callable[[], bool]:
+        """The process that reads the table; it is back once it has kept how far it is."""
+        directory = self._subject.directory
+        found = wait_until(lambda: members(directory, module), what=f"{module} lives")
         for process in found:
             send(process, signal.SIGKILL)
         pids, at = {process.pid for process in found}, time.time()
-        boundary = self._subject.checkpoint / "sources" / "user_info.cdc.json"
+        boundary = self._subject.checkpoint / "sources" / f"user_info{suffix}"
 
         def back() -> bool:
-            now = {process.pid for process in members(self._subject.directory, CDC)}
+            now = {process.pid for process in members(directory, module)}
             return bool(now - pids) and boundary.exists() and boundary.stat().st_mtime > at
 
         return back
+
+    def _kill_connect(self) -> Callable[[], bool]:
+        """It is back once it tells changes again."""
+        captured = self._subject.captured
+        assert captured is not None
+        captured.kill()
+        before = sum(captured.ends().values())
+        captured.go_on()
+        return lambda: sum(captured.ends().values()) > before
 
     def _kill_plane(self) -> Callable[[], bool]:
         self._plane.kill()

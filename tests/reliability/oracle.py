@@ -1,9 +1,10 @@
 """The independent oracle: recomputes every row of a job from its sources and compares.
 
 It imports nothing of the product and needs no Spark. It reads the probe topic, the database's
-binlog from the table's creation, the pins, `phase.json`, the coordinates (not the values) of the
-changelog, the output with its row metadata, and the dead letters. What row `record` must have met
-follows from the binlog up to the place that the pinned dimension version holds.
+binlog from the table's creation (or, of a dimension that is a connector's topic, that topic), the
+pins, `phase.json`, the coordinates (not the values) of the changelog, the output with its row
+metadata, and the dead letters. What row `record` must have met follows from the binlog up to the
+place that the pinned dimension version holds, or from the topic up to its offsets.
 
     verdict = audit(AuditInputs(...))
     assert verdict.ok, verdict.as_json()
@@ -25,6 +26,7 @@ from tests.reliability.oracle_history import Database, History, Numbers, read_hi
 from tests.reliability.oracle_log import TableLog
 from tests.reliability.oracle_pins import JobWords, PinnedBatch, read_words
 from tests.reliability.oracle_probe import Records, coordinates, pair, parse, read_records
+from tests.reliability.oracle_topic import ForeignTopic, read_topic
 
 Mask = npt.NDArray[np.bool_]
 _EXAMPLES = 20
@@ -64,6 +66,7 @@ class AuditInputs:
     """Where the evidence is.
 
     Attributes:
+        source: what tells the dimension's history.
         primary_key: of the table, one column.
         start_offsets: of the job; as `meta.json` has them where none are given.
         at_rest: everything in the topic must be answered; else only what pins name.
@@ -75,7 +78,7 @@ class AuditInputs:
 
     bootstrap_servers: str
     topic: str
-    database: Database
+    source: Database | ForeignTopic
     primary_key: str
     job_directory: Path
     dimension: str
@@ -169,8 +172,10 @@ def read_world(inputs: AuditInputs) -> World:
     if start is None:
         start = read_words(inputs.job_directory, inputs.output).start
     records = read_records(inputs.bootstrap_servers, inputs.topic, inputs.join.probe_types(), start)
-    columns = inputs.join.table_columns()
-    return World(records, read_history(inputs.database, inputs.primary_key, columns))
+    columns, source = inputs.join.table_columns(), inputs.source
+    if isinstance(source, ForeignTopic):
+        return World(records, read_topic(source, inputs.primary_key, columns))
+    return World(records, read_history(source, inputs.primary_key, columns))
 
 
 def audit(inputs: AuditInputs, world: World | None = None) -> Verdict:
@@ -499,6 +504,10 @@ class _Case:
         if opened is None or (opened.certain and not opened.complete):
             self.verdict.note("early", rows.table.num_rows, f"version {first} is no complete copy")
             return
+        if opened.certain and not self.history.is_whole(opened.whole):
+            told = f"version {first} has not the whole of a snapshot"
+            self.verdict.note("early", rows.table.num_rows, told)
+            return
         for batch in np.unique(rows.batch).tolist():
             pin = self.words.pins.get(batch)
             if pin is None:
@@ -518,7 +527,10 @@ class _Case:
         if self.words.opening is not None:
             wanted.add(int(self.words.opening["versions"][dimension]))
         changelog = self.inputs.job_directory / "tables" / dimension / "changelog"
-        return read_cuts(changelog, wanted, self.inputs.changelog_partitions) if wanted else {}
+        if not wanted:
+            return {}
+        by_offset = self.history.by_offset
+        return read_cuts(changelog, wanted, self.inputs.changelog_partitions, by_offset=by_offset)
 
 
 class _Answers:
@@ -537,7 +549,11 @@ class _Answers:
     @cached_property
     def keys(self) -> Numbers:
         """The number of each record's key in the history, -1 for none."""
-        return self.case.history.codes(self.case.fields[self.join.probe_key])
+        case, versions = self.case, self._versions()
+        levels = np.zeros(len(versions), dtype=np.int64)
+        for version, cut in case.cuts.items():
+            levels[versions == version] = case.history.level(cut.whole)
+        return case.history.codes(case.fields[self.join.probe_key], levels)
 
     @cached_property
     def span(self) -> tuple[Numbers, Numbers]:
@@ -554,11 +570,13 @@ class _Answers:
         for row, version in enumerate(wanted.tolist()):
             cut = case.cuts.get(version)
             for partition in range(partitions) if cut is not None else ():
-                low[row, partition] = history.before(place_of(cut.low, partition))
+                places = place_of(cut.low, partition), place_of(cut.high or {}, partition)
+                ends = [history.before(history.place(partition, place)) for place in places]
+                low[row, partition] = ends[0]
                 if cut.high is not None:
-                    high[row, partition] = history.before(place_of(cut.high, partition))
-        ends = low[index, key_partition], high[index, key_partition]
-        return history.at(self.keys, ends[0]), history.at(self.keys, ends[1])
+                    high[row, partition] = ends[1]
+        from_change, to_change = low[index, key_partition], high[index, key_partition]
+        return history.at(self.keys, from_change), history.at(self.keys, to_change)
 
     def _partitions(self) -> int:
         given = self.case.inputs.changelog_partitions

@@ -3,7 +3,8 @@
 Every partition gets a source's changes in their order, so the newest place in a partition says what
 the version holds of it; a watermark record stands for everything before HIGH. While a newer
 generation is being copied a row may be as old as the end of the one before, or newer: such versions
-have a span instead of one place. So have those whose files a compaction has removed.
+have a span instead of one place. So have those whose files a compaction has removed. The changes of
+a topic have their offsets, also those of a copy: a version that is incomplete has a place, too.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,6 +32,7 @@ class Cut:
         high: partition → nothing beyond this place is held, None for no such limit.
         complete: whether the copy was complete in every partition.
         certain: whether all its files could be read.
+        whole: the places of the newest version up to this one whose copy was complete.
     """
 
     version: int
@@ -38,6 +40,7 @@ class Cut:
     high: Mapping[int, Place] | None
     complete: bool
     certain: bool = True
+    whole: Mapping[int, Place] = field(default_factory=dict)
 
 
 @dataclass
@@ -48,17 +51,19 @@ class _State:
     marks: dict[int, int] = field(default_factory=dict)
     generation: int = 0
     certain: bool = True
+    by_offset: bool = False
 
     def add(self, rows: pa.Table) -> None:
         if rows.num_rows == 0:
             return
         self.generation = max(self.generation, pc.max(rows.column("_generation")).as_py() or 0)
-        told = rows.filter(pc.not_equal(rows.column("_op"), "r"))
-        partitions = told.column("_partition").to_numpy()
+        partitions = rows.column("_partition").to_numpy()
         for partition in np.unique(partitions).tolist():
-            own = told.filter(pa.array(partitions == partition))
-            place = _newest(own)
-            self.newest[partition] = max(place, self.newest.get(partition, place))
+            own = rows.filter(pa.array(partitions == partition))
+            told = own.filter(pc.not_equal(own.column("_op"), "w" if self.by_offset else "r"))
+            if told.num_rows:
+                place = _newest(told)
+                self.newest[partition] = max(place, self.newest.get(partition, place))
             marks = own.filter(pc.equal(own.column("_op"), "w"))
             if marks.num_rows:
                 marked = pc.max(marks.column("_generation")).as_py()
@@ -98,9 +103,9 @@ def _newest(rows: pa.Table) -> EPlace:
 class _Walk:
     """Reads the log once, oldest version first."""
 
-    def __init__(self, log: TableLog) -> None:
+    def __init__(self, log: TableLog, *, by_offset: bool) -> None:
         self._log = log
-        self._state = _State()
+        self._state = _State(by_offset=by_offset)
 
     def run(self, first: int, last: int) -> Iterator[_Seen]:
         """What each version from `first` to `last` holds."""
@@ -112,7 +117,7 @@ class _Walk:
 
     def _resync(self, version: int) -> None:
         """The state of `version` from all its files; uncertain if one of them is gone."""
-        state = _State()
+        state = _State(by_offset=self._state.by_offset)
         try:
             files = sorted(self._log.files_at(version))
         except LookupError:
@@ -142,13 +147,15 @@ class _Walk:
             self._state.add(table)
 
 
-def _cuts_of(seen: Iterable[_Seen], partitions: int) -> Iterator[Cut]:
+def _cuts_of(seen: Iterable[_Seen], partitions: int, *, by_offset: bool) -> Iterator[Cut]:
     """A complete version has a place; an incomplete one begins at the complete one before it."""
     held: Mapping[int, Place] = {}
     for one in seen:
         complete = one.certain and len(one.marked) == partitions
         held = one.places if complete else held
-        yield Cut(one.version, held, held if complete else None, complete, one.certain)
+        is_exact = complete or (by_offset and one.certain)
+        low = one.places if is_exact else held
+        yield Cut(one.version, low, low if is_exact else None, complete, one.certain, held)
 
 
 def _is_readable(log: TableLog, version: int) -> bool:
@@ -171,17 +178,28 @@ def _first_readable(log: TableLog, versions: list[int]) -> int:
 
 
 def read_cuts(
-    changelog: Path, versions: Iterable[int], partitions: int | None = None
+    changelog: Path,
+    versions: Iterable[int],
+    partitions: int | None = None,
+    *,
+    by_offset: bool = False,
 ) -> dict[int, Cut]:
-    """The cuts of `versions`; an uncertain one ends where the next complete one does."""
+    """The cuts of `versions`; an uncertain one ends where the next complete one does.
+
+    Args:
+        changelog: the table.
+        versions: of it.
+        partitions: of the changelog topic, None if all of them have rows.
+        by_offset: each change has its place in the order of its partition, those of a copy, too.
+    """
     log, asked = TableLog(changelog), set(versions)
     wanted = sorted(version for version in asked if version <= log.newest)
     first = _first_readable(log, wanted)
     cuts = [Cut(version, {}, None, False, False) for version in wanted[:first]]
     if first < len(wanted):
-        seen = list(_Walk(log).run(wanted[first], log.newest))
+        seen = list(_Walk(log, by_offset=by_offset).run(wanted[first], log.newest))
         count = partitions or max((p + 1 for p in seen[-1].places), default=0)
-        cuts += [cut for cut in _cuts_of(seen, count) if cut.version in asked]
+        cuts += [cut for cut in _cuts_of(seen, count, by_offset=by_offset) if cut.version in asked]
     found: dict[int, Cut] = {}
     limit: Mapping[int, Place] | None = None
     for cut in reversed(cuts):

@@ -66,9 +66,12 @@ class History:
     """All changes of one table.
 
     Attributes:
+        by_offset: the changelog has each change in this order, those of a copy, too.
         count: number of changes.
         columns: column → its values by place in `keys`' order, as Python values; NULL when deleted.
     """
+
+    by_offset = False
 
     def __init__(self, changes: Changes, primary_key: str, columns: tuple[str, ...]) -> None:
         self.count = len(changes.keys)
@@ -91,8 +94,8 @@ class History:
         """Different keys that ever were."""
         return len(self._codes)
 
-    def codes(self, keys: list[Any]) -> Numbers:
-        """The number of each key, -1 for one that never was."""
+    def codes(self, keys: list[Any], levels: Numbers) -> Numbers:
+        """The number of each key, -1 for one that never was; there is one history of each."""
         find = self._codes.get
         return np.fromiter((-1 if k is None else find(k, -1) for k in keys), np.int64, len(keys))
 
@@ -103,6 +106,18 @@ class History:
             zlib.crc32(b"{%s:%s}" % (name, orjson.dumps(key))) % partitions for key in self._codes
         )
         return np.fromiter(numbers, np.int64, len(self._codes))
+
+    def place(self, partition: int, place: Place) -> Place:
+        """A place of a partition in the order of all changes."""
+        return place
+
+    def level(self, places: Mapping[int, Place]) -> int:
+        """Which history of each key a version with these places has."""
+        return 0
+
+    def is_whole(self, places: Mapping[int, Place]) -> bool:
+        """Whether a copy that says it is complete up to these places can be."""
+        return True
 
     def before(self, place: Place) -> int:
         """How many changes lie at or before `place`."""

@@ -25,7 +25,7 @@ def shop_inputs(
     values: Mapping[str, Any] = {
         "bootstrap_servers": rig.kafka.bootstrap_servers,
         "topic": topic,
-        "database": Database(
+        "source": Database(
             rig.mariadb.host,
             rig.mariadb.port,
             "root",

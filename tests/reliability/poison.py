@@ -173,7 +173,7 @@ class Run:
         return AuditInputs(
             bootstrap_servers=self.rig.kafka.bootstrap_servers,
             topic=self.stream.topic,
-            database=Database(
+            source=Database(
                 database.host,
                 database.port,
                 "root",

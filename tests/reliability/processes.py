@@ -10,6 +10,7 @@ from service.jobs.store.layout import living_runner
 from tests.support.wait import wait_until
 
 CDC = "joins.adapters.mysql.binlog"
+FEED = "joins.adapters.topic.feed"
 WORKER = "joins.worker.daemon"
 _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 

@@ -5,7 +5,8 @@ it is locked for longer, and meanwhile the records pile up: what the job's proce
 Spark's Python workers, CDC process) hold of memory must stay what it was. Until the gate opens
 nothing comes out, and the broker's own log of requests shows that nobody fetches from the topic;
 the fetches after the opening show that it would have been seen. At the end each record is joined
-once, and those without a partner are the ones whose user was never there.
+once, and those without a partner are the ones whose user was never there. With `--source debezium`
+a real connector copies slowly into its topic, and is halted in the middle.
 """
 
 import base64
@@ -15,10 +16,10 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 import pyarrow as pa
@@ -31,11 +32,12 @@ from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
+from tests.reliability.captured import CapturedUsers, captured_users
 from tests.reliability.experiment import Lab, result
 from tests.reliability.processes import family
 from tests.support.bulk import BulkProducer
-from tests.support.rig import Rig, RunningJob, running_rig
-from tests.support.shop import USERS, enrich_sql, fill_users
+from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
+from tests.support.shop import USERS, USERS_DDL, enrich_by, fill_users
 from tests.support.sql import new_schema
 from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
@@ -73,6 +75,61 @@ class Sizes:
     free_s: float
 
 
+class Copying(Protocol):
+    """Users that are copied slowly while `running` lasts."""
+
+    def declared(self) -> str:
+        """The DDL of `user_info`."""
+
+    def running(self, job: RunningJob) -> AbstractContextManager[None]:
+        """Copy slowly while the body runs."""
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Nothing is copied while the body runs."""
+
+    def share(self, job: RunningJob) -> float:
+        """How much is copied, as far as somebody tells."""
+
+    def is_read(self, job: RunningJob) -> bool:
+        """Whether the last row was read."""
+
+
+class CapturedCopying:
+    """By a connector."""
+
+    def __init__(self, captured: CapturedUsers) -> None:
+        self._captured = captured
+
+    def declared(self) -> str:
+        """A connector's topic."""
+        return self._captured.declared()
+
+    @contextmanager
+    def running(self, job: RunningJob) -> Iterator[None]:
+        """The connector takes its time."""
+        self._captured.start(job.directory)
+        yield
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Connect is halted."""
+        process = self._captured.process()
+        process.suspend()
+        try:
+            yield
+        finally:
+            process.resume()
+
+    def share(self, job: RunningJob) -> float:
+        """By the records of the topic that the job has read."""
+        return self._captured.read_by(job.directory) / self._captured.rows
+
+    def is_read(self, job: RunningJob) -> bool:
+        """By the connector's notification."""
+        told = self._captured.connector.notifications()
+        return any(one["type"] == "COMPLETED" for one in told)
+
+
 class Locker:
     """Locks the table again and again; for as long as `hold` lasts, all the time."""
 
@@ -94,12 +151,26 @@ class Locker:
                 cursor.execute("UNLOCK TABLES")
                 self._stopping.wait(self._sizes.free_s)
 
+    def declared(self) -> str:
+        """Read by `mysql-cdc` in small chunks."""
+        chunk = f"'scan.incremental.snapshot.chunk.size'='{self._sizes.chunk_rows}'"
+        return cdc_table(self._rig.mariadb, self._schema, "user_info", USERS_DDL, (chunk,))
+
+    def share(self, job: RunningJob) -> float:
+        """By the newest chunk that is durable."""
+        after = _state(job).get("after")
+        return int(after[0]) / self._sizes.users if after else 0.0
+
+    def is_read(self, job: RunningJob) -> bool:
+        """By the job's own file."""
+        return bool(_state(job).get("chunks_complete"))
+
     @contextmanager
-    def running(self) -> Iterator["Locker"]:
+    def running(self, job: RunningJob) -> Iterator[None]:
         """Lock while the body runs."""
         self._thread.start()
         try:
-            yield self
+            yield
         finally:
             self._stopping.set()
             self._thread.join()
@@ -142,30 +213,41 @@ def run(lab: Lab) -> dict[str, Any]:
                 "spark.ui.enabled": "false",
             },
         ) as rig,
-        new_schema(lab.mariadb, USERS, fill_users(sizes.users)) as schema,
+        _copying(lab, rig, sizes) as copying,
     ):
-        return _summary(lab, sizes, _measure(lab, rig, schema, sizes))
+        return _summary(lab, sizes, _measure(lab, rig, copying, sizes))
 
 
-def _measure(lab: Lab, rig: Rig, schema: str, sizes: Sizes) -> dict[str, Any]:
+@contextmanager
+def _copying(lab: Lab, rig: Rig, sizes: Sizes) -> Iterator[Copying]:
+    if lab.is_captured:
+        with captured_users(
+            lab, rig.kafka, sizes.users, partitions=2, rows_per_s=2_000
+        ) as captured:
+            yield CapturedCopying(captured)
+        return
+    with new_schema(lab.mariadb, USERS, fill_users(sizes.users)) as schema:
+        yield Locker(rig, schema, sizes)
+
+
+def _measure(lab: Lab, rig: Rig, copying: Copying, sizes: Sizes) -> dict[str, Any]:
     topic, path = create_topic(rig.kafka.bootstrap_servers, partitions=_PARTITIONS), unique_name()
-    options = (f"'scan.incremental.snapshot.chunk.size'='{sizes.chunk_rows}'",)
     fetches = Fetches(rig.kafka, topic)
     with (
-        Locker(rig, schema, sizes).running() as locker,
-        rig.job(enrich_sql(rig, schema, topic, path, options)) as job,
+        rig.job(enrich_by(rig, copying.declared(), topic, path)) as job,
+        copying.running(job),
     ):
         with BulkProducer(rig.kafka.bootstrap_servers, topic) as producer:
             produce_range(producer, sizes, range(sizes.records // 5))
-            wait_until(lambda: _share(job, sizes) > 0.4, deadline_s=600, what="40 % are copied")
-            with locker.hold():
+            wait_until(lambda: copying.share(job) > 0.4, deadline_s=600, what="40 % are copied")
+            with copying.hold():
                 growth = _pile_up(lab, job, producer, sizes)
         job.wait_for(
             lambda s: s["probe"]["held_records"] == sizes.records or s["phase"] == "JOIN",
             "all are held",
         )
         before = _before_opening(lab, rig, job, (path, fetches))
-        wait_until(lambda: _state(job).get("chunks_complete"), deadline_s=900, what="it is copied")
+        wait_until(lambda: copying.is_read(job), deadline_s=900, what="it is copied")
         copied_at = time.time()
         opened = job.wait_for(lambda s: s["phase"] == "JOIN", "it opens", deadline_s=120)
         lab.say(f"open, {time.time() - copied_at:.1f} s after the last row was read")
@@ -287,11 +369,6 @@ def _judge_rows(table: pa.Table, sizes: Sizes) -> dict[str, int]:
 def _state(job: RunningJob) -> dict[str, Any]:
     path = job.directory / "checkpoint" / "sources" / "user_info.json"
     return json.loads(path.read_text()) if path.exists() else {}
-
-
-def _share(job: RunningJob, sizes: Sizes) -> float:
-    after = _state(job).get("after")
-    return int(after[0]) / sizes.users if after else 0.0
 
 
 class Fetches:

@@ -5,31 +5,38 @@ move primary keys, its CDC process or its runner is killed when 1, 10, 50 and 90
 durable, when the step before the last one is being read, and once more between the last row and the
 watermark: there the CDC process is halted before HIGH is taken, so the copy is complete and nothing
 says so yet. Rows that are changed while it is halted reach the job by the binlog only: records of
-the probe that wait for them since the beginning show whether the gate opened too early. In the end
-the newest record of each key and the folded `current` must both be what `SELECT *` gives, row by
-row.
+the probe that wait for them since the beginning show whether the gate opened too early. With
+`--source debezium` a real connector copies into its topic: killed are Connect, whose next snapshot
+begins anew, the process that reads the topic, and the runner; between the last row and its proof
+that process is halted. In the end the newest record of each key and the folded `current` must both
+be what `SELECT *` gives, row by row.
 """
 
 import json
 import signal
 import threading
 import time
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import psutil
+
+from tests.reliability.captured import CapturedUsers, captured_users
 from tests.reliability.copied import Rows, current_rows, differences, folded_changelog
 from tests.reliability.experiment import Lab, result
-from tests.reliability.processes import CDC, kill_hard, members, runner_of, send
-from tests.support.rig import Rig, RunningJob, running_rig
-from tests.support.shop import USERS, click, enrich_sql, fill_users
+from tests.reliability.processes import CDC, FEED, kill_hard, members, runner_of, send
+from tests.support.rig import Rig, RunningJob, cdc_table, running_rig
+from tests.support.shop import USERS, USERS_DDL, click, enrich_by, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-RUNNER, CDC_PROCESS = "runner", "cdc"
+RUNNER, CDC_PROCESS, FEED_PROCESS, CONNECT = "runner", "cdc", "feed", "connect"
 AFTER_THE_LAST_ROW = 1.0
 _POINTS = (0.01, 0.1, 0.5, 0.9, 0.999, AFTER_THE_LAST_ROW)
 _SMALL = (0.1, 0.5, AFTER_THE_LAST_ROW)
@@ -166,7 +173,7 @@ def _summary(lab: Lab, rounds: list[Round]) -> dict[str, Any]:
         rounds=len(rounds),
         rounds_with_sentinels=sum(one.sentinels for one in rounds),
         changes=sum(one.changes for one in rounds),
-        victims={v: sum(k.victim == v for k in kills) for v in (RUNNER, CDC_PROCESS)},
+        victims=Counter(kill.victim for kill in kills),
         reached=[[kill.point, kill.victim, round(kill.at, 4)] for kill in kills],
         wrong=wrong[:20],
         ok=not early and not wrong,
@@ -175,105 +182,243 @@ def _summary(lab: Lab, rounds: list[Round]) -> dict[str, Any]:
 
 
 def _run_round(lab: Lab, rig: Rig, size: Size, what: tuple[Round, tuple[float, ...]]) -> None:
-    (found, points), rows = what, size.rows
+    found, points = what
     topic, path = create_topic(rig.kafka.bootstrap_servers, partitions=2), unique_name("kills")
-    options = (f"'scan.incremental.snapshot.chunk.size'='{rows // size.chunks}'",)
     clicks = [click(user, user) for user in range(1, _PROBES + 1)]
     produce(rig.kafka.bootstrap_servers, topic, clicks)
     with (
-        new_schema(rig.mariadb, USERS, fill_users(rows)) as schema,
-        rig.job(enrich_sql(rig, schema, topic, path, options)) as job,
+        _table(lab, rig, size) as (schema, declared, captured),
+        rig.job(enrich_by(rig, declared, topic, path)) as job,
     ):
-        with Writer(rig, schema, rows, per_s=300).running() as writer:
-            copy = Copy(rig, job, schema, size, path)
+        place = Place(rig, job, schema, size, path)
+        copy = DatabaseCopy(place) if captured is None else TopicCopy(place, captured)
+        with Writer(rig, schema, size.rows, per_s=300).running() as writer:
+            copy.begin()
             for number, point in enumerate(points):
-                victim = (RUNNER, CDC_PROCESS)[(number + found.number + lab.seed) % 2]
+                victim = copy.victims[(number + found.number + lab.seed) % len(copy.victims)]
                 _kill_at(copy, point, (victim, found))
             job.wait_for(lambda s: s["phase"] == "JOIN", "it opens", deadline_s=_EACH_S)
             found.changes = writer.made
         if found.sentinels:
             found.wrong += _first_rows_are_wrong(rig, job, path)
-        found.wrong += _copy_is_wrong(rig, job, schema)
-        if len(copy.lows) != 1:
-            found.wrong.append(f"LOW changed: {sorted(copy.lows)}")
+        found.wrong += [*_copy_is_wrong(rig, job, schema), *copy.faults()]
 
 
-class Copy:
-    """The copy of one job, seen through the file that makes it durable."""
+@contextmanager
+def _table(lab: Lab, rig: Rig, size: Size) -> Iterator[tuple[str, str, CapturedUsers | None]]:
+    """The schema, the DDL of `user_info`, and its connector, not started, if there is one."""
+    if lab.is_captured:
+        speed = lab.size(4_000, 20_000)
+        with captured_users(
+            lab, rig.kafka, size.rows, partitions=_PARTITIONS, rows_per_s=speed
+        ) as captured:
+            yield captured.schema, captured.declared(), captured
+        return
+    chunk = f"'scan.incremental.snapshot.chunk.size'='{size.rows // size.chunks}'"
+    with new_schema(rig.mariadb, USERS, fill_users(size.rows)) as schema:
+        yield schema, cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (chunk,)), None
 
-    def __init__(self, rig: Rig, job: RunningJob, schema: str, size: Size, path: str) -> None:
-        self.rig, self.job, self.schema, self.size, self.path = rig, job, schema, size, path
-        self._file = job.directory / "checkpoint" / "sources" / "user_info.json"
-        self.lows: set[str] = set()
 
-    def state(self) -> dict[str, Any]:
-        """What is durable, nothing before the first time."""
-        if not self._file.exists():
-            return {}
-        value: dict[str, Any] = json.loads(self._file.read_text())
-        self.lows.add(json.dumps([value["generation"], value["low"]["position"]]))
-        return value
+@dataclass(frozen=True)
+class Place:
+    """Where a copy is made: from the schema, by the job, whose output is at the path."""
 
-    def done(self) -> float:
-        """The durable share of the key range; 1 when all is read."""
-        state = self.state()
-        if state.get("chunks_complete"):
-            return AFTER_THE_LAST_ROW
-        after = state.get("after")
-        return int(after[0]) / self.size.rows if after else 0.0
+    rig: Rig
+    job: RunningJob
+    schema: str
+    size: Size
+    path: str
 
-    def wait(self, share: float) -> float:
-        """Until at least `share` is durable; polls quickly, for the copy goes on meanwhile."""
-        deadline = time.monotonic() + _EACH_S
-        while (done := self.done()) < share:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{share} of the copy, at {done}: {self.job.status()}")
-            time.sleep(0.005)
-        return done
+    @property
+    def source_file(self) -> Path:
+        """What is durable of the table's source."""
+        return self.job.directory / "checkpoint" / "sources" / "user_info.json"
 
-    def is_early(self) -> bool:
+    def is_open(self) -> bool:
         """Whether anything of the probe has come out, or could."""
         pins = self.job.directory / "checkpoint" / "pins"
         opened = (self.job.directory / "checkpoint" / "phase.json").exists()
         return opened or bool(list(pins.glob("*"))) or bool(self.rig.rows(self.path))
 
+    def change_first_rows(self) -> None:
+        """The rows that the held records ask for are other ones now, or gone."""
+        run_sql(
+            self.rig.mariadb,
+            f"DELETE FROM user_info WHERE user_id <= {_PROBES} AND user_id % 2 = 0",
+            f"UPDATE user_info SET name = 'late' WHERE user_id <= {_PROBES}",
+            schema=self.schema,
+        )
 
-def _kill_at(copy: Copy, point: float, how: tuple[str, Round]) -> None:
+    def kill_runner(self) -> None:
+        """SIGKILL."""
+        kill_hard(wait_until(lambda: runner_of(self.job.directory), what="the runner lives"))
+
+    def kill_members(self, module: str) -> None:
+        """SIGKILL to the job's processes of that module."""
+        directory = self.job.directory
+        kill_hard(*wait_until(lambda: members(directory, module), what=f"{module} lives"))
+
+    def halt(self, module: str) -> list[psutil.Process]:
+        """SIGSTOP to the job's processes of that module, once there are some."""
+        deadline = time.monotonic() + _EACH_S
+        while not (found := members(self.job.directory, module)) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        for process in found:
+            send(process, signal.SIGSTOP)
+        return found
+
+
+def _kill_at(copy: "Copy", point: float, how: tuple[str, Round]) -> None:
     victim, found = how
     if point == AFTER_THE_LAST_ROW:
-        at, found.sentinels = AFTER_THE_LAST_ROW, _reach_the_last_row(copy)
+        at, found.sentinels = AFTER_THE_LAST_ROW, copy.reach_the_last_row()
     else:
-        at = copy.wait(min(point, 1 - 2 * _STEP_CHUNKS / copy.size.chunks))
-    found.early += copy.is_early()
-    directory = copy.job.directory
-    if victim == RUNNER:
-        kill_hard(wait_until(lambda: runner_of(directory), what="the runner lives"))
-    else:
-        kill_hard(*wait_until(lambda: members(directory, CDC), what="the CDC process lives"))
+        at = copy.wait(min(point, copy.latest), victim)
+    found.early += copy.place.is_open()
+    copy.kill(victim)
     found.kills.append(Kill(point, victim, at))
 
 
-def _reach_the_last_row(copy: Copy) -> bool:
-    """The copy is read, HIGH is durable, and the CDC process, halted, has written no watermark.
+class Copy(ABC):
+    """The copy of one job, seen from outside.
 
-    Returns:
-        Whether the changes that it could not send yet were surely made before HIGH.
+    Attributes:
+        victims: what can be killed.
+        latest: the greatest share that it is killed at, before the last row.
     """
-    copy.wait(_HALTED_FROM)
-    deadline = time.monotonic() + _EACH_S
-    while not (halted := members(copy.job.directory, CDC)) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    for process in halted:
-        send(process, signal.SIGSTOP)
-    run_sql(
-        copy.rig.mariadb,
-        f"DELETE FROM user_info WHERE user_id <= {_PROBES} AND user_id % 2 = 0",
-        f"UPDATE user_info SET name = 'late' WHERE user_id <= {_PROBES}",
-        schema=copy.schema,
-    )
-    before_high = not copy.state().get("high")
-    wait_until(lambda: copy.state().get("high"), deadline_s=_EACH_S, what="HIGH is durable")
-    return before_high
+
+    victims: ClassVar[tuple[str, ...]]
+
+    def __init__(self, place: Place, latest: float = 0.9) -> None:
+        self.place, self.latest = place, latest
+
+    def begin(self) -> None:  # noqa: B027 (most begin with the job)
+        """Begin to copy."""
+
+    def wait(self, share: float, victim: str) -> float:
+        """Until at least `share` is done; polls quickly, for the copy goes on meanwhile."""
+        deadline = time.monotonic() + _EACH_S
+        while (done := self._done(victim)) < share:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{share} of the copy, at {done}: {self.place.job.status()}")
+            time.sleep(0.005)
+        return done
+
+    @abstractmethod
+    def _done(self, victim: str) -> float:
+        """The share that is read, as far as it is durable for `victim`; 1 when all is."""
+
+    @abstractmethod
+    def reach_the_last_row(self) -> bool:
+        """All rows are read, and nothing says so yet to the job.
+
+        Returns:
+            Whether the changes that were made meanwhile must be in the copy.
+        """
+
+    @abstractmethod
+    def kill(self, victim: str) -> None:
+        """SIGKILL."""
+
+    def faults(self) -> list[str]:
+        """What was wrong on the way."""
+        return []
+
+
+class DatabaseCopy(Copy):
+    """By `mysql-cdc`, seen through the file that makes it durable."""
+
+    victims = (RUNNER, CDC_PROCESS)
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place, 1 - 2 * _STEP_CHUNKS / place.size.chunks)
+        self._lows: set[str] = set()
+
+    def state(self) -> dict[str, Any]:
+        """What is durable, nothing before the first time."""
+        if not self.place.source_file.exists():
+            return {}
+        value: dict[str, Any] = json.loads(self.place.source_file.read_text())
+        self._lows.add(json.dumps([value["generation"], value["low"]["position"]]))
+        return value
+
+    def _done(self, victim: str) -> float:
+        state = self.state()
+        if state.get("chunks_complete"):
+            return AFTER_THE_LAST_ROW
+        after = state.get("after")
+        return int(after[0]) / self.place.size.rows if after else 0.0
+
+    def reach_the_last_row(self) -> bool:
+        """HIGH is durable, and the CDC process, halted, has written no watermark.
+
+        Returns:
+            Whether the changes that it could not send yet were surely made before HIGH.
+        """
+        self.wait(_HALTED_FROM, CDC_PROCESS)
+        self.place.halt(CDC)
+        self.place.change_first_rows()
+        before_high = not self.state().get("high")
+        wait_until(lambda: self.state().get("high"), deadline_s=_EACH_S, what="HIGH is durable")
+        return before_high
+
+    def kill(self, victim: str) -> None:
+        """SIGKILL."""
+        if victim == RUNNER:
+            self.place.kill_runner()
+        else:
+            self.place.kill_members(CDC)
+
+    def faults(self) -> list[str]:
+        """LOW must be one as long as a copy goes on."""
+        return [] if len(self._lows) == 1 else [f"LOW changed: {sorted(self._lows)}"]
+
+
+class TopicCopy(Copy):
+    """By a connector into its topic, which the job reads."""
+
+    victims = (CONNECT, FEED_PROCESS, RUNNER)
+
+    def __init__(self, place: Place, captured: CapturedUsers) -> None:
+        super().__init__(place)
+        self._captured = captured
+        self._halted: list[psutil.Process] = []
+
+    def begin(self) -> None:
+        """Start the connector."""
+        self._captured.start(self.place.job.directory)
+
+    def _done(self, victim: str) -> float:
+        copied = self._captured.copied()
+        if victim != CONNECT:
+            copied = min(copied, self._captured.read_by(self.place.job.directory))
+        return copied / self._captured.rows
+
+    def reach_the_last_row(self) -> bool:
+        """The snapshot and changes behind it are in the topic, and the job's process is halted."""
+        self.wait(_HALTED_FROM / 2, FEED_PROCESS)
+        self._halted = self.place.halt(FEED)
+        self._captured.connector.await_snapshot()
+        self.place.change_first_rows()
+        wait_until(lambda: self._late() >= _PROBES // 2, deadline_s=_EACH_S, what="the changes")
+        return True
+
+    def _late(self) -> int:
+        records = self._captured.connector.records("user_info")
+        return sum(b'"name":"late"' in (record.value or b"") for record in records)
+
+    def kill(self, victim: str) -> None:
+        """SIGKILL; Connect is started again, for nobody else does."""
+        if victim == RUNNER:
+            self.place.kill_runner()
+        elif victim == FEED_PROCESS:
+            self.place.kill_members(FEED)
+        else:
+            self._captured.kill()
+        for process in self._halted:
+            send(process, signal.SIGCONT)
+        if victim == CONNECT:
+            self._captured.go_on()
 
 
 def _first_rows_are_wrong(rig: Rig, job: RunningJob, path: str) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.reliability.captured import CapturedUsers, captured_users
 from tests.reliability.experiment import Lab
 from tests.reliability.oracle import Verdict, audit
 from tests.reliability.oracle_log import TableLog
@@ -126,7 +127,11 @@ class Changes:
 
 @dataclass
 class Subject:
-    """A running job with what it is fed from."""
+    """A running job with what it is fed from.
+
+    Attributes:
+        captured: the users as a connector captures them; None where the job reads the database.
+    """
 
     lab: Lab
     rig: Rig
@@ -136,6 +141,7 @@ class Subject:
     path: str
     clicks: Clicks
     changes: Changes
+    captured: CapturedUsers | None = None
 
     @property
     def directory(self) -> Path:
@@ -211,11 +217,10 @@ def os_names(directory: Path) -> list[str]:
     return [path.name for path in directory.iterdir()] if directory.is_dir() else []
 
 
-def subject_sql(rig: Rig, schema: str, topic: str, sink: str, chunk_rows: int) -> str:
+def subject_sql(rig: Rig, user_info: str, topic: str, sink: str) -> str:
     """Clicks with the user's gender and name, who may be unknown; `sink`: the output's options."""
-    chunk = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
     return (
-        cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (chunk,))
+        user_info
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
         + "CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING) "
         f"WITH ('connector'='delta', {sink});"
@@ -233,21 +238,38 @@ def running_subject(
     servers, path = rig.kafka.bootstrap_servers, unique_name("out")
     topic = create_topic(servers, partitions=partitions)
     with (
-        new_schema(rig.mariadb, USERS, fill_users(users)) as schema,
+        _users(lab, rig, users, chunk_rows) as (schema, declared, captured),
         rig.mariadb.connect(schema) as connection,
         BulkProducer(servers, topic) as producer,
     ):
         sink = f"'path'='{path}', 'sink.writer'='{lab.writer}'"
-        job = rig.submit(subject_sql(rig, schema, topic, sink, chunk_rows))
+        job = rig.submit(subject_sql(rig, declared, topic, sink))
         clicks = Clicks(lab.random("clicks"), users, producer, partitions)
         changes = Changes(lab.random("changes"), users, connection)
-        yield Subject(lab, rig, job, schema, topic, path, clicks, changes)
+        yield Subject(lab, rig, job, schema, topic, path, clicks, changes, captured)
+
+
+@contextmanager
+def _users(
+    lab: Lab, rig: Rig, rows: int, chunk_rows: int
+) -> Iterator[tuple[str, str, CapturedUsers | None]]:
+    """The schema, the DDL of `user_info`, and the connector that captures it if there is one."""
+    if lab.is_captured:
+        with captured_users(lab, rig.kafka, rows, partitions=PARTITIONS) as captured:
+            captured.connector.start()
+            yield captured.schema, captured.declared(), captured
+        return
+    with new_schema(rig.mariadb, USERS, fill_users(rows)) as schema:
+        chunk = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
+        yield schema, cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (chunk,)), None
 
 
 def judged(subject: Subject, **given: Any) -> Verdict:
     """The oracle's verdict of the job at rest."""
     subject.job.stop()
     place = (subject.rig, subject.job, subject.schema, subject.topic, subject.path)
+    if subject.captured is not None:
+        given = {"source": subject.captured.topic, "changelog_partitions": PARTITIONS, **given}
     verdict = audit(shop_inputs(*place, **given))
     if not verdict.ok:
         subject.lab.say(f"{subject.job.id}: {verdict.faults()} {verdict.examples[:3]}")

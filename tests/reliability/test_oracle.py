@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,6 +23,7 @@ from tests.reliability.planted_runner import PLANTS
 
 Row = tuple[str, int, int, int, int, int]
 
+LEVEL = np.zeros(1, np.int64)
 _NAMES = ("_op", "_file", "_pos", "_row", "_partition", "_generation")
 
 
@@ -118,9 +120,7 @@ STATES = {
 
 @pytest.mark.parametrize(("key", "place", "name"), STATES.values(), ids=STATES)
 def test_history_knows_the_row_at_each_place(key, place, name):
-    change = int(
-        HISTORY.at(HISTORY.codes([key]), HISTORY.codes([key]) * 0 + HISTORY.before(place))[0]
-    )
+    change = int(HISTORY.at(HISTORY.codes([key], LEVEL), LEVEL + HISTORY.before(place))[0])
 
     assert (None if change < 0 else HISTORY.columns["name"][change]) == name
 
@@ -156,7 +156,8 @@ def test_a_version_holds_what_its_newest_coordinates_say(tmp_path):
     cuts = read_cuts(tmp_path / "t", [1, 2, 3])
 
     assert not cuts[1].complete or cuts[1].high == cuts[2].high
-    assert cuts[2] == Cut(2, {0: (1, 9, -1), 1: (1, 9, -1)}, {0: (1, 9, -1), 1: (1, 9, -1)}, True)
+    high = {0: (1, 9, -1), 1: (1, 9, -1)}
+    assert cuts[2] == Cut(2, high, high, True, whole=high)
     assert cuts[3].high == {0: (1, 30, 2), 1: (1, 9, -1)}
 
 
@@ -195,7 +196,7 @@ def test_while_a_newer_generation_is_copied_a_row_may_be_older_or_newer(tmp_path
 
     cuts = read_cuts(root, [3, 4, 5])
 
-    assert cuts[4] == Cut(4, cuts[3].low, cuts[5].high, False)
+    assert cuts[4] == Cut(4, cuts[3].low, cuts[5].high, False, whole=cuts[3].low)
     assert cuts[5].high == {0: (1, 60, -1), 1: (1, 60, -1)}
 
 

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
+from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
     FileFormat,
     FileSource,
     FurtherInsert,
-    KafkaFormat,
     KafkaOptions,
     KafkaSink,
+    KafkaSource,
     SnapshotEvidence,
     TopicSource,
 )
@@ -71,7 +72,7 @@ def with_connect(url):
     """The plan with a topic as its dimension, whose connector is at `url`."""
     kafka = KafkaOptions("broker:9092", "shop.shop.d")
     evidence = SnapshotEvidence(connect_url=url, connector="shop")
-    source = TopicSource(kafka, KafkaFormat.DEBEZIUM_JSON, evidence=evidence)
+    source = TopicSource(kafka, RecordFormat(KafkaFormat.DEBEZIUM_JSON), evidence=evidence)
     return replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
 
 
@@ -97,13 +98,48 @@ def test_another_connect_and_another_broker_are_denied(url, tmp_path):
 def test_an_allowed_registry_is_reached_and_no_other(url, tmp_path):
     kafka = KafkaOptions("broker:9092", "shop.shop.d")
     format_ = KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
-    source = TopicSource(kafka, format_, registry=RegistryOptions(url))
+    source = TopicSource(kafka, RecordFormat(format_, registry=RegistryOptions(url)))
     plan_ = replace(PLAN, dimensions=(replace(PLAN.dimensions[0], source=source),))
     check_allowed(plan_, Settings.load(data_dir=tmp_path))
     check_allowed(plan_, Settings.load(data_dir=tmp_path, allowed_registries="registry:8081"))
     with pytest.raises(NotAllowedError, match="schema registry") as caught:
         check_allowed(plan_, Settings.load(data_dir=tmp_path, allowed_registries="evil:8081"))
     assert "SLUICE_ALLOWED_REGISTRIES" in caught.value.hint
+
+
+def with_client(**properties):
+    """The plan with these properties of the stream's client."""
+    kafka = KafkaOptions("broker:9092", "s", tuple(properties.items()))
+    return replace(PLAN, probe=replace(PLAN.probe, source=KafkaSource(kafka)))
+
+
+@pytest.mark.parametrize("url", ["http://login:8080/t", "https://Login:8080", "http://login:8080"])
+def test_an_allowed_token_endpoint_is_asked_and_no_other(url, tmp_path):
+    plan_ = with_client(**{"sasl.oauthbearer.token.endpoint.url": url})
+    check_allowed(plan_, Settings.load(data_dir=tmp_path))
+    allowed = {"allowed_token_endpoints": "login:8080", "allowed_brokers": "broker:9092"}
+    check_allowed(plan_, Settings.load(data_dir=tmp_path, **allowed))
+    with pytest.raises(NotAllowedError, match="token endpoint") as caught:
+        check_allowed(plan_, Settings.load(data_dir=tmp_path, allowed_token_endpoints="evil:80"))
+    assert "SLUICE_ALLOWED_TOKEN_ENDPOINTS" in caught.value.hint
+
+
+@pytest.mark.parametrize("store", ["ssl.truststore.location", "ssl.keystore.location"])
+def test_a_pem_file_is_where_the_operator_has_allowed_some(store, tmp_path):
+    """None without the setting; no link and no .. leads out of its directories."""
+    pem = tmp_path / "pem"
+    pem.mkdir()
+    (pem / "ca.pem").write_text("x")
+    (pem / "out.pem").symlink_to("/etc/passwd")
+    inside = with_client(**{store: str(pem / "ca.pem")})
+    settings = Settings.load(data_dir=tmp_path, allowed_pem_paths=f"/nowhere:{pem}")
+    check_allowed(inside, settings)
+    with pytest.raises(NotAllowedError, match="PEM file") as caught:
+        check_allowed(inside, Settings.load(data_dir=tmp_path))
+    assert "SLUICE_ALLOWED_PEM_PATHS" in caught.value.hint
+    for path in ("/etc/passwd", f"{pem}/../jobs", str(pem / "out.pem")):
+        with pytest.raises(NotAllowedError, match="PEM file"):
+            check_allowed(with_client(**{store: path}), settings)
 
 
 def test_each_sink_of_a_statement_set_is_compared(tmp_path):

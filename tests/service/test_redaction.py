@@ -159,6 +159,8 @@ KAFKA = {
     "properties.sasl.password": "wrong",
 }  # fmt: skip
 
+KAFKA_TLS = {"topic": "t", "properties.security.protocol": "SSL"}
+TOKEN = "properties.sasl.oauthbearer."
 AVRO = "debezium-avro-confluent."
 
 
@@ -218,7 +220,29 @@ def with_secret(key):
     if key.startswith(f"{AVRO}ssl.keystore"):
         own = ("certificate.chain", "key")
         given |= {f"{AVRO}ssl.keystore.{part}": "${secret:canary}" for part in own}
+    if key.startswith("properties.ssl.key"):
+        own = ("certificate.chain", "key")
+        given |= {f"properties.ssl.keystore.{part}": "${secret:canary}" for part in own}
     return given
+
+
+def of_client(key, port):
+    """The options of Kafka's client that `key` has an effect with; all is asked at `port`."""
+    servers = {"properties.bootstrap.servers": f"127.0.0.1:{port}"}
+    if key.startswith("properties.ssl."):
+        return {**KAFKA_TLS, **servers}
+    if not key.startswith(TOKEN):
+        return {**KAFKA, **servers}
+    names = (f"{TOKEN}client.credentials.client.{name}" for name in ("id", "secret"))
+    credentials = dict.fromkeys(names, "x")
+    return {
+        "topic": "t",
+        "properties.security.protocol": "SASL_PLAINTEXT",
+        "properties.sasl.mechanism": "OAUTHBEARER",
+        f"{TOKEN}token.endpoint.url": f"http://127.0.0.1:{port}/token",
+        **credentials,
+        **servers,
+    }
 
 
 @contextmanager
@@ -278,7 +302,7 @@ def test_no_refusal_shows_a_secret(world, connector, key, refusal):
             scheme = "https" if ".ssl." in key else "http"
             given |= {f"{AVRO}url": f"{scheme}://127.0.0.1:{port}"}
         else:
-            given = {**KAFKA, "properties.bootstrap.servers": f"127.0.0.1:{port}", **given}
+            given = {**of_client(key, port), **given}
         told = refused(script(connector, given, broker, topic), world_settings)
     for text, write in product(told, WRITTEN.values()):
         assert write(CANARY).strip("b'\"") not in text

@@ -34,11 +34,12 @@ def _size(value: int) -> bytes:
     return _VARINTS[value] if value < len(_VARINTS) else _varint(value)
 
 
-def record_batch(values: Sequence[bytes], at_ms: int) -> bytes:
-    """One batch of records without keys, all of the same time."""
+def record_batch(values: Sequence[bytes], at_ms: int, keys: Sequence[bytes] | None = None) -> bytes:
+    """One batch of records, all of the same time."""
     parts = []
     for delta, value in enumerate(values):
-        body = b"\0\0" + _size(delta) + b"\x01" + _size(len(value))
+        key = b"\x01" if keys is None else _size(len(keys[delta])) + keys[delta]
+        body = b"\0\0" + _size(delta) + key + _size(len(value))
         parts += (_size(len(body) + len(value) + 1), body, value, b"\0")
     count = len(values)
     content = _HEAD.pack(0, count - 1, at_ms, at_ms, -1, -1, -1, count) + b"".join(parts)
@@ -63,10 +64,20 @@ class BulkProducer:
         self._answers.close()
         self._link.close()
 
-    def send(self, values: Mapping[int, Sequence[bytes]]) -> dict[int, int]:
-        """Append `values` by partition, at most about 1 MB each; returns each first offset."""
+    def send(
+        self,
+        values: Mapping[int, Sequence[bytes]],
+        keys: Mapping[int, Sequence[bytes]] | None = None,
+    ) -> dict[int, int]:
+        """Append `values` by partition, at most about 1 MB each; returns each first offset.
+
+        Args:
+            values: of each record.
+            keys: as many; None leaves them all out.
+        """
         now_ms = int(time.time() * 1000)
-        batches = {p: record_batch(v, now_ms) for p, v in values.items() if v}
+        own = keys or {}
+        batches = {p: record_batch(v, now_ms, own.get(p)) for p, v in values.items() if v}
         self._calls += 1
         head = struct.pack(">hhih", _PRODUCE, _VERSION, self._calls, -1)
         body = struct.pack(">hhii", -1, -1, 60_000, 1) + _string(self._topic)

@@ -71,7 +71,7 @@ class DebeziumConnector:
         """
         connectors = self.connect.connectors
         connectors.stop(self.prefix)
-        self.wait(lambda: self._states()[:1] == ["STOPPED"], "the connector has stopped")
+        self.wait(lambda: self.states()[:1] == ["STOPPED"], "the connector has stopped")
         connectors.forget_offsets(self.prefix)
         self.sql(*statements)
         if isinstance(self.database, PostgreSql):
@@ -79,20 +79,42 @@ class DebeziumConnector:
         connectors.resume(self.prefix)
         self.await_running()
 
-    def await_running(self) -> None:
-        self.wait(lambda: self._states() == ["RUNNING", "RUNNING"], "the connector runs")
+    def go_on(self, settings: Setting | None = None) -> None:
+        """Start Connect again, from now on with `settings` on top.
 
-    def _states(self) -> list[str]:
+        A connector that cannot go on where it was, as MariaDB's before its first row, begins anew.
+        """
+        connectors = self.connect.connectors
+        self.config.update(settings or {})
+        connectors.keep(self.prefix, self.config)
+        self.connect.start()
+        wait_until(self._is_decided, deadline_s=120, what="the connector runs, or has failed")
+        if "FAILED" in self.states():
+            connectors.stop(self.prefix)
+            wait_until(lambda: self.states() == ["STOPPED"], what="the connector has stopped")
+            connectors.forget_offsets(self.prefix)
+            connectors.resume(self.prefix)
+            self.await_running()
+
+    def _is_decided(self) -> bool:
+        states = self.states()
+        return "FAILED" in states or states == ["RUNNING", "RUNNING"]
+
+    def await_running(self) -> None:
+        self.wait(lambda: self.states() == ["RUNNING", "RUNNING"], "the connector runs")
+
+    def states(self) -> list[str]:
+        """Its state, then its tasks'; nothing while it is being made, or Connect is not there."""
         try:
             return self.connect.connectors.states(self.prefix)
-        except httpx.HTTPError:  # it is being made
+        except httpx.HTTPError:
             return []
 
     def wait(self, condition: Callable[[], Any], what: str, *, deadline_s: float = 90.0) -> Any:
         """The first true answer of `condition`; a connector that fails fails the test at once."""
 
         def look() -> Any:
-            if "FAILED" in self._states():
+            if "FAILED" in self.states():
                 raise AssertionError(self.connect.connectors.failure(self.prefix))
             return condition()
 

@@ -15,7 +15,8 @@ from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.topic.feed import TopicFeedSession
 from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.adapters.topic.producer import TopicProducer
-from joins.plan.plan import Field, KafkaFormat, KafkaOptions, SnapshotEvidence, TopicSource
+from joins.plan.formats import KafkaFormat, RecordFormat
+from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.types import SqlType, TypeName
 from tests.support.copies import Copy, copy_of
 from tests.support.topics import consume, create_topic, unique_name
@@ -208,7 +209,7 @@ def topic_feed(
         source["end_offsets"] = tuple(sorted(ends.items()))
     made = TopicSource(
         kafka=kafka,
-        format=source.pop("format", KafkaFormat.DEBEZIUM_JSON),
+        value=source.pop("value", RecordFormat(KafkaFormat.DEBEZIUM_JSON)),
         evidence=evidence,
         changelog_partitions=connector.partitions,
         **source,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from joins.adapters.delta.log import DeltaLog, create_table
@@ -96,10 +97,12 @@ class LetterJob:
         root: Path,
         plan: JoinPlan = PLAN,
         batches: Mapping[int, tuple[int, Sequence[bytes | None]]] = BATCHES,
+        records: Callable[..., pa.RecordBatch] = clicks,
     ) -> None:
         self.root = root
         self.plan = plan
         self.batches = batches
+        self._records = records
         tables = {"enriched": root / "output"}
         self.outputs = [tables.get(p.sink_table, root / p.sink_table) for p in plan.inserts]
         self.output = self.outputs[0]
@@ -131,7 +134,7 @@ class LetterJob:
         reports = []
         for number, output in enumerate(self.outputs):
             mine = replace(task, kernel=kernel_spec(self.plan, number))
-            records = iter([clicks(*values, first=first)])
+            records = iter([self._records(*values, first=first)])
             (answer,) = stage_delta(records, task=mine, pin=pin, output=SharedTable(output))
             reports.append(TaskReport.from_json(answer.column(0)[0].as_py()))
         dead = [r.files[DEAD_LETTERS] for r in reports if DEAD_LETTERS in r.files]

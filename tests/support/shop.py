@@ -19,8 +19,14 @@ def fill_users(rows: int) -> str:
 
 def enrich_sql(rig: Rig, schema: str, topic: str, path: str, options: tuple[str, ...] = ()) -> str:
     """The example of the documents: clicks with the user's gender and name."""
+    declared = cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, options)
+    return enrich_by(rig, declared, topic, path)
+
+
+def enrich_by(rig: Rig, user_info: str, topic: str, path: str) -> str:
+    """The same, over a `user_info` that is declared by this DDL."""
     return (
-        cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, options)
+        user_info
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
         + "CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import NewPartitions, NewTopic
 
 
 def unique_name(prefix: str = "t") -> str:
@@ -31,6 +31,15 @@ def create_topic(
     finally:
         admin.close()
     return name
+
+
+def add_partitions(bootstrap_servers: str, topic: str, total: int) -> None:
+    """Let `topic` have `total` partitions."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    try:
+        admin.create_partitions({topic: NewPartitions(total)})
+    finally:
+        admin.close()
 
 
 def delete_topics(bootstrap_servers: str, *topics: str) -> None:

@@ -26,6 +26,7 @@ class Sent:
     """A record: what it says, when it was sent, when it was in the topic.
 
     `snapshot` numbers the connector's snapshots; of a streamed change the newest one before it.
+    `position` is where the database's log was when a row of a snapshot was read, 0 if untold.
     """
 
     partition: int
@@ -36,6 +37,7 @@ class Sent:
     key: int
     value: int | None
     snapshot: int
+    position: int = 0
 
 
 @dataclass
@@ -48,6 +50,7 @@ class History:
     has_started: bool
     notice_rate: float
     commits: bool
+    is_chunked: bool = False
     records: list[Sent] = field(default_factory=list)
     notices: list[tuple[int, Notice]] = field(default_factory=list)  # (visible at, notice)
     commit_log: list[tuple[int, int | None]] = field(default_factory=list)  # (at, source or None)
@@ -56,6 +59,8 @@ class History:
     table: dict[int, int] = field(default_factory=dict)
     now_ms: int = 1_000_000
     snapshot: int = 0
+    position: int = 1
+    positions: int = 1  # of a snapshot: in the midst of a stream threads have their own
     last_was_aborted: bool = False
     is_only_life: bool = False
     tells: set[str] = field(default_factory=set)  # evidence that was delivered for the newest one
@@ -69,18 +74,29 @@ class History:
         """While no connector looks."""
         for _ in range(times):
             key = self.rng.randrange(12)
+            self.position += 1
             self.table.pop(key, None)
             if self.rng.random() < 0.6:
                 self._next += 1
                 self.table[key] = self._next
+
+    def change_row(self, key: int) -> None:
+        """The row is there, with another value."""
+        self.position += 1
+        self._next += 1
+        self.table[key] = self._next
 
     def send(self, kind: Mark | None, key: int, value: int | None, source_ms: int) -> None:
         partition = key % self.partitions
         delay = self.rng.choice([0, 1, 5, 50, 900])
         there = max(self.now_ms + delay, self._there_ms.get(partition, 0))
         self._there_ms[partition] = there
+        is_placed = self.is_chunked and kind in (FIRST, ROW, LAST)
+        position = 2 * self.position + self.rng.randrange(self.positions) if is_placed else 0
         self.records.append(
-            Sent(partition, kind, self.now_ms, there, source_ms, key, value, self.snapshot)
+            Sent(
+                partition, kind, self.now_ms, there, source_ms, key, value, self.snapshot, position
+            )
         )
 
     def notify(self, kind: NoticeKind, rows: int | None = None) -> bool:
@@ -105,6 +121,8 @@ class History:
         self.snapshot += 1
         self.begun_ms[self.snapshot] = self.now_ms
         self.tells = set()
+        self.positions = 2 if self.copies and not self.last_was_aborted else 1
+        self.position += bool(self.copies)  # it was asked for by a row in the database
         self.notify(NoticeKind.STARTED)
         self.tick()
         source = self.now_ms
@@ -116,11 +134,13 @@ class History:
             self.commit(None)
         upto = self.rng.randrange(len(rows)) if aborted and rows else len(rows)
         self.last_was_aborted = aborted
-        for number, (key, value) in enumerate(rows[:upto]):
-            kind = self._mark(number, len(rows), is_first_table=is_first_table)
+        kinds = [self._mark(n, len(rows), is_first_table=is_first_table) for n in range(len(rows))]
+        if self.is_chunked and len(rows) > 2:  # the first row of the first chunk comes when it does
+            self._move_first(kinds[:upto] if aborted else kinds, kinds)
+        for kind, (key, value) in list(zip(kinds, rows, strict=True))[:upto]:
             if kind is LAST:
                 self.tells.add("last")
-            self.send(kind, key, value, source)
+            self.send(kind, key, value, self._read_ms(source))
             self.tick(3)
         if aborted:
             if self.rng.random() < 0.5:
@@ -128,6 +148,15 @@ class History:
             self.tick()
         else:
             self._end_snapshot(rows, source)
+
+    def _move_first(self, sent: list[Mark], kinds: list[Mark]) -> None:
+        """Of one that is given up, too: where it never came nothing tells the next one from it."""
+        at = self.rng.randrange(max(1, min(len(sent), len(kinds) - 1)))
+        kinds[0], kinds[at] = kinds[at], kinds[0]
+
+    def _read_ms(self, source: int) -> int:
+        """When a row was read: chunks are read side by side, each from its own time on."""
+        return self.rng.randint(source, self.now_ms) if self.is_chunked else source
 
     def _end_snapshot(self, rows: list[tuple[int, int]], source: int) -> None:
         self.copies[self.snapshot] = dict(rows)
@@ -159,6 +188,7 @@ class History:
         self.now_ms += 2
         for _ in range(changes):
             key = self.rng.randrange(12)
+            self.position += 1
             self.tick(20)
             if key in self.table and self.rng.random() < 0.3:
                 del self.table[key]
@@ -195,7 +225,11 @@ class History:
 
 
 def _copy(made: History, lives: int, *, is_newest: bool) -> bool:
-    """A snapshot, if need be a second one; whether one was whole."""
+    """A snapshot, if need be a second one; whether one was whole.
+
+    Rows of one that was given up, and then a table without any, of which no record and, without
+    STARTED, no notification tells, cannot be told from the copy of a table with these rows.
+    """
     rng = made.rng
     aborted = rng.random() < 0.25
     made.is_only_life = lives == 1 and not aborted
@@ -206,6 +240,8 @@ def _copy(made: History, lives: int, *, is_newest: bool) -> bool:
         return False
     if aborted:
         made.change_table(rng.randint(0, 6))
+        if not made.has_started and not made.table:
+            made.change_row(11)
         made.take_snapshot(is_first_table=rng.random() < 0.3)
     return True
 
@@ -221,6 +257,7 @@ def history(seed: int) -> History:
         has_started=False,
         notice_rate=rng.choice([0.0, 0.5, 0.9, 1.0]),
         commits=rng.random() < 0.3,
+        is_chunked=rng.random() < 0.3,
     )
     made.has_started = made.is_compacted  # compaction may take the marks away
     made.change_table(rng.choice([0, 0, 1, 5, 30]))
@@ -321,7 +358,7 @@ class Reader:
     def _process(self, window: list[tuple[int, int, int, Sent]]) -> None:
         for _, p, offset, record in window:
             is_older = record.kind is not None and self.machine.is_older(
-                record.kind, record.sent_ms
+                record.kind, record.sent_ms, record.position
             )
             if record.kind is not None and not is_older:
                 run = RecordRun(
@@ -331,6 +368,7 @@ class Reader:
                     record.sent_ms,
                     record.source_ms,
                     record.source_ms,
+                    record.position,
                 )
                 new = self.machine.take(run)
                 if new is not None:
@@ -338,6 +376,8 @@ class Reader:
                     if new.must_read_again:
                         return
                     assert self.machine.take(run) is None
+            if record.kind is None:
+                self.machine.passed(record.sent_ms)
             generation = self.machine.generation - is_older
             self.labelled.append((generation, offset, record))
             is_row = record.kind in (FIRST, ROW, LAST)
@@ -376,10 +416,12 @@ class Reader:
         """What is wrong with an opening now: a row that is missing, or one that is no more."""
         generation = self.machine.generation
         own = [record for label, _, record in self.labelled if label == generation]
-        read = {r.snapshot for r in own if r.kind in (FIRST, ROW, LAST)}
-        if len(read) > 1:
+        rows = [r for r in own if r.kind in (FIRST, ROW, LAST)]
+        read = {r.snapshot for r in rows}
+        if len(read) > 1 and len({r.position // 2 or -r.snapshot for r in rows}) > 1:
             return f"rows of snapshots {sorted(read)} in one generation"
-        snapshot = read.pop() if read else self._without_rows(own, now_ms)
+        whole = read & self.made.copies.keys()  # read at one position they are the same
+        snapshot = max(whole or read) if read else self._without_rows(own, now_ms)
         if snapshot not in self.made.copies:
             return f"snapshot {snapshot} was never whole"
         missing = set(self.made.copies[snapshot]) - {r.key for r in own}

@@ -14,8 +14,8 @@ OPENS_SKIPPED = SnapshotRules(opens_when_skipped=True)
 STARTED = Notice(NoticeKind.STARTED, 89_000)
 
 
-def run(mark, partition=0, at=100_000, source=SOURCE):
-    return ("take", RecordRun(mark, frozenset([partition]), at, at, source, source))
+def run(mark, partition=0, at=100_000, source=SOURCE, position=0):
+    return ("take", RecordRun(mark, frozenset([partition]), at, at, source, source, position))
 
 
 def heard(kind, at=101_000, rows=None):
@@ -23,13 +23,24 @@ def heard(kind, at=101_000, rows=None):
 
 
 FIRST, ROW, LAST = run(Mark.FIRST), run(Mark.ROW, 1), run(Mark.LAST)
+CHUNKED = [
+    run(Mark.ROW, 1, source=SOURCE + 9, position=7),
+    run(Mark.FIRST, 0, 100_001, SOURCE, 7),
+    run(Mark.LAST, 0, 100_002, SOURCE + 5, 7),
+]
 STREAMED = [run(Mark.STREAMED, p, 102_000, 102_000) for p in PARTITIONS]
 SCANNED = heard(NoticeKind.SCANNED, rows=2)
+SCANNED_LATER = heard(NoticeKind.SCANNED, 199_500, 2)
 ENDS = ("ended", {0: 5, 1: 7})
 APPLIED = ("applied", {0: 5, 1: 7})
 LATER = 11_000
 
 WAITS = {
+    "rows_of_several_times_are_not_counted_without_their_position": (
+        PLAIN,
+        [FIRST, run(Mark.ROW, 1, source=SOURCE + 9), LAST, ("counted", 2), SCANNED],
+        "10 s of the settle time are left",
+    ),
     "nothing_is_there": (PLAIN, [], "no snapshot row of the table is here"),
     "rows_without_an_end": (PLAIN, [FIRST, ("counted", 1)], "1 snapshot rows, and no sign of its"),
     "a_row_may_be_on_its_way": (PLAIN, [FIRST, ROW, LAST], "10 s of the settle time are left"),
@@ -90,6 +101,11 @@ OPENS = {
     "the_scan_and_its_rows": (
         PLAIN,
         [FIRST, ROW, LAST, ("counted", 2), SCANNED, ENDS, APPLIED],
+        (Evidence.LAST_SNAPSHOT_ROW, Quiet.ROWS_COUNTED),
+    ),
+    "rows_that_several_threads_read_at_one_position": (
+        PLAIN,
+        [*CHUNKED, ("counted", 2), SCANNED, ENDS, APPLIED],
         (Evidence.LAST_SNAPSHOT_ROW, Quiet.ROWS_COUNTED),
     ),
     "an_empty_table": (
@@ -208,13 +224,19 @@ def test_a_later_snapshot_is_a_new_generation(case):
 NO_NEWS = {
     "its_rows_once_more": [FIRST, ROW, LAST],
     "changes": STREAMED,
+    "rows_that_were_read_at_the_same_position": [
+        run(Mark.FIRST, 0, 200_000, 199_000, 7),
+        run(Mark.LAST, 0, 200_000, 199_000, 7),
+    ],
     "a_start_of_others": [("notify", [Notice(NoticeKind.STARTED, 300_000)])],
 }
 
 
 @pytest.mark.parametrize("script", NO_NEWS.values(), ids=NO_NEWS)
 def test_what_comes_again_begins_no_generation(script):
-    snapshot = told(PLAIN, [*COMPLETE, ("notify", [STARTED])])
+    placed = [*CHUNKED, ("counted", 2), SCANNED, ENDS, APPLIED]
+    is_placed = script[0][1].position if script[0][0] == "take" else 0
+    snapshot = told(PLAIN, [*(placed if is_placed else COMPLETE), ("notify", [STARTED])])
     snapshot.ask(0)
     assert [getattr(snapshot, name)(value) for name, value in script] == [None] * len(script)
 
@@ -225,6 +247,48 @@ def test_rows_that_were_read_too_soon_are_read_again():
     new = snapshot.take(run(Mark.FIRST, 0, 200_000, 199_000)[1])
     assert new is not None
     assert new.must_read_again
+
+
+def test_a_later_snapshot_begins_with_its_first_row_that_came_not_with_the_one_marked_so():
+    """The snapshot before was given up; in the later one several threads read chunks."""
+    given_up = [run(Mark.FIRST, 0, position=7), run(Mark.ROW, 1, position=7)]
+    snapshot = told(PLAIN, given_up)
+    assert snapshot.take(run(Mark.ROW, 1, 200_000, 199_009, 9)[1]) is None
+    new = snapshot.take(run(Mark.FIRST, 0, 200_005, 199_000, 9)[1])
+    assert (new.at_ms, new.must_read_again) == (200_000, True)
+    snapshot.begin_generation(new)
+    behind = [(Mark.ROW, 200_000), (Mark.FIRST, 200_005), (Mark.LAST, 200_006)]
+    assert [snapshot.take(run(mark, 0, at, 199_000, 9)[1]) for mark, at in behind] == [None] * 3
+    assert not snapshot.is_older(Mark.ROW, 199_999, 9)
+    assert snapshot.is_older(Mark.ROW, 199_999, 7)
+
+
+def test_threads_of_a_snapshot_in_the_midst_of_a_stream_have_positions_of_their_own():
+    """As MariaDB's connector: a blocking snapshot in chunks has two, in turns."""
+    snapshot = told(PLAIN, [*CHUNKED, *STREAMED])
+    new = snapshot.take(run(Mark.ROW, 0, 200_000, 199_000, 8)[1])
+    assert new is not None
+    snapshot.begin_generation(new)
+    marks = [Mark.ROW, Mark.ROW, Mark.FIRST, Mark.ROW, Mark.ROW, Mark.LAST]
+    runs = [run(mark, n % 2, 200_000 + n, 199_000, 8 + n % 2) for n, mark in enumerate(marks)]
+    assert [snapshot.take(value) for _, value in runs] == [None] * 6
+    assert snapshot.generation == 2
+
+
+def test_a_table_waits_for_a_later_snapshot_of_which_only_a_notification_tells():
+    """Compaction has left one row of the snapshot before, which was given up."""
+    rules = SnapshotRules(is_compacted=True)
+    snapshot = told(rules, [("notify", [Notice(NoticeKind.STARTED, 199_000)]), SCANNED_LATER])
+    for name, value in [FIRST, ("committed", SOURCE + 200_000)]:
+        getattr(snapshot, name)(value)
+    assert "a later snapshot was read" in snapshot.ask(0).text
+
+
+def test_rows_of_an_incremental_snapshot_are_read_again_with_the_snapshot_that_they_are_behind():
+    snapshot = told(SnapshotRules(is_compacted=True), [*STREAMED, ("passed", 200_000)])
+    snapshot.notify([Notice(NoticeKind.STARTED, 199_000)])
+    new = snapshot.notify([Notice(NoticeKind.SCANNED, 199_500, 2)])
+    assert (new.at_ms, new.must_read_again) == (199_000, True)
 
 
 def test_a_truncated_table_is_complete_without_its_rows():

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from joins.plan.errors import SinkError
-from joins.plan.plan import SinkWriter
+from joins.plan.plan import DeltaSink, SinkWriter
 
 _ALLOWED_FEATURES = frozenset({"timestampNtz", "appendOnly", "invariants", "changeDataFeed"})
 _ALLOWED_PROPERTIES = frozenset(
@@ -54,11 +54,18 @@ class Appends:
         rows: the schema of its rows.
         writer: the one that the job's script asks for.
         merge_key: columns by which its rows replace others; empty where they are only added.
+        partition_by: columns that the script cuts the files by; empty leaves it to the table.
     """
 
     rows: pa.Schema
     writer: SinkWriter = SinkWriter.AUTO
     merge_key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+
+    @classmethod
+    def into(cls, sink: DeltaSink, rows: pa.Schema) -> "Appends":
+        """What goes into a sink."""
+        return cls(rows, sink.writer, sink.merge_key, sink.partition_by)
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
         """The writer of `table` as it was loaded; `path` is for errors.
@@ -67,6 +74,7 @@ class Appends:
             SinkError: the table has other columns or types, or the wanted writer cannot be used.
         """
         self._check_columns(path, table)
+        self._check_partitions(path, table)
         if self.merge_key and _is_append_only(table):
             raise SinkError(
                 f'delta table "{path}" is append-only, and rows of this job replace others',
@@ -80,7 +88,8 @@ class Appends:
         Raises:
             SinkError: the wanted writer cannot be used.
         """
-        return self._choice(path, [], ())
+        cuts = [f"the table has partition columns {', '.join(self.partition_by)}"]
+        return self._choice(path, cuts if self.partition_by else [], ())
 
     def are_columnar(self, table: DeltaTable) -> bool:
         """Whether rows that replace none may be appended in columns, even where others replace."""
@@ -100,6 +109,16 @@ class Appends:
             f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',
             hint="Write 'sink.writer' = 'auto' for Spark's own writer, or use another path.",
         )
+
+    def _check_partitions(self, path: object, table: DeltaTable) -> None:
+        """A table that is there keeps the columns by which its files are cut."""
+        own = tuple(table.metadata().partition_columns)
+        if self.partition_by and own != self.partition_by:
+            raise SinkError(
+                f'delta table "{path}" is partitioned by ({", ".join(own)}), expected '
+                f"({', '.join(self.partition_by)})",
+                hint="Use another path, or leave PARTITIONED BY out for a table that is there.",
+            )
 
     def _check_columns(self, path: object, table: DeltaTable) -> None:
         """Columns are those of the rows, in their order; Delta itself may fill others."""

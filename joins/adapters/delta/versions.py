@@ -37,6 +37,7 @@ def create_table(
     *,
     properties: Mapping[str, str] = OWN_TABLE_PROPERTIES,
     creator: str = "",
+    partition_by: Sequence[str] = (),
 ) -> None:
     """Create an empty table at `path` unless there is one.
 
@@ -45,6 +46,7 @@ def create_table(
         schema: of its rows.
         properties: of a new table.
         creator: the app id of the job that creates it, in whose commit it stands.
+        partition_by: columns whose values cut the files of a new table.
 
     Raises:
         SinkError: the place cannot be written.
@@ -56,6 +58,7 @@ def create_table(
             str(path),
             schema,
             mode="ignore",
+            partition_by=list(partition_by) or None,
             configuration=dict(properties),
             commit_properties=commit_properties,
         )

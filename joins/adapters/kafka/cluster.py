@@ -91,7 +91,20 @@ class KafkaCluster:
                 bootstrap_timeout_ms=first_ms,
             )
         except (kafka_errors.KafkaError, OSError, ValueError) as exc:
-            raise self._unavailable(self._kafka.bootstrap_servers, exc) from exc
+            raise self._unanswered(exc) from exc
+
+    def _unanswered(self, exc: Exception) -> SourceError:
+        """Why there is no client: nobody answers, or somebody does and lets us not in."""
+        servers = self._kafka.bootstrap_servers
+        if isinstance(exc, kafka_errors.KafkaError) and not exc.retriable:
+            return self._refused(servers, exc)
+        return self._unavailable(servers, exc)
+
+    def _refused(self, servers: str, exc: Exception) -> SourceError:
+        return SourceError(
+            f'kafka "{servers}" refused a request: {type(exc).__name__}: {exc}',
+            hint="Check this user's rights and the properties of the connection.",
+        )
 
     @contextmanager
     def _admin(self) -> Iterator[KafkaClient]:
@@ -110,10 +123,7 @@ class KafkaCluster:
             self.close()
             if isinstance(exc, OSError) or exc.retriable:
                 raise self._unavailable(servers, exc) from exc
-            raise SourceError(
-                f'kafka "{servers}" refused a request: {type(exc).__name__}: {exc}',
-                hint="Check this user's rights and the properties of the connection.",
-            ) from exc
+            raise self._refused(servers, exc) from exc
         finally:
             if self._kept is not client:
                 client.close()

@@ -52,13 +52,20 @@ def commit_offsets(
         KafkaError: the cluster took not all of them.
     """
     noted = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
-    for tp, error in _answered(lambda: admin.alter_group_offsets(group, noted)).items():
-        if issubclass(error, _OF_MEMBERS_ONLY):
-            raise SourceError(
-                f'consumer group "{group}" has members, so that offsets of topic "{topic}" cannot '
-                "be committed to it",
-                hint=_OWN_GROUP,
-            )
+    try:
+        _answered(lambda: _commit(admin, group, noted))
+    except _OF_MEMBERS_ONLY as exc:
+        raise SourceError(
+            f'consumer group "{group}" has members, so that offsets of topic "{topic}" cannot be '
+            "committed to it",
+            hint=_OWN_GROUP,
+        ) from exc
+
+
+def _commit(
+    admin: KafkaAdminClient, group: str, noted: Mapping[TopicPartition, OffsetAndMetadata]
+) -> None:
+    for tp, error in admin.alter_group_offsets(group, noted).items():
         if error is not kafka_errors.NoError:
             raise error(f'offset of partition {tp.partition} for group "{group}"')
 

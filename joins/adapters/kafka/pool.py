@@ -7,11 +7,11 @@ from types import TracebackType
 from typing import Self
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.plan.kafka_client import CREDENTIALS
 from joins.plan.plan import KafkaOptions
 
 _IDLE_S = 30.0
 _MOST_IDLE = 8
-_PASSWORD = "sasl.password"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ClusterPool:
     """Connections that nobody uses, for whoever comes next; safe to use from several threads.
 
     One is used again only with the very options that it was made with, and by one piece of work at
-    a time. One with a password is not kept: its client would hold the password in the clear.
+    a time. One with a credential is not kept: its client would hold that in the clear.
     What has been idle for `idle_s` is closed, whether somebody comes or not.
     """
 
@@ -51,7 +51,7 @@ class ClusterPool:
         until_s = time.monotonic() + self._idle_s
         with self._lock:
             room = not self._closed and len(self._idle) < _MOST_IDLE
-            kept = room and cluster.is_open and _PASSWORD not in dict(kafka.properties)
+            kept = room and cluster.is_open and CREDENTIALS.isdisjoint(dict(kafka.properties))
             if kept:
                 self._idle.append(_Idle(kafka, cluster, until_s))
                 self._look_later()

@@ -16,8 +16,14 @@ from joins.adapters.kafka.client import LEVELS, KafkaClient, failure, passing
 from joins.adapters.kafka.codecs import decompressed
 from joins.adapters.kafka.options import client_options
 from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, DecodedRecords, decode
-from joins.kernels.records.layout import RecordFormatError
+from joins.kernels.records.layout import (
+    MORE_OF_A_RECORD,
+    OF_THE_PROBE,
+    BatchHeader,
+    RecordFormatError,
+)
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
+from joins.plan.kafka_client import ClientNumber
 from joins.plan.plan import KafkaOptions
 
 Ranges = Mapping[int, tuple[int, int]]
@@ -31,6 +37,20 @@ _NOBODY = -1  # leads, where an election goes on
 _BY_NAME, _BY_ID = 12, 13  # versions of Fetch: up to one, and from the other on
 _NO_ID = uuid.UUID(int=0)
 _STAMP = pa.timestamp("us", tz="UTC")
+
+
+def _more(name: str, values: Sequence[Any]) -> pa.Array:
+    return pa.array(values, MORE_OF_A_RECORD.field(name).type)
+
+
+def _leader_epoch(batch: BatchHeader) -> int | None:
+    return batch.leader_epoch if batch.leader_epoch >= 0 else None
+
+
+def _timestamp_type(batch: BatchHeader) -> str:
+    return "LogAppendTime" if batch.is_append_time else "CreateTime"
+
+
 _COLUMNS: Mapping[str, Callable[[DecodedRecords, int], pa.Array]] = {
     "key": lambda records, _: records.texts(KEY),
     "value": lambda records, _: records.texts(VALUE),
@@ -39,8 +59,12 @@ _COLUMNS: Mapping[str, Callable[[DecodedRecords, int], pa.Array]] = {
     "timestamp": lambda records, _: (
         pa.array(records.column(TIMESTAMP)).cast(pa.timestamp("ms", "UTC")).cast(_STAMP)
     ),
+    "headers": lambda records, _: _more("headers", records.header_maps()),
+    "leader-epoch": lambda records, _: _more("leader-epoch", records.of_batches(_leader_epoch)),
+    "timestamp-type": lambda records, _: _more(
+        "timestamp-type", records.of_batches(_timestamp_type)
+    ),
 }
-OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
 OF_A_CHANGELOG = ("key", "value", "partition", "offset")
 
 
@@ -71,6 +95,15 @@ class FetchLimits:
     partition_bytes: int = 8 << 20
     response_bytes: int = 64 << 20
 
+    @classmethod
+    def of(cls, kafka: KafkaOptions) -> Self:
+        """As the properties say."""
+        limits, sizes = cls(), dict(kafka.properties)
+        return cls(
+            partition_bytes=int(sizes.get(ClientNumber.PARTITION_BYTES, limits.partition_bytes)),
+            response_bytes=int(sizes.get(ClientNumber.FETCH_BYTES, limits.response_bytes)),
+        )
+
 
 class KafkaRecords:
     """Reads offset ranges of topics of one cluster, for one thread; belongs to no consumer group.
@@ -80,6 +113,7 @@ class KafkaRecords:
 
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
+        self._limits = FetchLimits.of(kafka)
         self._client: KafkaClient | None = None
         self._parked: dict[int, Future] = {}  # by broker: what `wait` has asked
         self._asks_anew = False
@@ -102,8 +136,9 @@ class KafkaRecords:
     ) -> Iterator[pa.RecordBatch]:
         """The records whose offset is in `ranges` (partition → first, end).
 
-        Of `columns` there are `key` and `value` (binary), `partition` (int32), `offset` (int64) and
-        `timestamp` (microseconds). A partition's records come in the order of their offsets.
+        Of `columns` there are `value` (binary), `partition` (int32), `offset` (int64), `timestamp`
+        (microseconds) and those of `MORE_OF_A_RECORD`, which cost more than the others, but for
+        `key`. A partition's records come in the order of their offsets.
         Offsets without a record are left out.
 
         Raises:
@@ -231,7 +266,7 @@ class KafkaRecords:
             if node == _NOBODY:
                 failed = kafka_errors.LeaderNotAvailableError(f"partitions {sorted(firsts)}")
             else:
-                requests.append(client.ask(self._request(topic, firsts, FetchLimits()), node))
+                requests.append(client.ask(self._request(topic, firsts, self._limits), node))
         answers = []
         for request in requests:
             try:

@@ -13,8 +13,10 @@ from joins.adapters.kafka.newest import NewestRecord, newest_records
 from joins.adapters.registry.schemas import SchemaRegistry
 from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.connect import ConnectType
+from joins.kernels.formats.columns import RecordColumns
 from joins.plan.errors import DefinitionError, SourceError
-from joins.plan.plan import Field, KafkaFormat, TopicSource
+from joins.plan.formats import KafkaFormat
+from joins.plan.plan import Field, TopicSource
 
 _LOOKED_AT = 5
 _AVRO, _HEADER_BYTES = b"\x00", 5
@@ -45,12 +47,12 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
     if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
         _check_connect(evidence.connect_url, evidence.connector)
     newest = newest_records(source.kafka, _LOOKED_AT)
-    if source.registry is None:
+    if source.value.registry is None:
         check = _RecordCheck(source, tuple(fields), tuple(primary_key))
         for record in newest:
             check.look(record)
         return
-    with SchemaRegistry(source.registry) as registry:
+    with SchemaRegistry(source.value.registry) as registry:
         check = _AvroCheck(source, tuple(fields), tuple(primary_key), registry)
         for record in newest:
             check.look(record)
@@ -74,7 +76,7 @@ class _RecordCheck:
         self._source = source
         self._fields = fields
         self._key = primary_key
-        self._options = dict(source.format_options)
+        self._options = dict(source.value.options)
 
     def look(self, record: NewestRecord) -> None:
         """Raises if the record does not fit.
@@ -86,8 +88,9 @@ class _RecordCheck:
         if record.value is None:
             return
         value = self._object(record, record.value)
-        if self._source.format is KafkaFormat.JSON:
-            self._check_columns(record, value, [f for f in self._fields if f.name in self._key])
+        if self._source.value.name is KafkaFormat.JSON:
+            columns = RecordColumns(self._fields, self._source.value, self._source.key).of_value
+            self._check_columns(record, value, [f for f in columns if f.name in self._key])
             return
         if self._options.get("layout") == "flat":
             self._check_flat(record, value)
@@ -96,7 +99,7 @@ class _RecordCheck:
             raise self._wrong(
                 record,
                 "is no envelope of Debezium: it has no op and no source",
-                f"Write '{self._source.format}.layout' = 'flat' if it is a row by itself, or "
+                f"Write '{self._source.value.name}.layout' = 'flat' if it is a row by itself, or "
                 "'format' = 'json' if no connector wrote it.",
             )
         row = value.get("after") or (value.get("before") if value["op"] == "d" else None)

@@ -16,9 +16,11 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
+from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.topic.rows_by_key import KeyedRowDecoder
 from joins.kernels.topic.rows_by_place import PlacedRowDecoder, RowDecoder
-from joins.plan.plan import Field, KafkaFormat, TopicSource, declared_fields
+from joins.plan.formats import OF_CHANGES
+from joins.plan.plan import Field, TopicSource, declared_fields
 
 
 def schemas_of(source: TopicSource) -> SchemaRegistry | None:
@@ -27,7 +29,8 @@ def schemas_of(source: TopicSource) -> SchemaRegistry | None:
     Raises:
         SourceError: a certificate for it cannot be used.
     """
-    return None if source.registry is None else SchemaRegistry(source.registry)
+    registry = source.value.registry
+    return None if registry is None else SchemaRegistry(registry)
 
 
 def decoder_of(
@@ -37,12 +40,13 @@ def decoder_of(
     schemas: SchemaRegistry | None,
 ) -> RowDecoder:
     """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
-    if source.format is KafkaFormat.JSON:
+    if source.value.name not in OF_CHANGES:
         declared = declared_fields(fields)
+        columns = RecordColumns(declared, source.value, source.key)
         if declared != fields:
-            return PlacedRowDecoder(KeyedRowDecoder(declared, (), deletes_by_null=False))
-        return KeyedRowDecoder(fields, primary_key, deletes_by_null=source.deletes_by_null)
-    options, payloads = debezium_options(dict(source.format_options)), None
+            return PlacedRowDecoder(KeyedRowDecoder(columns, (), deletes_by_null=False))
+        return KeyedRowDecoder(columns, primary_key, deletes_by_null=source.deletes_by_null)
+    options, payloads = debezium_options(dict(source.value.options)), None
     if schemas is not None:
         payloads = AvroMemory(schemas.avro_schema), AvroMemory(schemas.avro_schema)
     return DebeziumDecoder(fields, primary_key, options, payloads=payloads)
@@ -50,9 +54,9 @@ def decoder_of(
 
 def warm_up(source: TopicSource) -> None:
     """Compile what decodes the topic, or read what another process of this node has compiled."""
-    if source.format is not KafkaFormat.JSON:
+    if source.value.name in OF_CHANGES:
         debezium.warm_up()
-    if source.registry is not None:
+    if source.value.registry is not None:
         avro.warm_up()
 
 

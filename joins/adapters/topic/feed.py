@@ -9,17 +9,17 @@ the lines that it speaks.
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
@@ -37,7 +37,7 @@ from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.index.hashing import hash_rows
-from joins.kernels.topic.pieces import Action, ChangePiece, piece_of, snapshot_rows
+from joins.kernels.topic.pieces import Action, ChangePiece, pieces_of, snapshot_rows
 from joins.kernels.topic.records import changelog_records, epoch_of
 from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
 from joins.plan.errors import (
@@ -63,10 +63,13 @@ _READ_AHEAD_BYTES = 128 << 20
 _FIRST_RECORD_BYTES = 10_000  # until one was read
 _DECODED_ROWS = 20_000
 _WAIT_S = 0.2
+_TOGETHER_S, _FEW = 0.03, 1_000  # records that come one by one are taken together
+_DESCRIBED_S = 1.0  # partitions are not added more often
 _KEPT_S = 1.0
 _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
 _HEARD_S = 0.2
+_HEARD_COMPLETE_S = 1.0  # then a notification can tell of a later snapshot only
 _MOST_SHOWN = 80
 _READ_ANEW = (
     "The topic is read anew from its beginning by itself, as a new generation; rows that it does "
@@ -83,6 +86,8 @@ class TopicFeedSession:
         self._topic = config.source.kafka.topic
         self._cluster = KafkaCluster(config.source.kafka, keep_open=True)
         self._records = KafkaRecords(config.source.kafka)
+        kafka = config.source.kafka
+        self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
         self._schemas = schemas_of(config.source)
         self._is_placed = declared_fields(config.fields) != config.fields
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
@@ -107,6 +112,8 @@ class TopicFeedSession:
         """End the connections."""
         self._cluster.close()
         self._records.close()
+        if self._group is not None:
+            self._group.close()
         if self._schemas is not None:
             self._schemas.close()
         if self._notices is not None:
@@ -125,6 +132,7 @@ class TopicFeedSession:
         """
         event = "streaming"
         while not self._protocol.stopped.is_set():
+            begun_at_s, read = time.monotonic(), sum(self._read.values())
             is_idle = not self.step(producer)
             self._tell(event, paced=event == "progress")
             event = "progress"
@@ -134,6 +142,9 @@ class TopicFeedSession:
                 self._protocol.stopped.set()
             elif is_idle:
                 self._records.wait(self._name, self._read, _WAIT_S)
+            elif sum(self._read.values()) - read < _FEW:
+                left_s = begun_at_s + _TOGETHER_S - time.monotonic()
+                self._protocol.stopped.wait(max(0.0, left_s))
         self._keep()
 
     def step(self, producer: RecordSink) -> bool:
@@ -177,7 +188,8 @@ class TopicFeedSession:
         )
 
     def _begin(self, kept: TopicFeedState | None) -> None:
-        description = self._cluster.require(self._topic)
+        description = self._description = self._cluster.require(self._topic)
+        self._described_at_s = 0.0
         self._check_partitions(len(description.partitions))
         self._topic_id = description.topic_id
         self._name = TopicName.of(self._topic, description.topic_id)
@@ -246,7 +258,10 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _ends(self) -> dict[int, int]:
-        ends = self._cluster.end_offsets(self._topic)
+        if time.monotonic() >= self._described_at_s + _DESCRIBED_S:
+            self._described_at_s = time.monotonic()
+            self._description = self._cluster.require(self._topic)
+        ends = self._cluster.end_offsets(self._description)
         self._check_partitions(len(ends))
         if self._config.source.is_bounded:
             bound = dict(self._config.source.end_offsets)
@@ -271,9 +286,8 @@ class TopicFeedSession:
         }
         if ranges:
             with self._reading():
-                for batch in self._records.batches(self._name, ranges, _COLUMNS):
+                for batch in self._together(self._records.batches(self._name, ranges, _COLUMNS)):
                     self._take(batch)
-                    self._record_bytes = 1 + batch.nbytes // batch.num_rows
             self._read |= {p: end for p, (_, end) in ranges.items()}
         return self._order.take([p for p, end in ends.items() if self._read[p] >= end])
 
@@ -284,19 +298,32 @@ class TopicFeedSession:
         except RecordsExpiredError as exc:
             raise self._expired("a partition") from exc
 
-    def _take(self, batch: pa.RecordBatch) -> None:
-        partition = int(batch.column("partition")[0].as_py())
-        for first in range(0, batch.num_rows, _DECODED_ROWS):
-            part = batch.slice(first, _DECODED_ROWS)
-            changes = self._decoder.decode(part)
-            self._check_bad(partition, part, changes)
-            self._check_table(partition, part, changes)
-            self._order.add(piece_of(partition, part, changes))
-            self._read[partition] = int(part.column("offset")[-1].as_py()) + 1
+    def _together(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Parts that are decoded at once: many partitions may have a few records each."""
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            self._record_bytes = 1 + batch.nbytes // batch.num_rows
+            for first in range(0, batch.num_rows, _DECODED_ROWS):
+                waiting.append(batch.slice(first, _DECODED_ROWS))
+                if sum(part.num_rows for part in waiting) >= _DECODED_ROWS:
+                    yield pa.concat_batches(waiting)
+                    waiting = []
+        if waiting:
+            yield pa.concat_batches(waiting)
 
-    def _check_bad(self, partition: int, part: pa.RecordBatch, changes: ChangeRows) -> None:
+    def _take(self, records: pa.RecordBatch) -> None:
+        changes = self._decoder.decode(records)
+        self._check_bad(records, changes)
+        self._check_table(records, changes)
+        for piece in pieces_of(records, changes):
+            self._order.add(piece)
+            self._read[piece.partition] = int(piece.offsets[-1]) + 1
+
+    def _check_bad(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
         for bad in changes.bad:
-            offset = part.column("offset")[bad.row].as_py()
+            partition, offset = (
+                records.column(name)[bad.row].as_py() for name in ("partition", "offset")
+            )
             if (partition, offset) not in self._decisions.skipped:
                 raise ForeignRecordError(
                     f'record {partition}/{offset} of topic "{self._topic}" cannot be taken: '
@@ -306,22 +333,18 @@ class TopicFeedSession:
                     place=(partition, offset),
                 )
 
-    def _check_table(self, partition: int, part: pa.RecordBatch, changes: ChangeRows) -> None:
+    def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
         """See that all records are of one table."""
-        if changes.table.null_count == len(changes.table):
-            return
-        options = f"{self._config.source.format}."
-        names = pa.table([changes.database, changes.schema, changes.table], ["d", "s", "t"])
-        named = names.filter(pc.and_(changes.table.is_valid(), pc.not_equal(changes.kind, "other")))
-        for row in named.group_by(["d", "s", "t"]).aggregate([]).to_pylist():
-            table = (row["d"], row["s"], row["t"])
+        options = f"{self._config.source.value.name}."
+        for table in changes.tables():
             if self._table is None:
                 self._table = table
             if table != self._table:
                 raise SourceError(
                     f'topic "{self._topic}" has records of table "{_named(table)}" beside those of '
-                    f'"{_named(self._table)}", the first in partition {partition}, from offset '
-                    f"{part.column('offset')[0].as_py()} on",
+                    f'"{_named(self._table)}", the first in partition '
+                    f"{records.column('partition')[0].as_py()}, from offset "
+                    f"{records.column('offset')[0].as_py()} on",
                     hint=f"Name the table in a new job: '{options}source.table', and if need be "
                     f"'{options}source.schema' or '{options}source.db'.",
                 )
@@ -346,9 +369,13 @@ class TopicFeedSession:
                 at,
                 changes_from_ms=snapshot.changes_from_ms,
                 rows_after_ms=snapshot.rows_after_ms,
+                position=snapshot.position,
             )
             end, new = self._labelled(window, at, older)
             generations.append(snapshot.generation - older[: end - at].astype(np.int64))
+            other_ms = window.newest_without_mark(at, end)
+            if other_ms is not None:
+                snapshot.passed(other_ms)
             at = end
             if new is not None and at == len(window):
                 self._begin_generation(new)
@@ -385,25 +412,40 @@ class TopicFeedSession:
         self._keep()
 
     def _send(self, producer: RecordSink, window: Window, generations: np.ndarray) -> None:
-        copied = None if self._snapshot.is_complete else self._snapshot.generation
         labelled = {id(piece): labels for piece, labels in window.by_piece(generations)}
-        for partition, pieces in by_partition(window.pieces).items():
+        parts: list[tuple[ChangePiece, np.ndarray]] = []
+        for pieces in by_partition(window.pieces).values():
             for piece in pieces:
-                count = int((labelled[id(piece)] > 0).sum())
-                part, labels = piece.slice(0, count), labelled[id(piece)][:count]
-                if not count:
-                    break
-                self._check_places(part, labels)
-                records = changelog_records(
-                    part, labels, self._config.fields, self._config.primary_key, copied=copied
-                )
-                if records.num_rows:
-                    producer.send(records)
-                    self._sent += records.num_rows
-                    self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
-                self._done[partition] = int(part.offsets[-1]) + 1
+                labels = labelled[id(piece)]
+                count = int((labels > 0).sum())
+                if count:
+                    part = piece.slice(0, count)
+                    self._check_places(part, labels[:count])
+                    parts.append((part, labels[:count]))
+                if sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
+                    self._write(producer, parts)
+                    parts = []
                 if count < len(piece):
                     break
+        if parts:
+            self._write(producer, parts)
+
+    def _write(self, producer: RecordSink, parts: Sequence[tuple[ChangePiece, np.ndarray]]) -> None:
+        """Send what changes the table; all of it is acknowledged when this returns."""
+        copied = None if self._snapshot.is_complete else self._snapshot.generation
+        records = changelog_records(
+            [part for part, _ in parts],
+            np.concatenate([labels for _, labels in parts]),
+            self._config.fields,
+            self._config.primary_key,
+            copied=copied,
+        )
+        if records.num_rows:
+            producer.send(records)
+            self._sent += records.num_rows
+        for part, _ in parts:
+            self._done[part.partition] = int(part.offsets[-1]) + 1
+            self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
 
     def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
         """Count the rows of this generation's snapshot; and see that no key changes its place."""
@@ -444,14 +486,15 @@ class TopicFeedSession:
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
             self._snapshot.word(word)
-        if self._notices is not None and time.monotonic() >= self._heard_at_s + _HEARD_S:
+        waits = not isinstance(self._answer, Complete)
+        pause_s = _HEARD_S if waits else _HEARD_COMPLETE_S
+        if self._notices is not None and time.monotonic() >= self._heard_at_s + pause_s:
             self._heard_at_s = time.monotonic()
             new = self._snapshot.notify(self._notices.read(self._table))
             if new is not None and new.must_read_again:
                 self._read_again(new)
             elif new is not None:
                 self._begin_generation(new)
-        waits = not isinstance(self._answer, Complete)
         if self._connect is not None and waits and time.monotonic() >= self._connect_at_s:
             self._connect_at_s = time.monotonic() + _CONNECT_S
             self._ask_connect(self._connect)
@@ -501,6 +544,8 @@ class TopicFeedSession:
             placed=self._placed.save(),
         )
         write_state(self._config.state_file, state)
+        if self._group is not None:
+            self._group.report(self._done)
 
     def _keep_now_and_then(self) -> None:
         if time.monotonic() - self._kept_at_s >= _KEPT_S:
@@ -524,6 +569,7 @@ class TopicFeedSession:
                 },
                 "records": self._sent,
                 "source_ts_ms": self._source_ts_ms,
+                "group_offsets": None if self._group is None else self._group.warning(),
             },
         )
 

@@ -6,15 +6,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.plan.plan import (
-    BoundedMode,
-    Field,
-    KafkaFormat,
-    KafkaOptions,
-    SnapshotEvidence,
-    TopicSource,
-)
-from joins.plan.registry import RegistryOptions
+from joins.plan.formats import RecordFormat, RecordKey
+from joins.plan.plan import BoundedMode, Field, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.types import SqlType
 
 
@@ -59,12 +52,11 @@ class TopicFeedConfig:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The configuration that `as_json` described."""
         source = dict(value["source"])
-        evidence, registry = source["evidence"], source["registry"]
+        evidence, key = source["evidence"], source["key"]
         source |= {
             "kafka": KafkaOptions.of_json(source["kafka"]),
-            "format": KafkaFormat(source["format"]),
-            "format_options": tuple((str(k), str(v)) for k, v in source["format_options"]),
-            "registry": None if registry is None else RegistryOptions(**registry),
+            "value": RecordFormat.of_json(source["value"]),
+            "key": None if key is None else RecordKey.of_json(key),
             "evidence": None if evidence is None else SnapshotEvidence(**evidence),
             "end_offsets": _pairs(source["end_offsets"]),
             "bounded_mode": BoundedMode(source["bounded_mode"]),

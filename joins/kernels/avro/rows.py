@@ -12,7 +12,7 @@ from joins.kernels.debezium.faults import Faults
 from joins.kernels.debezium.options import DebeziumOptions
 from joins.kernels.debezium.raw import RawValues
 from joins.kernels.debezium.row_reader import RowPlace, RowReader
-from joins.kernels.json.rows import BadRow, ParsedRows
+from joins.kernels.formats.parsed import BadRow, ParsedRows
 from joins.plan.plan import Field
 from joins.plan.types import arrow_type
 

@@ -23,8 +23,8 @@ def debezium_values(objects: pa.StringArray, kinds: pa.Array | None) -> pa.Strin
     return join_text([opening, objects, closing])
 
 
-def upsert_values(objects: pa.StringArray, kinds: pa.Array | None) -> pa.StringArray:
-    """The newest row of each key as its JSON object; NULL, a tombstone, where it goes."""
+def without_gone(values: pa.Array, kinds: pa.Array | None) -> pa.Array:
+    """The values of the newest rows of keys; NULL, a tombstone, where the row goes."""
     if kinds is None:
-        return objects
-    return pc.if_else(is_any(kinds, (DELETE,)), pa.scalar(None, pa.string()), objects)
+        return values
+    return pc.if_else(is_any(kinds, (DELETE,)), pa.scalar(None, values.type), values)

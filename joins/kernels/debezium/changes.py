@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 class RecordKind(StrEnum):
@@ -64,6 +65,8 @@ class ChangeRows:
             `last_in_data_collection`, `last`, `incremental`, `false`. NULL where a record is none
             of an envelope, or a flat one that does not tell. Without the member it is `false`.
         source_ts_ms: `source.ts_ms`, when the database changed the row.
+        position: of reads: where the database's log was then (`source.lsn`, or `file` and `pos`),
+            the same for all rows of one snapshot; NULL where the source does not tell.
         database: `source.db`; NULL where a record does not tell, as are the next two.
         schema: `source.schema`.
         table: `source.table`.
@@ -76,7 +79,19 @@ class ChangeRows:
     before: pa.RecordBatch | None
     snapshot: pa.StringArray
     source_ts_ms: pa.Int64Array
+    position: pa.BinaryArray
     database: pa.StringArray
     schema: pa.StringArray
     table: pa.StringArray
     bad: tuple[BadRecord, ...]
+
+    def tables(self) -> list[tuple[str | None, str | None, str | None]]:
+        """Database, schema and table of all records that tell it and are of no other table."""
+        columns: list[pa.StringArray] = [self.database, self.schema, self.table]
+        named = pc.and_(self.table.is_valid(), pc.not_equal(self.kind, RecordKind.OTHER_TABLE))
+        if not pc.all(named, min_count=0).as_py():
+            columns = [column.filter(named) for column in columns]
+        each = [column.unique().to_pylist() for column in columns]
+        if all(len(names) == 1 for names in each):
+            return [(each[0][0], each[1][0], each[2][0])]
+        return list(dict.fromkeys(zip(*(column.to_pylist() for column in columns), strict=True)))

@@ -170,6 +170,7 @@ class DebeziumDecoder:
             else _batch(self._before.fields, before.spread(sound), len(codes)),
             snapshot=changes.source.snapshot,
             source_ts_ms=changes.source.ts_ms,
+            position=changes.source.position,
             database=changes.source.database,
             schema=changes.source.schema,
             table=changes.source.table,

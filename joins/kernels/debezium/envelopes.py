@@ -31,17 +31,23 @@ for _kind in KINDS:
         _LETTERS[ord(_kind)] = CODES[_kind]
 WITH_ROW = [CODES[kind] for kind in (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)]
 _SOURCE = ("snapshot", "ts_ms", "db", "schema", "table")
+_POSITION = ("lsn", "file", "pos")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where changes are from, a row a record; NULL where they do not tell."""
+    """Where changes are from, a row a record; NULL where they do not tell.
+
+    Attributes:
+        position: in the database's log, of rows of snapshots only.
+    """
 
     snapshot: pa.StringArray
     ts_ms: pa.Int64Array
     database: pa.StringArray
     schema: pa.StringArray
     table: pa.StringArray
+    position: pa.BinaryArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +79,11 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
         if op.lasts[row] == ABSENT:
             said = 'it has no "op": is it a flat row, as ExtractNewRecordState makes them?'
         faults.add(RecordFault.LAYOUT, row, said)
-    inner = members_of(members["source"], _SOURCE)
+    inner = members_of(members["source"], (*_SOURCE, *_POSITION))
     faults.add_all(RecordFault.LAYOUT, inner.reasons)
     said_of = [inner[name] for name in _SOURCE]
-    source = _source_of(said_of, members["source"].lasts >= 0, faults)
+    positions = _positions([inner[name] for name in _POSITION], codes)
+    source = _source_of(said_of, positions, members["source"].lasts >= 0, faults)
     _leave_others(codes, source, table, faults)
     no_row = np.isin(codes, WITH_ROW) & (after.kinds() != tokens.OBJECT)
     faults.where(RecordFault.LAYOUT, no_row, 'its "op" has a row, but there is none in "after"')
@@ -92,9 +99,10 @@ def flat_rows(
     """Payloads that are rows, with what `prefix` marks beside them."""
     long = [f"{prefix}source_{name}" for name in _SOURCE]
     short = [f"{prefix}{name}" for name in _SOURCE[2:]]
+    places = [f"{prefix}source_{name}" for name in _POSITION]
     op_name, deleted_name = f"{prefix}op", f"{prefix}deleted"
     rows = payloads.values
-    members = members_of(rows, (op_name, deleted_name, *long, *short))
+    members = members_of(rows, (op_name, deleted_name, *long, *short, *places))
     faults.add_all(RecordFault.UNREADABLE, members.reasons)
     op, deleted = members[op_name], members[deleted_name]
     codes = _codes_of(op)
@@ -109,7 +117,8 @@ def flat_rows(
         faults.add(RecordFault.LAYOUT, row, f'"{name}" is {value.shown(row)}, which says nothing')
     said_of = [members[name] for name in long]
     said_of[2:] = [_either(a, members[name]) for a, name in zip(said_of[2:], short, strict=True)]
-    source = _source_of(said_of, np.zeros(len(rows), np.bool_), faults)
+    positions = _positions([members[name] for name in places], codes)
+    source = _source_of(said_of, positions, np.zeros(len(rows), np.bool_), faults)
     _leave_others(codes, source, table, faults)
     is_gone = codes == CODES[RecordKind.DELETE]
     before = RawValues(rows.firsts, np.where(is_gone, rows.lasts, ABSENT), rows.kept)
@@ -129,7 +138,21 @@ def _either(first: RawValues, second: RawValues) -> RawValues:
     return RawValues(firsts, np.where(has_first, first.lasts, second.lasts), first.kept)
 
 
-def _source_of(said_of: Sequence[RawValues], has_block: Mask, faults: Faults) -> Source:
+def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:
+    """Where rows of snapshots were read: all of one snapshot have the same, whoever reads them."""
+    chosen = np.flatnonzero(codes == CODES[RecordKind.READ])
+    lsn, file, pos = (values.copied(chosen) for values in said_of)
+    positions = pc.coalesce(
+        lsn, pc.binary_join_element_wise(file, pos, pa.scalar(b":", pa.binary()))
+    )
+    places = np.full(len(codes), -1, np.int64)
+    places[chosen] = np.arange(len(chosen))
+    return positions.take(pa.array(places, mask=places < 0))
+
+
+def _source_of(
+    said_of: Sequence[RawValues], positions: pa.BinaryArray, has_block: Mask, faults: Faults
+) -> Source:
     """Where changes are from; in a source block that says nothing of a snapshot it is `false`."""
     by_kind: Readers = {tokens.STRING: readers.texts, tokens.BOOLEAN: _boolean_words}
     columns = []
@@ -144,7 +167,8 @@ def _source_of(said_of: Sequence[RawValues], has_block: Mask, faults: Faults) ->
     if columns[0].null_count:
         is_false = pa.array(has_block & mask_of(columns[0].is_null()))
         columns[0] = pc.if_else(is_false, pa.scalar("false"), columns[0])
-    return Source(*columns)
+    snapshot, ts_ms, database, schema, table = columns
+    return Source(snapshot, ts_ms, database, schema, table, positions)
 
 
 def _boolean_words(values: RawValues) -> Checked:

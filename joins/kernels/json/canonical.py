@@ -13,7 +13,7 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.json.encode import encode_values, join_text
+from joins.kernels.json.encode import JsonStyle, encode_values, join_text
 
 _PLACE = ("partition", "offset")
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("row", pa.string())])
@@ -131,7 +131,7 @@ def row_texts(rows: pa.RecordBatch) -> pa.Array:
     pieces: list[pa.Array | pa.Scalar] = []
     for at, (name, column) in enumerate(zip(names, rows.columns, strict=True)):
         pieces.append(pa.scalar(f"{'{' if at == 0 else ','}{name}:"))
-        pieces.append(encode_values(column, _exact))
+        pieces.append(encode_values(column, JsonStyle(floats=_exact)))
     return join_text([*pieces, pa.scalar("}")])
 
 

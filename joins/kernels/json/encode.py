@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,15 +11,32 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.nested import parts_of
 
-Floats = Callable[[pa.Array], pa.StringArray]
 
+@dataclass(frozen=True, slots=True)
+class JsonStyle:
+    """How values are written.
+
+    Attributes:
+        floats: gives the text of floating point numbers; None for the usual one.
+        is_iso: a `T` stands between date and time of a timestamp, else a blank.
+        omits_nulls: a ROW, and a whole object, is without the members that are NULL.
+    """
+
+    floats: Callable[[pa.Array], pa.StringArray] | None = None
+    is_iso: bool = False
+    omits_nulls: bool = False
+
+
+_USUAL = JsonStyle()
 _NULL = "null"
 _TO_ESCAPE = r'["\\\x00-\x1f]'
 _CONTROL = r"[\x00-\x1f]"
 _CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
 
 
-def encode_objects(batch: pa.RecordBatch, before: str = "", behind: str = "") -> pa.StringArray:
+def encode_objects(
+    batch: pa.RecordBatch, before: str = "", behind: str = "", style: JsonStyle = _USUAL
+) -> pa.StringArray:
     """One JSON object a row, without blanks, members in column order; NULL is the member `null`.
 
     Integers, floats (shortest text that reads back as the same binary value) and decimals (plain,
@@ -28,12 +46,32 @@ def encode_objects(batch: pa.RecordBatch, before: str = "", behind: str = "") ->
     """
     if batch.num_columns == 0:
         return pa.array([f"{before}{{}}{behind}"] * batch.num_rows, pa.string())
-    pieces: list[str | pa.Array] = [before]
-    for position, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        opening = "{" if position == 0 else ","
-        pieces.append(f"{opening}{json.dumps(name, ensure_ascii=False)}:")
-        pieces += _pieces(column)
-    return join_text(_merged([*pieces, "}", behind]))
+    members = _members(batch.schema.names, batch.columns, style)
+    return join_text(_merged([before, *members, behind]))
+
+
+def _members(
+    names: Sequence[str], columns: Sequence[pa.Array], style: JsonStyle
+) -> list[str | pa.Array]:
+    """What joined gives an object of each row."""
+    quoted = [f"{json.dumps(name, ensure_ascii=False)}:" for name in names]
+    if style.omits_nulls:
+        return ["{", _present_members(quoted, columns, style), "}"]
+    pieces: list[str | pa.Array] = []
+    for position, (name, column) in enumerate(zip(quoted, columns, strict=True)):
+        pieces += [f"{',' if position else '{'}{name}", *_pieces(column, style)]
+    return [*pieces, "}"]
+
+
+def _present_members(
+    quoted: Sequence[str], columns: Sequence[pa.Array], style: JsonStyle
+) -> pa.StringArray:
+    """The members that are not NULL, separated by commas."""
+    texts: list[pa.Array] = []
+    for name, column in zip(quoted, columns, strict=True):
+        text = join_text(_merged([f",{name}", *_pieces(column, style)]))
+        texts.append(pc.if_else(column.is_valid(), text, ""))
+    return pc.utf8_slice_codeunits(join_text(texts), 1)
 
 
 def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:
@@ -41,9 +79,9 @@ def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:
     return pc.binary_join_element_wise(*pieces, pa.scalar(""))
 
 
-def encode_values(column: pa.Array, floats: Floats | None = None) -> pa.StringArray:
-    """The JSON text of each value of a column; `floats` gives that of floating point numbers."""
-    pieces = _pieces(column, floats)
+def encode_values(column: pa.Array, style: JsonStyle = _USUAL) -> pa.StringArray:
+    """The JSON text of each value of a column."""
+    pieces = _pieces(column, style)
     return pieces[0] if len(pieces) == 1 else join_text(_merged(pieces))
 
 
@@ -60,13 +98,15 @@ def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
     return [*merged, pa.scalar(literal)] if literal else merged
 
 
-def _pieces(column: pa.Array, floats: Floats | None = None) -> list[str | pa.Array]:
+def _pieces(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
     """What joined gives the JSON text of each value of a column."""
     if pa.types.is_nested(column.type):
-        return _nested(column, floats)
-    if floats is not None and pa.types.is_floating(column.type):
-        return [floats(column)]
+        return _nested(column, style)
+    if style.floats is not None and pa.types.is_floating(column.type):
+        return [style.floats(column)]
     text, is_quoted = _text(column)
+    if style.is_iso and pa.types.is_timestamp(column.type):
+        text = pc.replace_substring(text, " ", "T", max_replacements=1)
     if not is_quoted:
         return [text if text.null_count == 0 else pc.fill_null(text, _NULL)]
     if text.null_count == 0:
@@ -75,17 +115,13 @@ def _pieces(column: pa.Array, floats: Floats | None = None) -> list[str | pa.Arr
     return [pc.fill_null(quoted, _NULL)]
 
 
-def _nested(column: pa.Array, floats: Floats | None) -> list[str | pa.Array]:
+def _nested(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
     """An object of the members of each struct or map, an array of the elements of each list."""
     parts = parts_of(column)
-    texts = [encode_values(child, floats) for child in parts.children]
     if parts.lengths is None:
-        pieces: list[str | pa.Array] = []
-        for at, (item, text) in enumerate(zip(column.type, texts, strict=True)):
-            name = json.dumps(item.name, ensure_ascii=False)
-            pieces += [f"{',' if at else '{'}{name}:", text]
-        pieces = [*pieces, "}"]
+        pieces = _members([item.name for item in column.type], parts.children, style)
     else:
+        texts = [encode_values(child, style) for child in parts.children]
         is_map = pa.types.is_map(column.type)
         members = join_text(_merged([texts[0], ":", texts[1]])) if is_map else texts[0]
         ends = pa.array([0, *np.cumsum(parts.lengths)], pa.int32())
@@ -102,7 +138,7 @@ def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _escaped(column.cast(pa.string())), True
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return _base64(column), True
+        return base64_text(column), True
     if pa.types.is_floating(kind):
         finite = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
         return finite.cast(pa.string()), False
@@ -148,7 +184,8 @@ def _present_controls(text: pa.StringArray) -> list[str]:
     return [character for character in _CONTROL_ESCAPES if ord(character) in seen]
 
 
-def _base64(column: pa.Array) -> pa.StringArray:
+def base64_text(column: pa.Array) -> pa.StringArray:
+    """Each value in base64."""
     encoded = [
         None if v is None else base64.b64encode(v).decode("ascii") for v in column.to_pylist()
     ]

@@ -9,18 +9,17 @@ import pyarrow.compute as pc
 from joins.kernels.changelog.row_kinds import signs
 from joins.kernels.expressions.nested import parts_of
 from joins.kernels.expressions.text_times import shown_time
-from joins.plan.plan import OutputColumn
-from joins.plan.types import TypeName
+from joins.plan.types import SqlType, TypeName
 
 _BREAKS = {"\n": r"\n", "\r": r"\r"}
 
 
-def with_text_times(rows: pa.RecordBatch, output: Sequence[OutputColumn]) -> pa.RecordBatch:
+def with_text_times(rows: pa.RecordBatch, kinds: Sequence[SqlType]) -> pa.RecordBatch:
     """`rows` with TIME columns, which Arrow carries as microseconds, as `HH:MM:SS[.f]` text."""
     columns = list(rows.columns)
-    for place, item in enumerate(output):
-        if item.expression.type.name is TypeName.TIME:
-            columns[place] = shown_time(columns[place], item.expression.type.precision)
+    for place, kind in enumerate(kinds):
+        if kind.name is TypeName.TIME:
+            columns[place] = shown_time(columns[place], kind.precision)
     return pa.RecordBatch.from_arrays(columns, names=rows.schema.names)
 
 

@@ -25,6 +25,7 @@ import pyarrow.json as pj
 
 from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, time_from_text
 from joins.kernels.expressions.nested import mapped, parts_of
+from joins.kernels.formats.parsed import BadRow, ParsedRows
 from joins.kernels.json.decimals import has_decimal, with_bearable_decimals
 from joins.kernels.json.lines import lines_of
 from joins.kernels.json.maps import has_map, with_entries
@@ -43,34 +44,6 @@ _NUMBER_TEXT = re.compile(r"(?:parse:|JSON to \w+\([^)]*\): |string ')([^' ]*)")
 _ROW = re.compile(r" in row (\d+)$")
 _CHANGED = re.compile(r"Column\(/(.+)\) changed from (\w+) to (\w+)")
 _TWICE = re.compile(r"Column\(/(.+)\) was specified twice")
-
-
-@dataclass(frozen=True, slots=True)
-class BadRow:
-    """A value that gave no row.
-
-    Attributes:
-        row: its position in the input.
-        reason: what is wrong with it, naming the field where that is known.
-    """
-
-    row: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedRows:
-    """The good rows in input order, and the bad ones.
-
-    Attributes:
-        batch: the good rows, with exactly the schema asked for.
-        row_index: the position of each good row in the input.
-        bad: in input order.
-    """
-
-    batch: pa.RecordBatch
-    row_index: pa.Int64Array
-    bad: tuple[BadRow, ...]
 
 
 def parse(values: pa.Array, schema: pa.Schema) -> ParsedRows:
@@ -420,9 +393,9 @@ def _too_large(numbers: pa.Array) -> Mask:
     extremes = pc.min_max(numbers).as_py()
     kind = numbers.type
     bound = Decimal(10) ** (kind.precision - kind.scale)
-    if all(value is None or abs(value) < bound for value in extremes.values()):
+    if all(value is None or value.copy_abs() < bound for value in extremes.values()):
         return np.zeros(len(numbers), dtype=np.bool_)
-    beyond = (value is not None and abs(value) >= bound for value in numbers.to_pylist())
+    beyond = (value is not None and value.copy_abs() >= bound for value in numbers.to_pylist())
     return np.fromiter(beyond, dtype=np.bool_, count=len(numbers))
 
 

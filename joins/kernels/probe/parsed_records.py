@@ -14,9 +14,9 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
 from joins.kernels.index.segment import taken
-from joins.kernels.json.rows import json_schema, parse
 from joins.kernels.probe.arrivals import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
+from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.plan.expressions import Column
 from joins.plan.types import arrow_type
 
@@ -105,7 +105,7 @@ class ParsedRecords:
 
     def read(self) -> None:
         """Fill `columns` for the records that can be parsed, which `input_rows` names."""
-        parsed = parse(self.records.column("value"), json_schema(self.spec.fields))
+        parsed = self.spec.columns.read(self.records, self.spec.names, self.spec.schemas)
         self.dead = {bad.row: bad.reason for bad in parsed.bad}
         self.input_rows = parsed.row_index.to_numpy()
         for item, values in zip(self.spec.fields, parsed.batch.columns, strict=True):
@@ -193,6 +193,12 @@ class ParsedRecords:
         reasons = pa.array(list(reasons_by_row.values()), pa.string())
         columns = [letters.column(name) for name in COORDINATES.names]
         columns = [*columns, reasons, letters.column("value"), _timestamps(letters)]
+        columns += [
+            letters.column(item.name)
+            if item.name in letters.schema.names
+            else pa.nulls(len(rows), item.type)
+            for item in MORE_OF_A_RECORD
+        ]
         types = [item.type for item in DEAD_LETTERS]
         cast = [column.cast(kind) for column, kind in zip(columns, types, strict=True)]
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)

@@ -1,9 +1,10 @@
 """One micro-batch of the probe, a pure function: records in, joined rows and dead letters out.
 
-Steps: parse the needed fields, metadata and computed columns (`parse_records`), then for each
-dimension in the order of the statement keys, lookup and the rest of ON, which belongs to the match,
-then WHERE, then the projection. Where records may wait between the two, they are arrivals
-(`joins.kernels.probe.arrivals`), which `join_arrivals` goes on with.
+Steps: parse the needed fields, metadata and computed columns (`parse_records`), make a row for each
+element that is unnested, then for each dimension in the order of the statement keys, lookup and the
+rest of ON, which belongs to the match, then WHERE, then the projection. Where records may wait
+between the two, they are arrivals (`joins.kernels.probe.arrivals`), which `join_arrivals` goes on
+with.
 
 Rows come in the order of the records, and for one record in the order of the matches' primary keys,
 first dimension first. So a replay gives the same rows in the same order, whatever became of the
@@ -51,6 +52,7 @@ from joins.kernels.probe.spec import (
     insert_told,
     kernel_spec,
 )
+from joins.kernels.probe.unnest import Elements, unnested
 from joins.plan.expressions import Column, Expression, columns_of
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
 
@@ -105,7 +107,7 @@ def join_arrivals(
 
 def _answer(parsed: ParsedRecords, indexes: Mapping[str, DimensionIndex]) -> JoinedBatch:
     spec = parsed.spec
-    joined = _Joined(parsed, parsed.living(), {})
+    joined = _unnested(parsed)
     for join in spec.joins:
         joined = _join(joined, join, indexes[join.alias])
     complete = np.ones(len(joined.probe_rows), dtype=np.bool_)
@@ -132,7 +134,7 @@ def lookup_keys(
     dead, and why, is for `join_batch` to say.
     """
     parsed = parse_records(spec, records, context)
-    joined = _Joined(parsed, parsed.living(), {})
+    joined = _unnested(parsed)
     for join in joins_before(spec.joins, alias):
         widest = replace(join, join_type=JoinType.INNER, condition=None)
         joined = _join(joined, widest, indexes[join.alias])
@@ -157,11 +159,13 @@ class _Joined:
     Attributes:
         probe_rows: the parsed row of each; ascending.
         dimensions: by alias, the index and its row for each row, -1 where LEFT has padded.
+        elements: by alias, those that are unnested.
     """
 
     batch: ParsedRecords
     probe_rows: Rows
     dimensions: dict[str, tuple[DimensionIndex, Rows]]
+    elements: dict[str, Elements] = field(default_factory=dict)
     resolved: dict[tuple[str, str], pa.Array] = field(default_factory=dict)
 
     def resolve(self, column: Column) -> pa.Array:
@@ -171,6 +175,8 @@ class _Joined:
                 whole = self.batch.columns[column.name]
                 same = len(whole) == len(self.probe_rows) and is_identity(self.probe_rows)
                 self.resolved[key] = whole if same else whole.take(pa.array(self.probe_rows))
+            elif column.relation in self.elements:
+                self.resolved[key] = self.elements[column.relation].taken(column.name)
             else:
                 index, rows = self.dimensions[column.relation]
                 self.resolved[key] = index.take(rows, [column.name]).column(0)
@@ -189,7 +195,8 @@ class _Joined:
     def picked(self, at: Rows) -> "_Joined":
         """The rows at the positions `at`."""
         picked = {alias: (index, rows[at]) for alias, (index, rows) in self.dimensions.items()}
-        return _Joined(self.batch, self.probe_rows[at], picked)
+        elements = {alias: each.picked(at) for alias, each in self.elements.items()}
+        return _Joined(self.batch, self.probe_rows[at], picked, elements)
 
     def kept(self, mask: Mask) -> "_Joined":
         return self if mask.all() else self.picked(np.flatnonzero(mask))
@@ -207,6 +214,16 @@ class _Joined:
             reason = f'column "{path}" of the sink is NOT NULL and would be NULL'
             self.batch.kill(self.probe_rows[rows], reason)
         return values
+
+
+def _unnested(parsed: ParsedRecords) -> _Joined:
+    """The living records, as many times as they have elements to be unnested."""
+    joined = _Joined(parsed, parsed.living(), {})
+    for unnest in parsed.spec.unnests:
+        at, elements = unnested(joined.evaluate(unnest.value).values, unnest.join_type)
+        joined = joined.picked(at)
+        joined.elements[unnest.alias] = elements
+    return joined
 
 
 def _join(joined: _Joined, join: DimensionJoin, index: DimensionIndex) -> _Joined:

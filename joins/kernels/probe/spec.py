@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import SchemasOf
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.arrivals import (
     OFFSET,
@@ -20,6 +22,7 @@ from joins.kernels.probe.arrivals import (
     ArrivalColumns,
 )
 from joins.kernels.probe.window_inputs import window_input_columns
+from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE
 from joins.plan.expressions import Expression, columns_of
 from joins.plan.plan import (
     ComputedField,
@@ -31,6 +34,7 @@ from joins.plan.plan import (
     KafkaSource,
     MetadataField,
     OutputColumn,
+    Unnest,
     WatermarkSpec,
 )
 from joins.plan.types import arrow_type
@@ -42,8 +46,10 @@ DEAD_LETTERS = pa.schema(
         ("reason", pa.string()),
         ("value", pa.binary()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        *MORE_OF_A_RECORD,
     ]
 )
+"""The records that have no rows; of `MORE_OF_A_RECORD` only what the job reads is there."""
 ROW_METADATA = pa.schema(
     [
         ("_topic", pa.string()),
@@ -96,6 +102,8 @@ class ProbeKernelSpec:
     Attributes:
         topic: of records that come without one.
         fields: the physical columns that are needed, likewise the metadata and computed ones.
+        columns: what the physical columns are in a record, whether they are needed or not.
+        schemas: of the registries of schemas that formats ask.
         row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
         watermark: of a plan with event time.
         carried: the probe's columns that are read behind the parsing.
@@ -113,11 +121,28 @@ class ProbeKernelSpec:
     where: Expression | None
     output: tuple[OutputColumn, ...]
     row_metadata: bool
+    columns: RecordColumns
     watermark: WatermarkSpec | None = None
     carried: tuple[Field, ...] = ()
     window_input: tuple[OutputColumn, ...] | None = None
     window_records: tuple[str, ...] = ()
     member: SetMember | None = None
+    schemas: SchemasOf | None = None
+    unnests: tuple[Unnest, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The physical columns that are needed."""
+        return tuple(item.name for item in self.fields)
+
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """What is needed of a record, as readers of Kafka name it."""
+        asked_for = {item.key for item in self.metadata_fields}
+        if self.columns.are_in_key(self.names):
+            asked_for.add("key")
+        more = asked_for - {"topic", *OF_THE_PROBE}
+        return (*OF_THE_PROBE, *sorted(more))
 
     @property
     def rows_tell_records(self) -> bool:
@@ -182,6 +207,10 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
             computed.insert(0, item)
             needed |= {column.name for column in columns_of(item.expression)}
     source = probe.source
+    columns = RecordColumns(probe.fields)
+    if isinstance(source, KafkaSource):
+        columns = RecordColumns(probe.fields, source.value, source.key)
+    needed |= columns.needed
     spec = ProbeKernelSpec(
         alias=probe.alias,
         topic=source.kafka.topic if isinstance(source, KafkaSource) else "",
@@ -194,14 +223,16 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
         row_metadata=isinstance(plan.sink, DeltaSink) and plan.sink.row_metadata,
         watermark=watermark,
         member=member,
+        columns=columns,
+        unnests=plan.unnests,
     )
     if not plan.needs_event_batches:
         return spec
     spec = replace(spec, carried=tuple(_carried(spec, read)))
     if plan.window is None:
         return spec
-    columns = window_input_columns(plan.window)
-    return replace(spec, window_input=columns, window_records=_window_records(plan))
+    inputs = window_input_columns(plan.window)
+    return replace(spec, window_input=inputs, window_records=_window_records(plan))
 
 
 def _has_event_time(plan: JoinPlan) -> bool:
@@ -281,13 +312,14 @@ def _schema(columns: Sequence[OutputColumn]) -> pa.Schema:
 
 
 def _plan_columns(plan: JoinPlan) -> Iterator[tuple[str, str]]:
-    """(relation, name) of every column that the joins, WHERE and the output read.
+    """(relation, name) of every column that UNNEST, the joins, WHERE and the output read.
 
     The output of windows reads none: their keys and the arguments of their aggregates do.
     """
     window = plan.window
     output = plan.output if window is None else window_input_columns(window)
     expressions = [column.expression for column in output]
+    expressions += [unnest.value for unnest in plan.unnests]
     for join in plan.joins:
         expressions += [pair.probe for pair in join.keys]
         expressions += [join.condition] if join.condition is not None else []

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 import crc32c
 import numpy as np
@@ -40,11 +41,13 @@ class DecodedRecords:
             `data`; of a NULL the start is negative.
         next_offset: behind the last batch, whether its records are among these or not; None if
             there was no whole batch.
+        batches: the headers of the batches that they are from, in their order.
     """
 
     data: NDArray[np.uint8]
     places: NDArray[np.int64]
     next_offset: int | None
+    batches: tuple[BatchHeader, ...] = ()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -63,6 +66,17 @@ class DecodedRecords:
             return texts_at(self.data, self.places[:, at], self.places[:, at + 1])
         except OverflowError as exc:
             raise RecordFormatError(f"{exc} of records come at once") from exc
+
+    def of_batches(self, fact: Callable[[BatchHeader], Any]) -> list[Any]:
+        """For each record what `fact` tells of its batch."""
+        first = np.array([header.base_offset for header in self.batches], np.int64)
+        batch = np.searchsorted(first, self.places[:, OFFSET], side="right") - 1
+        facts = [fact(header) for header in self.batches]
+        return [facts[at] for at in batch.tolist()]
+
+    def header_maps(self) -> list[list[tuple[str, bytes | None]]]:
+        """The headers of each record by their names; of those with one name the last one."""
+        return [list(dict(self.headers(row)).items()) for row in range(len(self))]
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
         """The headers of one record, in their order."""
@@ -231,7 +245,7 @@ def decode(
         raise RecordFormatError(f"records from offset {chosen[0][0].base_offset} on are damaged")
     offsets = places[:, OFFSET]
     kept = places[(offsets >= bounds[0]) & (offsets < bounds[1])]
-    return DecodedRecords(joined, kept, next_offset)
+    return DecodedRecords(joined, kept, next_offset, tuple(header for header, _ in chosen))
 
 
 def warm_up() -> None:

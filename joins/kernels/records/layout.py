@@ -8,8 +8,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import crc32c
+import pyarrow as pa
 
 from joins.plan.plan import Compression
+
+OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
+"""What of a record is needed whatever a plan reads."""
+MORE_OF_A_RECORD = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("headers", pa.map_(pa.string(), pa.binary())),
+        ("leader-epoch", pa.int32()),
+        ("timestamp-type", pa.string()),
+    ]
+)
+"""What plans may read of it beside that, under the names of the metadata."""
 
 _MAGIC = 2
 _BEFORE_CRC = struct.Struct(">qiib")
@@ -52,6 +65,7 @@ class BatchHeader:
         attributes: codec and flags.
         base_ms: time of its first record, epoch milliseconds.
         max_ms: of its youngest, or when the broker has appended it.
+        leader_epoch: of the partition's leader that has appended it, negative if it is not known.
     """
 
     SIZE: ClassVar[int] = _WHOLE.size
@@ -66,6 +80,7 @@ class BatchHeader:
     max_ms: int
     producer_id: int
     records: int
+    leader_epoch: int = -1
 
     @classmethod
     def at(cls, data: memoryview, at: int) -> Self | None:
@@ -76,7 +91,7 @@ class BatchHeader:
         """
         if len(data) - at < _BEFORE_CRC.size:
             return None
-        offset, length, _, magic = _BEFORE_CRC.unpack_from(data, at)
+        offset, length, epoch, magic = _BEFORE_CRC.unpack_from(data, at)
         if magic != _MAGIC:
             raise RecordFormatError(f"the batch at offset {offset} has format v{magic}, not v2")
         size = length + _LENGTH.size
@@ -88,7 +103,7 @@ class BatchHeader:
             data, at
         )
         ends = (offset, offset + last, size)
-        return cls(*ends, crc, flags, base_ms, max_ms, producer, records)
+        return cls(*ends, crc, flags, base_ms, max_ms, producer, records, epoch)
 
     @property
     def compression(self) -> Compression:

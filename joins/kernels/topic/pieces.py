@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,7 @@ _SNAPSHOT = {
     "last_in_data_collection": Mark.LAST,
     "last": Mark.LAST,
 }
+_ARRAYS = ("offsets", "times_ms", "order_ms", "source_ms", "positions", "marks", "actions")
 _CHANGES = (RecordKind.CREATE, RecordKind.UPDATE, RecordKind.DELETE)
 _WITH_ROW = (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)
 _WITHOUT_ROW = (RecordKind.DELETE, RecordKind.TOMBSTONE)
@@ -48,6 +51,7 @@ class ChangePiece:
         times_ms: of the records in Kafka.
         order_ms: the same, but none before that of an earlier record.
         source_ms: of the changes in their database; that in Kafka where it is not told.
+        positions: of rows of snapshots: the number of where they were read, 0 if nobody tells.
         marks: codes of `MARKS`, or `NO_MARK`.
         actions: `Action` of each.
         key: the primary key of what is upserted or deleted.
@@ -59,6 +63,7 @@ class ChangePiece:
     times_ms: Longs
     order_ms: Longs
     source_ms: Longs
+    positions: Longs
     marks: Codes
     actions: Codes
     key: pa.RecordBatch
@@ -69,10 +74,7 @@ class ChangePiece:
 
     def slice(self, first: int, end: int) -> "ChangePiece":
         """Some of the records."""
-        arrays = (
-            getattr(self, name)[first:end]
-            for name in ("offsets", "times_ms", "order_ms", "source_ms", "marks", "actions")
-        )
+        arrays = (getattr(self, name)[first:end] for name in _ARRAYS)
         rows = (each.slice(first, end - first) for each in (self.key, self.after))
         return ChangePiece(self.partition, *arrays, *rows)
 
@@ -86,8 +88,19 @@ def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
     return np.isin(piece.marks, ROW_CODES)
 
 
-def piece_of(partition: int, records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
-    """What the `changes` of `records`, all of one partition and none bad, say."""
+def pieces_of(records: pa.RecordBatch, changes: ChangeRows) -> list[ChangePiece]:
+    """What the `changes` of `records`, none of them bad, say; those of a partition are together."""
+    whole, partitions = _piece_of(records, changes), records.column("partition").to_numpy()
+    ends = [*(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+    pieces = []
+    for first, end in pairwise([0, *ends]):
+        part = whole.slice(first, end)
+        order_ms = np.maximum.accumulate(part.times_ms)
+        pieces.append(replace(part, partition=int(partitions[first]), order_ms=order_ms))
+    return pieces
+
+
+def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
     offsets = records.column("offset").to_numpy()
     times = records.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
     source = pc.coalesce(changes.source_ts_ms, pa.array(times)).to_numpy(zero_copy_only=False)
@@ -97,16 +110,31 @@ def piece_of(partition: int, records: pa.RecordBatch, changes: ChangeRows) -> Ch
     has_key = mask_of(changes.key.column(0).is_valid())
     actions[_is_in(kind, _WITHOUT_ROW) & has_key] = Action.DELETE
     return ChangePiece(
-        partition,
+        -1,
         offsets,
         times,
-        np.maximum.accumulate(times) if len(times) else times,
+        times,
         source,
+        _numbers_of(changes.position),
         _marks(kind, changes.snapshot),
         actions,
         changes.key,
         changes.after,
     )
+
+
+def _numbers_of(positions: pa.BinaryArray) -> Longs:
+    """A number of each, the same in all pieces of the same; 0 of NULL."""
+    coded = positions.dictionary_encode()
+    numbers = [_number_of(text) for text in coded.dictionary.to_pylist()]
+    places = coded.indices.fill_null(len(numbers)).to_numpy()
+    of_each: Longs = np.array([*numbers, 0], np.int64)[places]
+    return of_each
+
+
+def _number_of(position: bytes) -> int:
+    digest = blake2b(position, digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1 or 1
 
 
 def _marks(kind: pa.StringArray, snapshot: pa.StringArray) -> Codes:

@@ -1,5 +1,7 @@
 """Changes of somebody else's topic as records of our changelog."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -15,7 +17,7 @@ def epoch_of(generation: int) -> int:
 
 
 def changelog_records(
-    piece: ChangePiece,
+    pieces: Sequence[ChangePiece],
     generations: np.ndarray,
     fields: tuple[Field, ...],
     primary_key: tuple[str, ...],
@@ -25,41 +27,46 @@ def changelog_records(
     """The records `[key, value, partition]` of what changes the table; a row is an upsert.
 
     Args:
-        piece: changes of one partition, whose number our own partition has, too.
+        pieces: changes; our partitions have the numbers of theirs.
         generations: of each change.
         fields: the declared columns.
         primary_key: names of columns.
         copied: the generation whose rows are still being copied, None if it is complete.
     """
-    chosen = np.flatnonzero(piece.actions != Action.NOTHING)
-    generations, is_deleted = generations[chosen], piece.actions[chosen] == Action.DELETE
-    is_read = snapshot_rows(piece)[chosen] & (generations == (copied or 0))
+    actions = np.concatenate([piece.actions for piece in pieces])
+    chosen = np.flatnonzero(actions != Action.NOTHING)
+    generations, is_deleted = generations[chosen], actions[chosen] == Action.DELETE
+    is_row = np.concatenate([snapshot_rows(piece) for piece in pieces])
+    is_read = is_row[chosen] & (generations == (copied or 0))
     ops = np.where(is_deleted, Op.DELETE.value, np.where(is_read, Op.READ.value, Op.CREATE.value))
     by_name = {item.name: item for item in fields}
     taken = pa.array(chosen)
     encoded = encode_records(
         Envelopes(
             ops=pa.array(ops.tolist(), pa.string()),
-            source=_source(piece, chosen, generations),
-            before=_wire(piece.key.take(taken), by_name) if is_deleted.any() else None,
-            after=_wire(piece.after.take(taken), by_name) if not is_deleted.all() else None,
+            source=_source(pieces, chosen, generations),
+            before=_wire([p.key for p in pieces], taken, by_name) if is_deleted.any() else None,
+            after=None if is_deleted.all() else _wire([p.after for p in pieces], taken, by_name),
         ),
         primary_key,
         partitions=1,
     )
-    partition = pa.repeat(pa.scalar(piece.partition, pa.int32()), encoded.num_rows)
+    partitions = np.repeat([p.partition for p in pieces], [len(p) for p in pieces])
+    partition = pa.array(partitions[chosen], pa.int32())
     return encoded.set_column(2, encoded.schema.field("partition"), partition)
 
 
-def _source(piece: ChangePiece, chosen: np.ndarray, generations: np.ndarray) -> pa.RecordBatch:
+def _source(
+    pieces: Sequence[ChangePiece], chosen: np.ndarray, generations: np.ndarray
+) -> pa.RecordBatch:
     nothing = np.zeros(len(chosen), np.int64)
     columns = {
         "epoch": generations - 1,
         "file": nothing,
-        "pos": piece.offsets[chosen],
+        "pos": np.concatenate([piece.offsets for piece in pieces])[chosen],
         "row": nothing,
         "gen": generations,
-        "ts_ms": piece.source_ms[chosen],
+        "ts_ms": np.concatenate([piece.source_ms for piece in pieces])[chosen],
     }
     arrays = [
         pa.array(columns[item.name].astype(np.int64)).cast(item.type) for item in SOURCE_SCHEMA
@@ -67,7 +74,10 @@ def _source(piece: ChangePiece, chosen: np.ndarray, generations: np.ndarray) -> 
     return pa.RecordBatch.from_arrays(arrays, schema=SOURCE_SCHEMA)
 
 
-def _wire(rows: pa.RecordBatch, fields: dict[str, Field]) -> pa.RecordBatch:
+def _wire(
+    parts: Sequence[pa.RecordBatch], chosen: pa.Array, fields: dict[str, Field]
+) -> pa.RecordBatch:
+    rows = pa.concat_batches(parts).take(chosen)
     columns = [
         to_wire(column, fields[name].type)
         for name, column in zip(rows.schema.names, rows.columns, strict=True)

@@ -71,33 +71,41 @@ class Window:
         self.pieces = pieces
         joined = {
             name: np.concatenate([getattr(piece, name) for piece in pieces])
-            for name in ("offsets", "order_ms", "times_ms", "source_ms", "marks")
+            for name in ("offsets", "order_ms", "times_ms", "source_ms", "positions", "marks")
         }
         owner = np.repeat([piece.partition for piece in pieces], [len(each) for each in pieces])
         self._order = np.lexsort((joined["offsets"], owner, joined["order_ms"]))
         self._partitions = owner[self._order]
         self.times_ms: Longs = joined["times_ms"][self._order]
         self._source_ms = joined["source_ms"][self._order]
+        self._positions = joined["positions"][self._order]
         self._marks = joined["marks"][self._order]
 
     def __len__(self) -> int:
         return len(self._order)
 
     def older(
-        self, first: int, *, changes_from_ms: int | None, rows_after_ms: int | None
+        self, first: int, *, changes_from_ms: int | None, rows_after_ms: int | None, position: int
     ) -> np.ndarray:
-        """Which records from `first` on are of before the generation that these times tell."""
+        """Which records from `first` on are of before the generation that these times tell.
+
+        Rows that were read at its position are not.
+        """
         times, marks = self.times_ms[first:], self._marks[first:]
         is_row = np.isin(marks, ROW_CODES)
         older = np.zeros(len(times), np.bool_)
         if changes_from_ms is not None:
             older |= ~is_row & (times < changes_from_ms)
         if rows_after_ms is not None:
-            older |= is_row & (times <= rows_after_ms)
+            is_own = (self._positions[first:] == position) & (position != 0)
+            older |= is_row & (times <= rows_after_ms) & ~is_own
         return older
 
     def runs(self, first: int, left_out: np.ndarray) -> Iterable[tuple[int, RecordRun]]:
         """From the place `first` on: where a run begins, and the run.
+
+        Rows of one run were read at one position; where nobody tells it, a newer source time than
+        all before begins another one.
 
         Args:
             first: of the first record.
@@ -107,9 +115,11 @@ class Window:
         if not len(counted):
             return
         marks, source = self._marks[counted], self._source_ms[counted]
-        same_time = (np.diff(source) == 0) | ~np.isin(marks[1:], ROW_CODES)
-        is_new = np.concatenate([[True], (np.diff(marks) != 0) | ~same_time])
-        starts = np.flatnonzero(is_new)
+        positions = self._positions[counted]
+        doubted = np.isin(marks, ROW_CODES) & (positions == 0)
+        newest = np.maximum.accumulate(np.where(doubted, source, -1))
+        differs = [np.diff(each) != 0 for each in (marks, positions, newest)]
+        starts = np.flatnonzero(np.concatenate([[True], np.logical_or.reduce(differs)]))
         for at, end in zip(starts, [*starts[1:], len(counted)], strict=True):
             own = counted[at:end]
             times = self.times_ms[own]
@@ -122,8 +132,14 @@ class Window:
                     int(times.max()),
                     int(source[at:end].max()),
                     int(source[at:end].min()),
+                    int(positions[at]),
                 ),
             )
+
+    def newest_without_mark(self, first: int, end: int) -> int | None:
+        """Time of the newest record that belongs to no run, at the places from `first` to `end`."""
+        times = self.times_ms[first:end][self._marks[first:end] == NO_MARK]
+        return int(times.max()) if len(times) else None
 
     def place_at(self, first: int, at_ms: int) -> int:
         """The first place from `first` on whose record is not older."""

@@ -15,7 +15,7 @@ from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load
-from service.security.resolution import sink_with_login, with_login
+from service.security.resolution import sink_with_login, with_login, with_registry_logins
 from service.security.secrets import SecretResolver
 from service.wiring.context import JobContext
 from service.wiring.past import history_places as past_places
@@ -81,8 +81,10 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
         )
     secrets = SecretResolver.of(settings, job_dir)
     places = past_places(JobContext(plan, settings, layout, checkpoint, meta), number)
+    columns = with_registry_logins(places.kernel.columns, secrets)
     return replace(
         places,
+        kernel=replace(places.kernel, columns=columns),
         probe_kafka=with_login(places.probe_kafka, secrets),
         sink=sink_with_login(places.sink, secrets),
     )

@@ -114,6 +114,8 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
     if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
         return held
     cluster, topic = clusters.of(source.kafka), source.kafka.topic
+    if source.kafka.reported_group is not None:
+        cluster.require_unused_group(source.kafka.reported_group)
     ends = cluster.end_offsets(topic)
     own = replace(own, changelog_partitions=len(ends))
     if source.is_bounded:
@@ -190,7 +192,7 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
     if not isinstance(plan.sink, DeltaSink):
         return None
     path, sink = output_path(plan.sink, settings), plan.sink
-    appends = Appends(kernel_spec(plan).output_schema, sink.writer, sink.merge_key)
+    appends = Appends.into(sink, kernel_spec(plan).output_schema)
     if _is_table(path):
         return DeltaLog(path, "preflight").choose_writer(appends)
     return appends.choose_new(path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from joins.plan.formats import JSON_FORMAT, OF_CHANGES, RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
     ChosenBy,
@@ -15,7 +16,7 @@ from joins.plan.plan import (
     Field,
     FileSource,
     JoinPlan,
-    KafkaFormat,
+    JoinType,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -25,6 +26,7 @@ from joins.plan.plan import (
     Sink,
     SinkWriter,
     TopicSource,
+    Unnest,
 )
 from service.sql.answers.explain_times import (
     late_lines,
@@ -66,6 +68,7 @@ def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
     return [
         f"FROM {_probe(plan.probe)}",
         *watermark_lines(plan),
+        *map(_unnest, plan.unnests),
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
         *lookups,
         *waiting_lines(plan),
@@ -116,7 +119,25 @@ def _kafka_source(source: KafkaSource) -> str:
         parts.append(f"{source.max_records_per_batch} records")
     if source.max_bytes_per_batch is not None:
         parts.append(f"{source.max_bytes_per_batch} bytes")
+    parts += _formats(source.value, source.key)
     return f"kafka({', '.join(parts)})"
+
+
+def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
+    """What differs from plain JSON without a key."""
+    parts = []
+    if key is not None:
+        form = "" if key.format == JSON_FORMAT else f" of {_format(key.format)}"
+        prefix = f" without {key.prefix}" if key.prefix else ""
+        place = "" if key.is_in_value else " and not in the value"
+        parts.append(f"key {'; '.join(key.fields)}{form}{prefix}{place}")
+    return parts if value == JSON_FORMAT else [*parts, _format(value)]
+
+
+def _format(form: RecordFormat) -> str:
+    registry = () if form.registry is None else (f"schemas {form.registry.url}",)
+    options = ", ".join((*(f"{key} {text}" for key, text in form.options), *registry))
+    return f"{form.name}({options})" if options else str(form.name)
 
 
 def _kafka(options: KafkaOptions) -> str:
@@ -144,6 +165,11 @@ def _generator(field: DatagenField) -> str | None:
     return f"{field.name} {field.generator.value} {' '.join(limits)}" if limits else None
 
 
+def _unnest(unnest: Unnest) -> str:
+    kind = "CROSS" if unnest.join_type is JoinType.INNER else unnest.join_type.value
+    return f"{kind} JOIN UNNEST({expression_text(unnest.value)}) AS {unnest.alias}"
+
+
 def _join(join: DimensionJoin, dimension: Dimension) -> str:
     conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
@@ -166,9 +192,17 @@ def _dimension_source(source: DimensionSource) -> str:
         return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
-        schemas = "" if source.registry is None else f", schemas {source.registry.url}"
-        end = f", {_end(source)}" if source.is_bounded else ""
-        return f"{source.format}({kafka.topic} @ {kafka.bootstrap_servers}{schemas}{end})"
+        registry = source.value.registry
+        formats = [] if registry is None else [f"schemas {registry.url}"]
+        if source.value.name not in OF_CHANGES:
+            formats = _formats(source.value, source.key)
+            if source.key is not None and formats == _formats(
+                JSON_FORMAT, RecordKey(source.key.fields)
+            ):
+                formats = []  # the primary key is told anyhow
+        end = (_end(source),) if source.is_bounded else ()
+        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
+        return f"{source.value.name}({', '.join(parts)})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 
 
@@ -199,13 +233,13 @@ def _sink(sink: Sink) -> str:
         writer = "" if sink.writer is SinkWriter.AUTO else f", {sink.writer.value} writer"
         key = f", merged by {', '.join(sink.merge_key)}" if sink.merge_key else ""
         metadata = "" if sink.row_metadata else ", no row metadata"
-        return f"delta({sink.path}{metadata}{writer}{key})"
+        cut = f", partitioned by {', '.join(sink.partition_by)}" if sink.partition_by else ""
+        return f"delta({sink.path}{metadata}{writer}{key}{cut})"
     if isinstance(sink, KafkaSink):
-        key = f", key {'; '.join(sink.key_fields)}" if sink.key_fields else ""
         name = "upsert-kafka" if sink.upsert else "kafka"
-        format_ = "" if sink.format is KafkaFormat.JSON else f", {sink.format}"
-        once = "" if sink.transactional_id_prefix is None else ", exactly once"
-        return f"{name}({_kafka(sink.kafka)}{key}{format_}{once})"
+        once = () if sink.transactional_id_prefix is None else ("exactly once",)
+        parts = (_kafka(sink.kafka), *_formats(sink.value, sink.key), *once)
+        return f"{name}({', '.join(parts)})"
     if isinstance(sink, PrintSink):
         limit = "" if sink.row_limit is None else f", {sink.row_limit} rows"
         return f"print({sink.print_identifier}{limit})"

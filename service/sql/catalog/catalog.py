@@ -4,13 +4,14 @@ import re
 from dataclasses import dataclass, replace
 
 from joins.plan.plan import COORDINATES, Field, LookupStrategy, MetadataField, MysqlCdcSource
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import (
     Connector,
     KafkaTable,
     UpsertKafkaTable,
     build_connector,
 )
+from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option_values import OptionValues, read_options
 from service.sql.catalog.options import LOOKUP_STRATEGY
@@ -51,12 +52,18 @@ _HOMES = {
     "kafka": "records",
     "upsert-kafka": "records",
 }
+BYTES = SqlType(TypeName.BYTES)
 METADATA: dict[str, tuple[SqlType, ...]] = {
     "topic": (STRING,),
     "partition": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
     "offset": (SqlType(TypeName.BIGINT),),
     "timestamp": _INSTANTS,
+    "key": (BYTES,),
+    "headers": (map_type(BYTES),),
+    "leader-epoch": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
+    "timestamp-type": (STRING,),
 }
+_MAY_BE_NULL = ("timestamp", "key", "leader-epoch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +103,13 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     connector_name, values = read_options(script, node)
     key = tuple(name.text for name in node.primary_key)
     fields = _fields(node, key)
-    _check_key(script, node, [field.name for field in fields])
-    _check_no_nested_key(script, node.name, fields, key)
+    _check_key(script, node, fields, key)
+    _check_partitions(script, node, connector_name, fields)
     inline = secrets.take(node.name.text, values)
-    connector = _with_key(script, node, build_connector(connector_name, values, fields), key)
+    connector = build_connector(connector_name, values, fields)
+    if isinstance(connector, UpsertKafkaTable):
+        _require_key(script, node)
+        connector = connector.with_key(keyed_columns(values, fields, key).key)
     metadata = tuple(
         _metadata(script, column, connector)
         for column in node.columns
@@ -118,7 +128,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         inline,
         _lookup_strategy(values),
     )
-    if isinstance(connector, MysqlCdcSource):
+    if isinstance(connector, MysqlCdcSource) and key:
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
     watermark = declared_watermark(node, relation, connector_name, values)
@@ -133,19 +143,13 @@ def _fields(node: CreateTable, key: tuple[str, ...]) -> tuple[Field, ...]:
     )
 
 
-def _with_key(
-    script: Script, node: CreateTable, connector: Connector, key: tuple[str, ...]
-) -> Connector:
-    """`connector`; that of upsert-kafka has the primary key as the key of its records."""
-    if not isinstance(connector, UpsertKafkaTable):
-        return connector
-    if not key:
+def _require_key(script: Script, node: CreateTable) -> None:
+    if not node.primary_key:
         raise script.error(
             node.name.at,
             f'table "{node.name.text}" of upsert-kafka has no primary key',
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
-    return replace(connector, sink=replace(connector.sink, key_fields=key))
 
 
 def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
@@ -177,7 +181,10 @@ def _check_names(script: Script, node: CreateTable) -> None:
         )
 
 
-def _check_key(script: Script, node: CreateTable, physical: list[str]) -> None:
+def _check_key(
+    script: Script, node: CreateTable, fields: tuple[Field, ...], key: tuple[str, ...]
+) -> None:
+    physical = [field.name for field in fields]
     names = [name.text for name in node.primary_key]
     for name in node.primary_key:
         if name.text not in physical or names.count(name.text) > 1:
@@ -188,6 +195,7 @@ def _check_key(script: Script, node: CreateTable, physical: list[str]) -> None:
                     name.text, physical, "Physical columns are " + ", ".join(physical) + "."
                 ),
             )
+    _check_no_nested_key(script, node.name, fields, key)
 
 
 def _check_no_nested_key(
@@ -201,6 +209,34 @@ def _check_no_nested_key(
                 hint="A key is of scalar columns: give the value that identifies the row a column "
                 "of its own.",
             )
+
+
+def _check_partitions(
+    script: Script, node: CreateTable, connector: str, fields: tuple[Field, ...]
+) -> None:
+    """See that PARTITIONED BY is of a delta table, and has some of its scalar columns."""
+    names = [name.text for name in node.partitioned]
+    if names and connector != "delta":
+        raise script.error(
+            node.partitioned[0].at,
+            f'table "{node.name.text}" is {connector}, which has no PARTITIONED BY',
+            hint="Remove PARTITIONED BY; files of a delta table are cut by columns.",
+        )
+    scalar = [field.name for field in fields if not field.type.is_nested]
+    for name in node.partitioned:
+        if name.text not in scalar or names.count(name.text) > 1:
+            raise script.error(
+                name.at,
+                f'PARTITIONED BY names "{name.text}", which is not a scalar physical column or '
+                "comes twice",
+                hint=suggestion(name.text, scalar, "Columns are " + ", ".join(scalar) + "."),
+            )
+    if len(names) == len(fields):
+        raise script.error(
+            node.partitioned[0].at,
+            "PARTITIONED BY has all columns of the table",
+            hint="Leave one out: files have the other columns.",
+        )
 
 
 def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> MetadataField:
@@ -244,13 +280,6 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
             hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
         )
     for column in table.columns:
-        if isinstance(column, ComputedColumn):
-            raise script.error(
-                column.name.at,
-                f'computed column "{column.name.text}" of a {table.connector_name} table is not '
-                "supported",
-                hint="Write its expression into the select list.",
-            )
         if isinstance(column, PhysicalColumn):
             _check_database_type(script, table, column)
         if column.name.text in taken:
@@ -277,7 +306,7 @@ def physical_columns(table: Table) -> tuple[ScopeColumn, ...]:
     """Physical and metadata columns, which computed columns may use."""
     fields = tuple(ScopeColumn(f.name, f.type, f.nullable) for f in table.fields)
     metadata = tuple(
-        ScopeColumn(m.name, m.type, nullable=m.key == "timestamp") for m in table.metadata_fields
+        ScopeColumn(m.name, m.type, nullable=m.key in _MAY_BE_NULL) for m in table.metadata_fields
     )
     return fields + metadata
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from joins.plan.formats import RecordKey
 from joins.plan.plan import (
     BlackholeSink,
     BoundedMode,
@@ -12,7 +13,6 @@ from joins.plan.plan import (
     Field,
     FileFormat,
     FileSource,
-    KafkaFormat,
     KafkaOptions,
     KafkaSink,
     KafkaSource,
@@ -25,22 +25,24 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.sql.catalog.datagen_fields import datagen_source
+from service.sql.catalog.formats import record_columns, value_format
+from service.sql.catalog.kafka_login import client_properties
+from service.sql.catalog.kafka_scan import check_commits, check_group, offsets, timestamp
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
     IDLE_TIMEOUT,
     LOOKUP_STRATEGY,
     OF_A_GROUP,
+    OF_A_STREAM,
 )
 from service.sql.catalog.topic_tables import (
     dimension_options,
+    is_lenient,
     refuse_evidence,
     topic_source,
-    upsert_source,
 )
-from service.sql.text.errors import suggestion
 
-_PROPERTY = "properties."
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"
 _DELTA_DIMENSION = (
@@ -50,7 +52,7 @@ _DELTA_DIMENSION = (
     IDLE_TIMEOUT,
 )
 _BOUNDED = "scan.bounded"
-_OF_A_STREAM = ("scan.", "sink.", "late-records.", *OF_A_GROUP)
+_OF_A_STREAM = ("scan.", "sink.", "late-records.", OF_A_STREAM)
 _DELTA_SINK = ("row-metadata", "sink.writer")
 
 
@@ -63,7 +65,7 @@ class KafkaTable:
         has_startup_mode: the user chose one; if not, the default deserves a warning.
         dimension_options: those that the user gave and only a dimension has.
         stream_options: those that the user gave and only a stream or a sink has.
-        group_options: those of them that only a stream has: they are of its consumer group.
+        group_options: those that the user gave and only who reads has: of its consumer group.
     """
 
     source: KafkaSource
@@ -88,6 +90,11 @@ class UpsertKafkaTable:
     sink: KafkaSink
     dimension_options: tuple[str, ...] = ()
     sink_options: tuple[str, ...] = ()
+
+    def with_key(self, key: RecordKey | None) -> "UpsertKafkaTable":
+        """The same, whose records have this key."""
+        dimension, sink = replace(self.dimension, key=key), replace(self.sink, key=key)
+        return replace(self, dimension=dimension, sink=sink)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,34 +179,29 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 
 def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    if values.text("format") is None and values.text("value.format") is None:
-        values.required("format")
-    if values.text("format") is not None and values.text("value.format") is not None:
-        raise values.error(
-            "value.format", "both format and value.format are given", hint="Remove one of the two."
-        )
+    columns = record_columns(values, fields)
     options = _kafka_options(values)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
-    _check_group(values, start, end)
+    check_group(values, start, end)
     source = KafkaSource(
         kafka=options,
         startup_mode=start,
-        startup_timestamp_ms=_timestamp(values, "scan.startup", start),
-        startup_offsets=_offsets(values, "scan.startup", start),
+        startup_timestamp_ms=timestamp(values, "scan.startup", start),
+        startup_offsets=offsets(values, "scan.startup", start),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
-        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
-        bounded_offsets=_offsets(values, _BOUNDED, end),
+        bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
+        bounded_offsets=offsets(values, _BOUNDED, end),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
+        value=columns.value,
+        key=columns.key,
     )
-    written = KafkaFormat(values.text("format") or values.required("value.format"))
     prefix = _transactional_id_prefix(values)
-    sink = KafkaSink(options, _key_fields(values, fields), written, transactional_id_prefix=prefix)
     return KafkaTable(
         source,
-        sink,
-        _with_end(values, topic_source(values, options, written, fields)),
+        KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
+        _with_end(values, topic_source(values, source, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
         dimension_options=dimension_options(values),
         stream_options=_stream_options(values, end),
@@ -208,16 +210,20 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
 
 
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    """Its key is that of the table."""
+    """Without its key, which is that of the table."""
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
+    value = value_format(values)
+    check_commits(values)
     return UpsertKafkaTable(
-        _with_end(values, upsert_source(kafka)),
-        KafkaSink(kafka, upsert=True, transactional_id_prefix=prefix),
+        _with_end(values, TopicSource(kafka, value)),
+        KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
         dimension_options=(
             *dimension_options(values),
-            *(key for key in values.nodes if key.startswith(_BOUNDED)),
+            *(key for key in values.nodes if key.startswith(_BOUNDED) or key in OF_A_GROUP),
         ),
-        sink_options=tuple(key for key in values.nodes if key.startswith("sink.")),
+        sink_options=tuple(
+            key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
+        ),
     )
 
 
@@ -225,7 +231,9 @@ def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
     """The options that were given and that only a stream or a sink has."""
     of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
     return tuple(
-        key for key in values.nodes if key.startswith(_OF_A_STREAM) and not key.startswith(of_both)
+        key
+        for key in values.nodes
+        if is_lenient(key) or (key.startswith(_OF_A_STREAM) and not key.startswith(of_both))
     )
 
 
@@ -235,8 +243,8 @@ def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
     source = replace(
         source,
         bounded_mode=end,
-        bounded_timestamp_ms=_timestamp(values, _BOUNDED, end),
-        bounded_offsets=_offsets(values, _BOUNDED, end),
+        bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
+        bounded_offsets=offsets(values, _BOUNDED, end),
     )
     if not source.is_bounded:
         return source
@@ -262,7 +270,7 @@ def _kafka_options(values: OptionValues) -> KafkaOptions:
     return KafkaOptions(
         bootstrap_servers=_bootstrap(values),
         topic=values.required("topic"),
-        properties=_properties(values),
+        properties=client_properties(values),
     )
 
 
@@ -276,98 +284,6 @@ def _bootstrap(values: OptionValues) -> str:
                 hint="Write host:port, separated by commas.",
             )
     return ",".join(servers)
-
-
-def _properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
-    properties = {
-        key.removeprefix(_PROPERTY): node.value
-        for key, node in values.nodes.items()
-        if key.startswith(_PROPERTY) and key != _BOOTSTRAP
-    }
-    protocol = properties.get("security.protocol", "PLAINTEXT")
-    sasl = ("sasl.mechanism", "sasl.username", "sasl.password")
-    if protocol.startswith("SASL"):
-        for key in sasl:
-            values.required(_PROPERTY + key)
-    elif extra := [key for key in sasl if key in properties]:
-        raise values.error(
-            _PROPERTY + extra[0],
-            f'option "{_PROPERTY}{extra[0]}" has no effect with {protocol}',
-            hint="Add 'properties.security.protocol' = 'SASL_SSL'.",
-        )
-    return tuple(sorted(properties.items()))
-
-
-def _check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
-    """See that what is asked of a consumer group has one, and has an effect."""
-    group, reset, commits = OF_A_GROUP
-    if start is StartupMode.GROUP:
-        values.required(group)
-    else:
-        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
-    if end is BoundedMode.GROUP:
-        values.required(group)
-    if commits in values.nodes:
-        values.require_beside(commits, group)
-
-
-def _timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
-    """The time of a start or of an end."""
-    key = f"{prefix}.timestamp-millis"
-    if mode.value == "timestamp":
-        return int(values.required(key))
-    _refuse_without_effect(values, key, f"{prefix}.mode", needed="timestamp")
-    return None
-
-
-def _offsets(
-    values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
-) -> tuple[tuple[int, int], ...]:
-    """The offsets of a start or of an end, as (partition, offset) pairs."""
-    key = f"{prefix}.specific-offsets"
-    if mode.value != "specific-offsets":
-        _refuse_without_effect(values, key, f"{prefix}.mode", needed="specific-offsets")
-        return ()
-    pairs: dict[int, int] = {}
-    for part in values.required(key).rstrip(";").split(";"):
-        partition, offset = (int(item.partition(":")[2]) for item in part.split(","))
-        if partition in pairs:
-            raise values.error(
-                key, f"partition {partition} is given twice", hint="Name each partition once."
-            )
-        pairs[partition] = offset
-    return tuple(sorted(pairs.items()))
-
-
-def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed: str) -> None:
-    if key in values.nodes:
-        raise values.error(
-            key,
-            f'option "{key}" has no effect with {mode} {values.text(mode)}',
-            hint=f"Write '{mode}' = '{needed}' or remove the option.",
-        )
-
-
-def _key_fields(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
-    written = values.text("key.fields")
-    values.require_pair("key.fields", "key.format")
-    names = tuple(name.strip() for name in written.split(";")) if written is not None else ()
-    for field in fields:
-        if field.name in names and field.type.is_nested:
-            raise values.error(
-                "key.fields",
-                f'key.fields names "{field.name}", which is {field.type.name}',
-                hint="Name scalar columns; give the value of the key a column of its own.",
-            )
-    known = [field.name for field in fields]
-    for name in names:
-        if name not in known or names.count(name) > 1:
-            raise values.error(
-                "key.fields",
-                f'key.fields names "{name}", which is not a column or comes twice',
-                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
-            )
-    return names
 
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

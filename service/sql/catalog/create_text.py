@@ -28,7 +28,10 @@ def table_text(script: Script, table: Table) -> str:
         lines.append(f"WATERMARK FOR {quoted(node.column.text)} AS {watermark_text(script, table)}")
     secrets = {secret.node.value_at: secret.reference for secret in table.inline_secrets}
     options = [_option(option, secrets) for option in table.node.options]
-    return f"CREATE TABLE {quoted(table.name)} (\n{_listed(lines)}\n) WITH (\n{_listed(options)}\n)"
+    cut = ", ".join(quoted(name.text) for name in table.node.partitioned)
+    clauses = f" PARTITIONED BY ({cut})" if cut else ""
+    columns = f"CREATE TABLE {quoted(table.name)} (\n{_listed(lines)}\n)"
+    return f"{columns}{clauses} WITH (\n{_listed(options)}\n)"
 
 
 def view_text(script: Script, view: CreateView) -> str:

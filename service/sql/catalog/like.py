@@ -33,6 +33,7 @@ def merged(script: Script, node: CreateTable, like: Like, base: CreateTable) -> 
         primary_key=_key(script, node, like, base),
         options=_options(script, node, like, base),
         watermark=_watermark(script, node, like, base),
+        partitioned=_partitioned(script, node, like, base),
         like=None,
     )
 
@@ -99,6 +100,20 @@ def _watermark(
             hint="Leave it out or write LIKE … (OVERWRITING WATERMARKS).",
         )
     return node.watermark or base.watermark
+
+
+def _partitioned(
+    script: Script, node: CreateTable, like: Like, base: CreateTable
+) -> tuple[Name, ...]:
+    if like.merging[Feature.PARTITIONS] is Merging.EXCLUDING or not base.partitioned:
+        return node.partitioned
+    if node.partitioned:
+        raise script.error(
+            node.partitioned[0].at,
+            f'table "{base.name.text}" is PARTITIONED BY columns already',
+            hint="Leave PARTITIONED BY out or write LIKE … (EXCLUDING PARTITIONS).",
+        )
+    return base.partitioned
 
 
 def _options(

@@ -1,6 +1,6 @@
 """What an option of a connector is: its key, how its value is read, and what it may be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
@@ -10,6 +10,15 @@ PEM: dict[str, Any] = {
     "form": "${secret:name} of a secret that holds a PEM text",
 }
 """Of an option that is a certificate or a key."""
+ADDRESS: dict[str, Any] = {
+    "pattern": (
+        r"https?://(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:.]+\])"
+        r"(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]"
+        r"|6553[0-5]))?(?:/[A-Za-z0-9._~/-]{0,200})?"
+    ),
+    "form": "http://host:port or https://host:port, without a login",
+}
+"""Of an option that is where a service answers by HTTP."""
 
 
 class OptionType(Enum):
@@ -49,3 +58,8 @@ class Option:
     form: str = "1 to 1,024 printable characters"
     credential: bool = False
     reference: bool = False
+
+
+def with_prefix(prefix: str, *options: Option) -> tuple[Option, ...]:
+    """The options with this in front of their keys."""
+    return tuple(replace(option, key=prefix + option.key) for option in options)

@@ -7,6 +7,9 @@ refers to a secret by `${secret:name}` where `reference` says so; any other `${�
 import re
 from dataclasses import dataclass
 
+from joins.plan.formats import KafkaFormat
+from joins.plan.names import nearest
+from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.options import CONNECTORS
 from service.sql.grammar.syntax import CreateTable, OptionNode
@@ -17,19 +20,15 @@ _UNITS_MS = {
     **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
     "d": 86_400_000,
 }
+FORMAT_OPTION = re.compile(
+    rf"(?P<role>(?:key|value)\.)?(?P<format>{'|'.join(map(re.escape, KafkaFormat))})\."
+)
+"""What an option of a format begins with."""
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
-    (r".*\bjson\..*", "Remove it: a record that cannot be parsed goes to the dead letters."),
-    (
-        r"properties\.sasl\.jaas\.config",
-        "Write 'properties.sasl.username' and 'properties.sasl.password' instead.",
-    ),
-    (
-        r"properties\..*",
-        "Allowed client options are "
-        + ", ".join(o.key for o in CONNECTORS["kafka"] if o.key.startswith("properties."))
-        + ".",
-    ),
+    (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
+    (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
+    *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
     (
@@ -38,9 +37,36 @@ _EXPLAINED = (
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
+        r"scan\.topic-partition-discovery\.interval|properties\.partition\.discovery\.interval\.ms",
+        "Remove it: new partitions are found before each batch, and read from their beginning.",
+    ),
+    (
         r"scan\.watermark\.use-processing-time",
         "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
         "it is copied.",
+    ),
+)
+_INSTEAD = (
+    (
+        r"jdbc|tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
+        "A table of MySQL or MariaDB is joined by 'mysql-cdc', with 'hostname', 'username', "
+        "'password', 'database-name' and 'table-name'; another database's by a topic of Debezium, "
+        "'kafka' with 'format' = 'debezium-json'. Rows are written to 'kafka' or 'delta'.",
+    ),
+    (
+        r"[a-z0-9]+-cdc",
+        "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
+        "'debezium-json' and a PRIMARY KEY.",
+    ),
+    (r"faker|.*-faker", "Use 'datagen', whose rows are made by their types and 'fields.#.min'."),
+    (
+        r"socket|pulsar|kinesis.*|rabbitmq|pubsub.*|sls|datahub|mqtt|nats|rocketmq|filelog",
+        "A stream comes from 'kafka' or 'datagen': let Kafka Connect bring the records there.",
+    ),
+    (
+        r"elasticsearch.*|opensearch.*|hbase.*|redis.*|mongodb|clickhouse|doris|starrocks|firehose"
+        r"|dynamodb|influxdb|http.*|bigquery|snowflake|hive|iceberg|paimon|hudi|cassandra|kudu",
+        "Write to 'delta', or to 'kafka', from where Kafka Connect brings rows elsewhere.",
     ),
 )
 _MEMORY_UNITS = {
@@ -82,6 +108,10 @@ class OptionValues:
                 key, f'option "{key}" is missing', hint=f"Add '{key}' = '…' to WITH (…)."
             )
         return value
+
+    def is_set(self, key: str) -> bool:
+        """Whether an option is written."""
+        return key in self.nodes
 
     def number(self, key: str) -> int | None:
         """The value of a NUMBER option, or None when unset."""
@@ -151,6 +181,11 @@ def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
     return nodes
 
 
+def _of_flink(connector: str) -> str | None:
+    """What does the work of a connector of Flink's that is not here; None for other names."""
+    return next((text for name, text in _INSTEAD if re.fullmatch(name, connector)), None)
+
+
 def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode]) -> str:
     names = ", ".join(CONNECTORS)
     node = nodes.pop("connector", None)
@@ -164,7 +199,8 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
         raise script.error(
             node.value_at,
             f'unknown connector "{node.value}"',
-            hint=suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
+            hint=_of_flink(node.value)
+            or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
         )
     return node.value
 
@@ -172,10 +208,13 @@ def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode])
 def _unknown(
     script: Script, node: OptionNode, connector: str, options: dict[str, Option]
 ) -> SqlError:
-    otherwise = f"Options of {connector} are " + (", ".join(options) or "none") + "."
+    prefix = PROPERTY if node.key.startswith(PROPERTY) else ""
+    of_kind = [key for key in options if key.startswith(PROPERTY) == bool(prefix)]
+    otherwise = f"Options of {connector} are " + (", ".join(of_kind) or "none") + "."
     column = node.key.removeprefix("fields.").rpartition(".")[0]
-    known = (key.replace("#", column) for key in options if column or "#" not in key)
-    hint = suggestion(node.key, known, otherwise)
+    known = (key.replace("#", column) for key in of_kind if column or "#" not in key)
+    close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
+    hint = otherwise if close is None else f'Did you mean "{prefix}{close}"?'
     for pattern, explanation in _EXPLAINED:
         if re.fullmatch(pattern, node.key):
             hint = explanation
@@ -192,7 +231,14 @@ def memory_bytes(text: str) -> int | None:
 
 
 def generic_key(key: str) -> str:
-    """The key in the table of options: `fields.user_id.min` → `fields.#.min`."""
+    """The key in the table of options.
+
+    `fields.user_id.min` is `fields.#.min`; an option of a format is there once for keys and values:
+    `key.json.ignore-parse-errors` is `json.ignore-parse-errors`.
+    """
+    match = FORMAT_OPTION.match(key)
+    if match is not None:
+        return key.removeprefix(match["role"] or "")
     parts = key.split(".")
     if parts[0] == "fields" and len(parts) >= 3:
         return f"fields.#.{parts[-1]}"

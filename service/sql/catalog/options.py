@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     COMMIT_OFFSETS,
     COMPRESSION_TYPE,
@@ -12,11 +13,23 @@ from joins.plan.plan import (
     Compression,
     FileFormat,
     Isolation,
-    KafkaFormat,
     LookupStrategy,
     OffsetReset,
     TlsMode,
 )
+from service.sql.catalog.format_options import (
+    ALL,
+    EXCEPT_KEY,
+    FIELDS_INCLUDE,
+    FORMAT,
+    KEY_FIELDS,
+    KEY_FORMAT,
+    KEY_PREFIX,
+    OPTIONS_OF_FORMATS,
+    ROW_FORMATS,
+    VALUE_FORMAT,
+)
+from service.sql.catalog.kafka_options import CLIENT_OPTIONS
 from service.sql.catalog.option import PEM, Option, OptionType
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
@@ -165,22 +178,6 @@ _TOPIC = (
         form="host:port, separated by commas",
     ),
 )
-_CLIENT = (
-    Option(
-        "properties.security.protocol",
-        "How to reach the brokers.",
-        OptionType.CHOICE,
-        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-    ),
-    Option(
-        "properties.sasl.mechanism",
-        "How to log in.",
-        OptionType.CHOICE,
-        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    ),
-    Option("properties.sasl.username", "User of the login.", reference=True),
-    Option("properties.sasl.password", "Its password.", credential=True, reference=True),
-)
 _COMPRESSION = Option(
     f"properties.{COMPRESSION_TYPE}",
     "How a sink compresses its records.",
@@ -204,6 +201,22 @@ _GUARANTEE = (
         "groups and on the topic.",
         pattern=r"[A-Za-z0-9._-]{1,100}",
         form="1 to 100 letters, digits, '.', '_' or '-'",
+    ),
+)
+_KEY = (
+    Option(
+        KEY_PREFIX,
+        "What the names of the columns of the key begin with here, and not in the key; needs "
+        "`value.fields-include` EXCEPT_KEY.",
+        pattern=r"[^\x00-\x1f\x7f;]{1,128}",
+        form="1 to 128 printable characters",
+    ),
+    Option(
+        FIELDS_INCLUDE,
+        "Whether the value has the columns of the key, too, which are then read from it.",
+        OptionType.CHOICE,
+        default=ALL,
+        choices=(ALL, EXCEPT_KEY),
     ),
 )
 _BOUNDED = (
@@ -232,9 +245,9 @@ _BOUNDED = (
 _GROUP = (
     Option(
         f"properties.{GROUP_ID}",
-        "Of a stream: the consumer group to which the next offsets are committed behind each "
-        "batch, for those who watch groups. It has no members, and the job's own offsets decide. "
-        "The user needs READ on the group.",
+        "Of a stream or a dimension: the consumer group to which the next offsets are committed "
+        "behind each batch, for those who watch groups. It has no members, and the job's own "
+        "offsets decide. The user needs READ on the group.",
         pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
         form="1 to 255 printable characters, not starting with sluice.",
     ),
@@ -254,17 +267,24 @@ _GROUP = (
     ),
 )
 OF_A_GROUP = tuple(option.key for option in _GROUP)
+OF_A_STREAM = f"properties.{OFFSET_RESET}"
 _KAFKA = (
     *_TOPIC,
-    Option("format", "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
-    Option("value.format", "The same as `format`.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
     Option(
-        "key.format",
-        "Format of the key that a sink writes; needs `key.fields`.",
+        VALUE_FORMAT,
+        "The same as `format`; options of the format may then begin with `value.`.",
         OptionType.CHOICE,
-        choices=("json",),
+        choices=tuple(KafkaFormat),
     ),
-    Option("key.fields", "Columns of the key that a sink writes, separated by semicolons."),
+    Option(
+        KEY_FORMAT,
+        "Format of the key; needs `key.fields`. Options of the format begin with `key.`.",
+        OptionType.CHOICE,
+        choices=ROW_FORMATS,
+    ),
+    Option(KEY_FIELDS, "Columns of the key, separated by semicolons."),
+    *_KEY,
     Option(
         "scan.startup.mode",
         "Where a source starts; resolved to offsets at submission, the job's own count from then "
@@ -318,9 +338,10 @@ _KAFKA = (
     ),
     *_GUARANTEE,
     _COMPRESSION,
-    *_CLIENT,
+    *CLIENT_OPTIONS,
     *_WATERMARK,
     _LOOKUP,
+    *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
     *SNAPSHOT_OPTIONS,
@@ -335,22 +356,25 @@ _KAFKA = (
 _UPSERT_KAFKA = (
     *_TOPIC,
     Option(
-        "key.format",
-        "Format of the key, which is the primary key.",
+        KEY_FORMAT,
+        "Format of the key, which is the primary key. Its options begin with `key.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
     Option(
-        "value.format",
-        "Format of the value.",
+        VALUE_FORMAT,
+        "Format of the value. Its options may begin with `value.`.",
         OptionType.CHOICE,
         required=True,
-        choices=("json",),
+        choices=ROW_FORMATS,
     ),
+    *_KEY,
+    *OPTIONS_OF_FORMATS,
     *_GUARANTEE,
     _COMPRESSION,
-    *_CLIENT,
+    *CLIENT_OPTIONS,
+    *(option for option in _GROUP if option.key != OF_A_STREAM),
     replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
     *_BOUNDED[1:],
     _LOOKUP,

@@ -1,4 +1,4 @@
-"""SET statements that a job honours; all others are refused.
+"""SET statements that a job honours; of Flink's others it is told what is there instead.
 
 | name | meaning |
 |---|---|
@@ -9,10 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan, LookupStrategy
+from service.sql.catalog.flink_settings import of_flink, only_value
 from service.sql.catalog.option_values import duration_ms
 from service.sql.catalog.options import LOOKUP_STRATEGY
-from service.sql.grammar.syntax import SetOption
-from service.sql.text.errors import suggestion
+from service.sql.grammar.syntax import OptionNode, SetOption
+from service.sql.text.errors import SqlError, suggestion
 from service.sql.text.script import Script
 
 MIN_TRIGGER_INTERVAL_MS = 100
@@ -67,6 +68,10 @@ def _one_of(*accepted: str) -> Callable[[str], str | None]:
     return lambda value: known.get(value.lower())
 
 
+def _utc(value: str) -> str | None:
+    return "UTC" if value.upper() in ("UTC", "GMT", "Z", "ETC/UTC", "GMT+00:00", "UTC+0") else None
+
+
 SETTINGS: dict[str, Setting] = {
     PIPELINE_NAME: Setting(
         "Name of the job.", "the sink's table", "1 to 128 printable characters", _name
@@ -105,7 +110,7 @@ SETTINGS: dict[str, Setting] = {
         "Times are always in UTC; accepted so that scripts for Flink run unchanged.",
         "UTC",
         "UTC",
-        _one_of("UTC"),
+        _utc,
     ),
 }
 
@@ -117,23 +122,50 @@ def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
         SqlError: the setting is unknown or its value not accepted.
     """
     node = statement.option
-    setting = check_setting_name(script, node.key, node.at)
+    setting = _known_setting(script, node.key, node.at)
     value = setting.normal(node.value)
     if value is None or "${" in value:
-        raise script.error(
-            node.value_at,
-            f'setting "{node.key}" is "{node.value[:100]}", expected {setting.accepts}',
-            hint=f"Give {setting.accepts}.",
-        )
+        raise _not_accepted(script, node, setting.accepts)
     return node.key, value
 
 
-def check_setting_name(script: Script, key: str, at: int) -> Setting:
-    """The setting of this name.
+def without_effect(script: Script, statement: SetOption) -> str | None:
+    """A full sentence about a setting of Flink's that has no effect here; None for others.
+
+    Raises:
+        SqlError: its value would change results.
+    """
+    node = statement.option
+    instead = None if node.key in SETTINGS else of_flink(node.key)
+    if instead is None:
+        return None
+    only = only_value(node.key)
+    if only is not None and node.value.lower() != only:
+        raise _not_accepted(script, node, only)
+    if "${" in node.value:
+        raise _not_accepted(script, node, "a value without a reference")
+    return f'Setting "{node.key}" has no effect: {instead}.'
+
+
+def check_setting_name(script: Script, key: str, at: int) -> None:
+    """See that there is a setting of this name, here or in Flink.
 
     Raises:
         SqlError: there is none.
     """
+    if of_flink(key) is None:
+        _known_setting(script, key, at)
+
+
+def _not_accepted(script: Script, node: OptionNode, accepts: str) -> SqlError:
+    return script.error(
+        node.value_at,
+        f'setting "{node.key}" is "{node.value[:100]}", expected {accepts}',
+        hint=f"Give {accepts}.",
+    )
+
+
+def _known_setting(script: Script, key: str, at: int) -> Setting:
     setting = SETTINGS.get(key)
     if setting is None:
         known = "Remove it; settings are " + ", ".join(SETTINGS) + "."

@@ -1,7 +1,5 @@
 """Options of a Kafka table that is a dimension: how a connector wrote it, and when it is whole."""
 
-from dataclasses import replace
-
 from joins.kernels.debezium.options import (
     UNAVAILABLE_VALUE,
     BigintUnsignedHandling,
@@ -10,8 +8,8 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
-from joins.plan.plan import KafkaFormat
-from service.sql.catalog.option import PEM, Option, OptionType
+from joins.plan.formats import KafkaFormat
+from service.sql.catalog.option import ADDRESS, PEM, Option, OptionType, with_prefix
 
 DEBEZIUM_JSON = f"{KafkaFormat.DEBEZIUM_JSON}."
 DEBEZIUM_AVRO = f"{KafkaFormat.DEBEZIUM_AVRO_CONFLUENT}."
@@ -20,12 +18,6 @@ URL = "url"
 AUTH_SOURCE, USER_INFO = "basic-auth.credentials-source", "basic-auth.user-info"
 SSL_CA = "ssl.truststore.certificates"
 SSL_CERT, SSL_KEY = "ssl.keystore.certificate.chain", "ssl.keystore.key"
-_ADDRESS = (
-    r"https?://(?:[A-Za-z0-9][A-Za-z0-9_.-]{0,252}|\[[0-9A-Fa-f:.]+\])"
-    r"(?::(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?"
-    r"(?:/[A-Za-z0-9._~/-]{0,200})?"
-)
-_ADDRESS_FORM = "http://host:port or https://host:port, without a login"
 _NAME = r"[^\x00-\x1f\x7f]{1,128}"
 _OF_BOTH = (
     Option(
@@ -114,8 +106,7 @@ _OF_AVRO = (
     Option(
         URL,
         "Of a dimension, where it is required: the schema registry's address.",
-        pattern=_ADDRESS,
-        form=_ADDRESS_FORM,
+        **ADDRESS,
     ),
     Option(
         AUTH_SOURCE,
@@ -142,12 +133,8 @@ _OF_AVRO = (
 )
 
 
-def _of(prefix: str, *options: Option) -> tuple[Option, ...]:
-    return tuple(replace(option, key=prefix + option.key) for option in options)
-
-
-JSON_OPTIONS = _of(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON)
-AVRO_OPTIONS = _of(DEBEZIUM_AVRO, *_OF_AVRO, *_OF_BOTH)
+JSON_OPTIONS = with_prefix(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON)
+AVRO_OPTIONS = with_prefix(DEBEZIUM_AVRO, *_OF_AVRO, *_OF_BOTH)
 SNAPSHOT_OPTIONS = (
     Option(
         "snapshot.notifications.topic",
@@ -160,8 +147,7 @@ SNAPSHOT_OPTIONS = (
         "snapshot.connect.url",
         "Of a dimension: Kafka Connect's REST interface, which tells what the connector has "
         "committed; needs `snapshot.connect.connector`.",
-        pattern=_ADDRESS,
-        form=_ADDRESS_FORM,
+        **ADDRESS,
     ),
     Option(
         "snapshot.connect.connector",

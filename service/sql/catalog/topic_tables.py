@@ -1,9 +1,9 @@
 """Kafka tables as dimensions: from checked options to the source of a plan."""
 
+from joins.plan.formats import IGNORE_PARSE_ERRORS, OF_CHANGES, KafkaFormat, RecordFormat
 from joins.plan.plan import (
     Field,
-    KafkaFormat,
-    KafkaOptions,
+    KafkaSource,
     SnapshotEvidence,
     TopicSource,
 )
@@ -28,47 +28,36 @@ from service.sql.text.errors import suggestion
 
 _OF_JSON = tuple(option.key for option in JSON_OPTIONS)
 _OF_AVRO = tuple(option.key for option in AVRO_OPTIONS)
+_LENIENT = f".{IGNORE_PARSE_ERRORS}"
 _OF_A_CONNECTOR = tuple(option.key for option in SNAPSHOT_OPTIONS)
 _OF_THE_REGISTRY = (URL, AUTH_SOURCE, USER_INFO, SSL_CA, SSL_CERT, SSL_KEY)
 _CONNECT_URL, _CONNECTOR = "snapshot.connect.url", "snapshot.connect.connector"
 
 
 def topic_source(
-    values: OptionValues, kafka: KafkaOptions, format_: KafkaFormat, fields: tuple[Field, ...]
+    values: OptionValues, source: KafkaSource, fields: tuple[Field, ...]
 ) -> TopicSource:
-    """The source of a table of the connector `kafka`; `fields` are its physical columns.
+    """What a table of the connector `kafka` is as a dimension, given as a stream.
 
     Raises:
-        SqlError: options contradict each other or do not fit the columns.
+        SqlError: options contradict each other or do not fit the columns, which are `fields`.
     """
-    if format_ is not KafkaFormat.DEBEZIUM_JSON:
-        _refuse(values, _OF_JSON, format_, KafkaFormat.DEBEZIUM_JSON)
-    if format_ is not KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
-        _refuse(values, _OF_AVRO, format_, KafkaFormat.DEBEZIUM_AVRO_CONFLUENT)
-    if format_ is KafkaFormat.JSON:
-        _refuse(values, _OF_A_CONNECTOR, format_, KafkaFormat.DEBEZIUM_JSON)
-        return TopicSource(kafka, KafkaFormat.JSON, deletes_by_null=False)
-    prefix = f"{format_}."
+    kafka, form = source.kafka, source.value.name
+    if form not in OF_CHANGES:
+        _refuse(values, _OF_A_CONNECTOR, form, KafkaFormat.DEBEZIUM_JSON)
+        return TopicSource(kafka, source.value, deletes_by_null=False, key=source.key)
+    prefix = f"{form}."
     values.require_pair(_CONNECT_URL, _CONNECTOR)
     for part in ("source.schema", "source.db"):
         values.require_beside(prefix + part, f"{prefix}source.table")
-    options = {
-        key.removeprefix(prefix): node.value
-        for key, node in sorted(values.nodes.items())
-        if key.startswith(prefix)
-    }
+    options = dict(source.value.options)
     if BIT_COLUMNS in options:
         options[BIT_COLUMNS] = ";".join(_bit_columns(values, fields))
     evidence = _evidence(values)
-    is_avro = format_ is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
+    is_avro = form is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
     registry = _registry(values) if is_avro else None
     own = tuple((k, v) for k, v in options.items() if k not in _OF_THE_REGISTRY)
-    return TopicSource(kafka, format_, own, evidence, registry)
-
-
-def upsert_source(kafka: KafkaOptions) -> TopicSource:
-    """The source of a table of the connector `upsert-kafka`."""
-    return TopicSource(kafka, KafkaFormat.JSON)
+    return TopicSource(kafka, RecordFormat(form, own, registry), evidence)
 
 
 def refuse_evidence(values: OptionValues) -> None:
@@ -91,6 +80,11 @@ def dimension_options(values: OptionValues) -> tuple[str, ...]:
     """The options that were given and that only a dimension has."""
     own = (*_OF_JSON, *_OF_AVRO, *_OF_A_CONNECTOR, LOOKUP_STRATEGY)
     return tuple(key for key in own if key in values.nodes)
+
+
+def is_lenient(key: str) -> bool:
+    """Whether an option has rows guessed of records, which those of a dimension are not."""
+    return key.endswith(_LENIENT)
 
 
 def _evidence(values: OptionValues) -> SnapshotEvidence:

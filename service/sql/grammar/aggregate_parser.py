@@ -19,8 +19,12 @@ class Aggregated:
     where: Node | None
 
 
-def read_aggregate(cursor: TokenCursor, parse: Callable[[], Node]) -> Aggregated:
+def read_aggregate(
+    cursor: TokenCursor, parse: Callable[[], Node], name: str, at: int
+) -> Aggregated:
     """Read the rest of an aggregate behind its opening parenthesis; `parse` reads an expression.
+
+    Its `name` stands at `at`.
 
     Raises:
         SqlError: it is none, or has a form that is not supported.
@@ -50,19 +54,35 @@ def read_aggregate(cursor: TokenCursor, parse: Callable[[], Node]) -> Aggregated
         cursor.expect_words("WHERE", hint=_FORM)
         where = parse()
         cursor.expect_symbol(")", hint=_FORM)
-    refuse_over(cursor)
+    refuse_over(cursor, name, at)
     return Aggregated(tuple(arguments), distinct, where)
 
 
-def refuse_over(cursor: TokenCursor) -> None:
-    """Refuse what makes a call a window of rows.
+_RANKS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+_OVER_FORM = (
+    "Aggregate the rows of a window: FROM TABLE(HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, "
+    "INTERVAL '1' HOUR)) GROUP BY window_start, window_end."
+)
+
+
+def refuse_over(cursor: TokenCursor, name: str, at: int) -> None:
+    """Refuse what makes a call of `name` at `at` one over many rows.
 
     Raises:
         SqlError: OVER or FILTER comes next.
     """
-    if cursor.at_words("OVER") or cursor.at_words("FILTER"):
+    if cursor.at_words("FILTER"):
+        raise cursor.script.error(cursor.at, "FILTER is not supported here", hint=_FORM)
+    if not cursor.at_words("OVER"):
+        return
+    if name in _RANKS:
         raise cursor.script.error(
-            cursor.at,
-            f"{cursor.token.text.upper()} is not supported here",
-            hint="Aggregate over FROM TABLE(TUMBLE(…)) with GROUP BY window_start, window_end.",
+            at,
+            f"{name}() OVER (…) keeps rows of every key, to number them",
+            hint="For the newest row of each key write to an upsert-kafka table with that PRIMARY "
+            "KEY; for the greatest value of a window take MAX(x) in FROM TABLE(TUMBLE(TABLE t, "
+            "DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end.",
         )
+    raise cursor.script.error(
+        at, f"{name[:100]}(…) OVER (…) keeps the rows before each one", hint=_OVER_FORM
+    )

@@ -167,6 +167,24 @@ class TokenCursor:
             )
         return Name(token.text, token.start)
 
+    def table_name(
+        self, what: str, *, hint: str = "Put a reserved word between backticks."
+    ) -> Name:
+        """Take the name of a table or view, `[[catalog.]database.]name`."""
+        first = name = self.name(what, hint=hint)
+        qualifier: list[str] = []
+        while self.at_symbol("."):
+            self.advance()
+            qualifier.append(name.text)
+            name = self.name(what, hint=hint)
+        if len(qualifier) > 2:
+            raise self.script.error(
+                first.at,
+                "a table name has more than three parts",
+                hint="Write catalog.database.table, or the table's name alone.",
+            )
+        return Name(name.text, first.at, tuple(qualifier))
+
     def names(self, what: str) -> tuple[Name, ...]:
         """Take `(a, b, …)`, the column names of `what`."""
         self.expect_symbol("(", hint=f"Write {what} (a, b).")
@@ -182,6 +200,23 @@ class TokenCursor:
         self.expect_symbol("=", hint=form)
         value = self.string("a value in single quotes", hint=form)
         return OptionNode(key.text, value.text, key.start, value.start, value.end)
+
+    def setting(self, form: str) -> OptionNode:
+        """Take `'key' = 'value'`, each also without quotes up to `=` or the statement's end."""
+        key_at, key = self._quoted_or_plain("a key", form)
+        self.expect_symbol("=", hint=form)
+        value_at, value = self._quoted_or_plain("a value", form)
+        return OptionNode(key, value, key_at, value_at, self.end_of_last)
+
+    def _quoted_or_plain(self, what: str, form: str) -> tuple[int, str]:
+        at = self.at
+        if self.token.kind is SqlTokenKind.STRING:
+            return at, self.advance().text
+        while not (self.at_end() or self.at_symbol("=") or self.at_symbol(";")):
+            self.advance()
+        if self.end_of_last <= at:
+            raise self.unexpected(what, hint=form)
+        return at, self.script.text[at : self.end_of_last]
 
     def options(self, form: str) -> tuple[OptionNode, ...]:
         """Take `('key' = 'value', …)`."""

@@ -10,10 +10,15 @@ from joins.plan.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier as written, without backticks."""
+    """An identifier as written, without backticks.
+
+    Attributes:
+        qualifier: of a table the names in front of it: its database, or its catalog and database.
+    """
 
     text: str
     at: int
+    qualifier: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class LiteralKind(Enum):
     TIME = auto()
     TIMESTAMP = auto()
     INTERVAL = auto()
+    INTERVAL_DAYS = auto()
     INTERVAL_MONTHS = auto()
 
 
@@ -44,7 +50,7 @@ class LiteralKind(Enum):
 class Literal:
     """A literal; the text is as in `joins.plan.expressions.Constant`.
 
-    That of an INTERVAL is its milliseconds, that of INTERVAL_MONTHS its months.
+    That of INTERVAL and INTERVAL_DAYS is its milliseconds, that of INTERVAL_MONTHS its months.
     """
 
     kind: LiteralKind

@@ -4,14 +4,17 @@ from collections.abc import Callable
 
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_parser import ExpressionParser
-from service.sql.grammar.query_parser import QueryParser, refuse_qualified
+from service.sql.grammar.namespace_parser import NamespaceParser
+from service.sql.grammar.query_parser import QueryParser
 from service.sql.grammar.question_parser import QuestionParser
 from service.sql.grammar.syntax import (
     CreateTable,
+    CreateTableAs,
     CreateView,
     Drop,
     Insert,
     JobStatement,
+    Namespace,
     Reset,
     Select,
     SetOption,
@@ -25,9 +28,7 @@ from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
 
 _OTHER_STATEMENTS: dict[str, str] = {
-    "WITH": "Put INSERT INTO a table in front and write the query without WITH.",
     "ALTER": "Change the CREATE TABLE statement itself.",
-    "USE": "Remove it: a script has one catalog and one database.",
     "UPDATE": "A job inserts only; change the table in its own database.",
     "DELETE": "A job inserts only; change the table in its own database.",
     "MERGE": "A job inserts only; change the table in its own database.",
@@ -37,8 +38,6 @@ _OTHER_STATEMENTS: dict[str, str] = {
 }
 _OTHER_CREATES: dict[str, str] = {
     "FUNCTION": "Use the functions that are built in; code cannot be added to a job.",
-    "CATALOG": "Remove it: a script has one catalog and one database.",
-    "DATABASE": "Remove it: a script has one catalog and one database.",
     "MODEL": "Models are not supported.",
     "OR": "Write CREATE; a script starts with no tables and no views.",
 }
@@ -68,6 +67,7 @@ class _StatementParser:
         self._cursor = cursor
         self._expressions = ExpressionParser(cursor)
         self._queries = QueryParser(cursor, self._expressions)
+        self._namespaces = NamespaceParser(cursor)
         questions = QuestionParser(cursor, self._job)
         self._readers: dict[str, Callable[[], Statement]] = {
             "CREATE": self._create,
@@ -76,6 +76,8 @@ class _StatementParser:
             "RESET": self._reset,
             "INSERT": self._insert,
             "SELECT": self._queries.select,
+            "WITH": self._queries.select,
+            "USE": self._namespaces.use,
             "EXECUTE": self._execute,
             "BEGIN": self._statement_set,
             "EXPLAIN": questions.explain,
@@ -115,7 +117,7 @@ class _StatementParser:
         at = cursor.advance().start
         if cursor.at_end() or cursor.at_symbol(";"):
             return ShowSettings(at)
-        return SetOption(cursor.option("Write SET 'key' = 'value'."), at)
+        return SetOption(cursor.setting("Write SET 'key' = 'value'."), at)
 
     def _reset(self) -> Reset:
         cursor = self._cursor
@@ -125,7 +127,7 @@ class _StatementParser:
         key = cursor.string("a key in single quotes", hint="Write RESET 'key' or RESET.")
         return Reset(key.text, key.start)
 
-    def _create(self) -> CreateTable | CreateView:
+    def _create(self) -> CreateTable | CreateTableAs | CreateView | Namespace:
         cursor = self._cursor
         at = cursor.advance().start
         cursor.accept_words("TEMPORARY")
@@ -135,13 +137,14 @@ class _StatementParser:
                 raise cursor.script.error(at, f"CREATE {shown} is not supported", hint=hint)
         if cursor.accept_words("VIEW"):
             return self._view(at)
-        return TableParser(cursor, self._expressions).create(at)
+        if self._namespaces.is_named():
+            return self._namespaces.create(at)
+        return TableParser(cursor, self._expressions, self._queries).create(at)
 
     def _view(self, at: int) -> CreateView:
         cursor = self._cursor
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
-        name = cursor.name("a view name")
-        refuse_qualified(cursor, name)
+        name = cursor.table_name("a view name")
         columns = cursor.names("CREATE VIEW name") if cursor.at_symbol("(") else None
         if cursor.accept_words("COMMENT"):
             cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
@@ -150,17 +153,18 @@ class _StatementParser:
         select = self._query_without_limit()
         return CreateView(name, if_not_exists, columns, select, at, start, cursor.end_of_last)
 
-    def _drop(self) -> Drop:
+    def _drop(self) -> Drop | Namespace:
         cursor = self._cursor
         at = cursor.advance().start
+        if self._namespaces.is_named():
+            return self._namespaces.drop(at)
         cursor.accept_words("TEMPORARY")
         form = "Write DROP TABLE [IF EXISTS] name or DROP VIEW [IF EXISTS] name."
         what = cursor.token.text.upper()
         if not cursor.accept_words("TABLE") and not cursor.accept_words("VIEW"):
             raise cursor.unexpected("TABLE or VIEW", hint=form)
         if_exists = cursor.accept_words("IF", "EXISTS")
-        name = cursor.name(f"a {what.lower()} name", hint=form)
-        refuse_qualified(cursor, name)
+        name = cursor.table_name(f"a {what.lower()} name", hint=form)
         return Drop(what, name, if_exists, at)
 
     def _execute(self) -> Insert | StatementSet:
@@ -195,7 +199,7 @@ class _StatementParser:
         cursor = self._cursor
         if cursor.at_words("INSERT"):
             return self._insert()
-        if cursor.at_words("SELECT"):
+        if self._queries.at_query():
             return self._queries.select()
         if cursor.at_words("EXECUTE") or cursor.at_words("STATEMENT", "SET"):
             return self._statement_set()
@@ -211,15 +215,19 @@ class _StatementParser:
                 at, "INSERT OVERWRITE is not supported", hint="Write INSERT INTO table SELECT …."
             )
         cursor.expect_words("INTO", hint="Write INSERT INTO table SELECT ….")
-        table = cursor.name("a table name")
-        refuse_qualified(cursor, table)
+        table = cursor.table_name("a table name")
         if cursor.at_words("PARTITION"):
             raise cursor.script.error(
                 cursor.at, "PARTITION is not supported", hint="Write INSERT INTO table SELECT …."
             )
         options = cursor.hint()
-        columns = cursor.names("INSERT INTO table") if cursor.at_symbol("(") else None
-        if cursor.at_words("VALUES") or cursor.at_words("WITH") or cursor.at_words("TABLE"):
+        follows = cursor.ahead(1)
+        is_query = follows.text.upper() in ("SELECT", "WITH", "(") and (
+            follows.kind is not SqlTokenKind.QUOTED_NAME
+        )
+        is_list = cursor.at_symbol("(") and not is_query
+        columns = cursor.names("INSERT INTO table") if is_list else None
+        if cursor.at_words("VALUES") or cursor.at_words("TABLE"):
             raise cursor.script.error(
                 cursor.at,
                 f"INSERT INTO … {cursor.token.text.upper()} is not supported",
@@ -230,10 +238,5 @@ class _StatementParser:
     def _query_without_limit(self) -> Select:
         query = self._queries.select()
         if query.limit is not None:
-            raise self._cursor.script.error(
-                query.limit_at,
-                "LIMIT is not supported here",
-                hint="A job runs until it is stopped: use WHERE to keep fewer rows, or run the "
-                "SELECT alone, which is a preview that ends.",
-            )
+            raise self._queries.no_limit(query)
         return query

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.query_parser import refuse_qualified
 from service.sql.grammar.syntax import Describe, Explain, JobStatement, Show, StopJob
 from service.sql.text.errors import suggestion
 
@@ -35,8 +34,7 @@ class QuestionParser:
         """Read DESCRIBE or DESC of a table or view."""
         cursor = self._cursor
         at = cursor.advance().start
-        name = cursor.name("the name of a table or view", hint="Write DESCRIBE name.")
-        refuse_qualified(cursor, name)
+        name = cursor.table_name("the name of a table or view", hint="Write DESCRIBE name.")
         return Describe(name, at)
 
     def show(self) -> Show:
@@ -48,8 +46,8 @@ class QuestionParser:
                 return Show(word, at)
         for word in ("TABLE", "VIEW"):
             if cursor.accept_words("CREATE", word):
-                name = cursor.name(f"a {word.lower()} name", hint=f"Write SHOW CREATE {word} name.")
-                refuse_qualified(cursor, name)
+                form = f"Write SHOW CREATE {word} name."
+                name = cursor.table_name(f"a {word.lower()} name", hint=form)
                 return Show(word, at, name)
         known = "Write SHOW " + ", SHOW ".join(_SHOWN) + "."
         raise cursor.unexpected(

@@ -73,6 +73,7 @@ class Feature(Enum):
     GENERATED = auto()
     METADATA = auto()
     OPTIONS = auto()
+    PARTITIONS = auto()
     WATERMARKS = auto()
 
 
@@ -94,7 +95,12 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE with its connector options."""
+    """CREATE TABLE with its connector options.
+
+    Attributes:
+        bare_key: its PRIMARY KEY is without NOT ENFORCED.
+        partitioned: the columns of PARTITIONED BY.
+    """
 
     name: Name
     if_not_exists: bool
@@ -104,6 +110,8 @@ class CreateTable:
     at: int
     like: Like | None = None
     watermark: WatermarkNode | None = None
+    bare_key: bool = False
+    partitioned: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +158,16 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table or view in FROM or JOIN under its alias, with its OPTIONS hint."""
+    """A table, a view or a query in FROM or JOIN under its alias, with its OPTIONS hint.
+
+    Attributes:
+        query: in parentheses, under the name of its alias; None for a table or view.
+    """
 
     table: Name
     alias: Name
     options: tuple[OptionNode, ...] = ()
+    query: CreateView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +186,24 @@ class TemporalJoinClause:
 
 
 @dataclass(frozen=True, slots=True)
+class UnnestClause:
+    """`CROSS JOIN UNNEST(value) AS alias (columns)`, or LEFT JOIN … ON TRUE.
+
+    Attributes:
+        columns: names of what an element has; None for those of a ROW, or EXPR$0.
+    """
+
+    value: Node
+    alias: Name
+    columns: tuple[Name, ...] | None
+    join_type: JoinType
+    at: int
+
+
+JoinNode = TemporalJoinClause | UnnestClause
+
+
+@dataclass(frozen=True, slots=True)
 class WindowNode:
     """TUMBLE, HOP or SESSION over the first table, as in `FROM TABLE(TUMBLE(TABLE t, …))`.
 
@@ -183,7 +214,7 @@ class WindowNode:
     """
 
     kind: WindowKind
-    time: Name
+    time: Reference
     intervals: dict[str, Node]
     partition: tuple[Node, ...]
     at: int
@@ -199,23 +230,47 @@ class GroupBy:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderItem:
+    """An expression of ORDER BY."""
+
+    expression: Node
+    descending: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class HintNode:
+    """A hint behind SELECT, such as `LOOKUP(…)`, by its name."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """A query over one probe and its dimensions.
 
     Attributes:
         window: the window function around the probe, None without.
         limit: rows at the most, None without LIMIT; `limit_at` is where it stands.
+        names: the queries of WITH, in their order; each may use those before it.
+        others: the further queries that UNION ALL joins to this one.
+        order: of ORDER BY, behind all of UNION ALL.
     """
 
     items: tuple[SelectItem | Star, ...]
     probe: Relation
-    joins: tuple[TemporalJoinClause, ...]
+    joins: tuple[JoinNode, ...]
     where: Node | None
     at: int
     limit: int | None = None
     limit_at: int = 0
     window: WindowNode | None = None
     group_by: GroupBy | None = None
+    names: tuple[CreateView, ...] = ()
+    others: tuple[Select, ...] = ()
+    order: tuple[OrderItem, ...] = ()
+    hints: tuple[HintNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +295,33 @@ class Insert:
     select: Select
     at: int
     options: tuple[OptionNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE TABLE … AS query: the table, whose columns are those of the query, and its INSERT."""
+
+    table: CreateTable
+    select: Select
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """USE, CREATE or DROP, which `verb` says, of a CATALOG or DATABASE, which `what` says.
+
+    Attributes:
+        name: of a database with its catalog as the qualifier, if it has one.
+        if_exists: IF [NOT] EXISTS.
+        options: of CREATE.
+    """
+
+    verb: str
+    what: str
+    name: Name
+    if_exists: bool
+    options: tuple[OptionNode, ...]
+    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +372,7 @@ class StopJob:
     at: int
 
 
-JobStatement = Insert | Select | StatementSet
-Declaration = CreateTable | CreateView | Drop | SetOption | Reset
+JobStatement = Insert | Select | StatementSet | CreateTableAs
+Declaration = CreateTable | CreateView | Drop | SetOption | Reset | Namespace
 Question = Explain | Describe | Show | ShowSettings
 Statement = Declaration | JobStatement | Question | StopJob

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass, field
 
+from service.sql.grammar.column_types import column_type
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.expression_parser import ExpressionParser
-from service.sql.grammar.query_parser import limit_columns, refuse_qualified
+from service.sql.grammar.query_parser import QueryParser, limit_columns
 from service.sql.grammar.syntax import (
     ColumnNode,
     ComputedColumn,
     CreateTable,
+    CreateTableAs,
     Feature,
     Like,
     Merging,
@@ -18,17 +20,24 @@ from service.sql.grammar.syntax import (
     PhysicalColumn,
     WatermarkNode,
 )
-from service.sql.grammar.type_parser import parse_type
 from service.sql.text.dialect import SqlTokenKind
 
 _FORM = "Write CREATE TABLE name (columns) WITH (options)."
 _OPTIONS_FORM = "Write WITH ('connector' = 'kafka', …)."
 _LIKE_FORM = (
     "Write LIKE table (INCLUDING ALL OVERWRITING OPTIONS), or {INCLUDING | EXCLUDING} "
-    "{ALL | CONSTRAINTS | GENERATED | METADATA | OPTIONS | WATERMARKS}."
+    "{ALL | CONSTRAINTS | GENERATED | METADATA | OPTIONS | PARTITIONS | WATERMARKS}."
 )
 _WATERMARK_FORM = "Write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
-_FEATURES_WITHOUT_EFFECT = ("PARTITIONS", "DISTRIBUTION")
+_FEATURES_WITHOUT_EFFECT = ("DISTRIBUTION",)
+_BEHIND_COLUMNS = ("LIKE", "WITH", "COMMENT", "PARTITIONED")
+_OTHER_CLAUSES = {
+    "DISTRIBUTED": "Leave it out: a record's partition is that of its key, by option 'key.fields'.",
+    "USING": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+    "LOCATION": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+    "TBLPROPERTIES": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+    "OPTIONS": "Write CREATE TABLE name (columns) WITH ('connector' = …).",
+}
 _BY_DEFAULT = dict.fromkeys(Feature, Merging.INCLUDING) | {Feature.OPTIONS: Merging.OVERWRITING}
 _CAN_BE_OVERWRITTEN = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 
@@ -40,16 +49,20 @@ class _Schema:
     columns: list[ColumnNode] = field(default_factory=list)
     keys: list[tuple[Name, ...]] = field(default_factory=list)
     watermark: WatermarkNode | None = None
+    bare_key: bool = False
 
 
 class TableParser:
     """Reads a CREATE TABLE from a cursor."""
 
-    def __init__(self, cursor: TokenCursor, expressions: ExpressionParser) -> None:
+    def __init__(
+        self, cursor: TokenCursor, expressions: ExpressionParser, queries: QueryParser
+    ) -> None:
         self._cursor = cursor
         self._expressions = expressions
+        self._queries = queries
 
-    def create(self, at: int) -> CreateTable:
+    def create(self, at: int) -> CreateTable | CreateTableAs:
         """Read what follows CREATE [TEMPORARY], which stands at `at`.
 
         Raises:
@@ -58,20 +71,20 @@ class TableParser:
         cursor = self._cursor
         cursor.expect_words("TABLE", hint=_FORM)
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
-        name = cursor.name("a table name")
-        refuse_qualified(cursor, name)
+        name = cursor.table_name("a table name")
         schema = _Schema()
-        self._refuse_query()
-        if not cursor.at_words("LIKE") and not cursor.at_words("WITH"):
+        self._refuse_query_without_options()
+        if not any(
+            map(cursor.at_words, ("LIKE", "WITH", "COMMENT", "PARTITIONED", *_OTHER_CLAUSES))
+        ):
             self._read(schema)
-        self._table_clauses()
+        partitioned = self._table_clauses()
         options: tuple[OptionNode, ...] = ()
         if not cursor.at_words("LIKE"):
             cursor.expect_words("WITH", hint=_OPTIONS_FORM)
             options = cursor.options(_OPTIONS_FORM)
-        self._refuse_query()
         like = self._like() if cursor.accept_words("LIKE") else None
-        return CreateTable(
+        table = CreateTable(
             name=name,
             if_not_exists=if_not_exists,
             columns=tuple(schema.columns),
@@ -80,21 +93,42 @@ class TableParser:
             at=at,
             like=like,
             watermark=schema.watermark,
+            bare_key=schema.bare_key,
+            partitioned=partitioned,
         )
+        return self._filled(table, schema)
 
-    def _refuse_query(self) -> None:
+    def _refuse_query_without_options(self) -> None:
         cursor = self._cursor
         if cursor.at_words("AS"):
             raise cursor.script.error(
                 cursor.at,
-                "CREATE TABLE … AS is not supported",
-                hint="List the columns and fill the table by INSERT INTO.",
+                "CREATE TABLE … AS without WITH",
+                hint="Write CREATE TABLE name WITH ('connector' = 'delta', 'path' = 'x') AS SELECT "
+                "… FROM ….",
             )
+
+    def _filled(self, table: CreateTable, schema: _Schema) -> CreateTable | CreateTableAs:
+        """The table, with its query if it has one."""
+        cursor = self._cursor
+        at = cursor.at
+        if not cursor.accept_words("AS"):
+            return table
+        if schema.columns or schema.keys or schema.watermark or table.like:
+            raise cursor.script.error(
+                at,
+                "CREATE TABLE … AS with columns of its own",
+                hint="Leave the columns out, which are those of the query, or fill the table by "
+                "INSERT INTO.",
+            )
+        query = self._queries.select()
+        if query.limit is not None:
+            raise self._queries.no_limit(query)
+        return CreateTableAs(table, query, table.at)
 
     def _like(self) -> Like:
         cursor = self._cursor
-        table = cursor.name("a table name", hint=_LIKE_FORM)
-        refuse_qualified(cursor, table)
+        table = cursor.table_name("a table name", hint=_LIKE_FORM)
         mergings: dict[str, Merging] = {}
         if cursor.accept_symbol("("):
             while not cursor.accept_symbol(")"):
@@ -130,8 +164,8 @@ class TableParser:
             at = cursor.at
             if cursor.at_words("WATERMARK", "FOR"):
                 self._watermark(schema)
-            elif not self._constraint(schema.keys):
-                schema.columns.append(self._column(schema.keys))
+            elif not self._constraint(schema):
+                schema.columns.append(self._column(schema))
             limit_columns(cursor, len(schema.columns), at)
             if len(schema.keys) > 1:
                 raise cursor.script.error(
@@ -161,7 +195,7 @@ class TableParser:
         expression = self._expressions.parse()
         schema.watermark = WatermarkNode(column, expression, at, start, cursor.end_of_last)
 
-    def _constraint(self, keys: list[tuple[Name, ...]]) -> bool:
+    def _constraint(self, schema: _Schema) -> bool:
         """Read `[CONSTRAINT name] PRIMARY KEY (…) NOT ENFORCED`, or refuse other clauses."""
         cursor = self._cursor
         if cursor.at_words("CONSTRAINT") and cursor.ahead(1).kind in (
@@ -173,15 +207,22 @@ class TableParser:
         elif not cursor.at_words("PRIMARY", "KEY"):
             return False
         cursor.expect_words("PRIMARY", "KEY", hint="Write PRIMARY KEY (id) NOT ENFORCED.")
-        keys.append(cursor.names("PRIMARY KEY"))
-        self._not_enforced()
+        schema.keys.append(cursor.names("PRIMARY KEY"))
+        self._not_enforced(schema)
         return True
 
-    def _not_enforced(self) -> None:
-        hint = "Write PRIMARY KEY (id) NOT ENFORCED: the database enforces the key."
-        self._cursor.expect_words("NOT", "ENFORCED", hint=hint)
+    def _not_enforced(self, schema: _Schema) -> None:
+        """NOT ENFORCED, or nothing; ENFORCED is refused."""
+        cursor = self._cursor
+        if cursor.at_words("ENFORCED"):
+            raise cursor.unexpected(
+                "NOT ENFORCED",
+                hint="Write PRIMARY KEY (id) NOT ENFORCED: the database enforces the key.",
+            )
+        if not cursor.accept_words("NOT", "ENFORCED"):
+            schema.bare_key = True
 
-    def _column(self, keys: list[tuple[Name, ...]]) -> ColumnNode:
+    def _column(self, schema: _Schema) -> ColumnNode:
         cursor = self._cursor
         name = cursor.name("a column name")
         if cursor.accept_words("AS"):
@@ -190,16 +231,16 @@ class TableParser:
             computed = ComputedColumn(name, expression, start, cursor.end_of_last)
             self._comment()
             return computed
-        column_type = parse_type(cursor)
+        kind = column_type(cursor)
         if cursor.at_words("METADATA"):
-            return self._metadata(name, column_type)
+            return self._metadata(name, kind)
         nullable = self._nullability()
         if cursor.accept_words("PRIMARY", "KEY"):
-            self._not_enforced()
-            keys.append((name,))
+            self._not_enforced(schema)
+            schema.keys.append((name,))
             nullable = self._nullability() and nullable
         self._comment()
-        return PhysicalColumn(name, column_type, nullable)
+        return PhysicalColumn(name, kind, nullable)
 
     def _nullability(self) -> bool:
         if self._cursor.at_words("NOT", "NULL"):
@@ -207,7 +248,7 @@ class TableParser:
         self._cursor.accept_words("NULL")
         return True
 
-    def _metadata(self, name: Name, column_type: TypeNode) -> MetadataColumn:
+    def _metadata(self, name: Name, kind: TypeNode) -> MetadataColumn:
         cursor = self._cursor
         cursor.advance()
         key = name.text
@@ -215,19 +256,21 @@ class TableParser:
             key = cursor.string("a metadata key in single quotes", hint="Write FROM 'offset'.").text
         virtual = cursor.accept_words("VIRTUAL")
         self._comment()
-        return MetadataColumn(name, column_type, key, virtual)
+        return MetadataColumn(name, kind, key, virtual)
 
     def _comment(self) -> None:
         if self._cursor.accept_words("COMMENT"):
             self._cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
 
-    def _table_clauses(self) -> None:
+    def _table_clauses(self) -> tuple[Name, ...]:
+        """COMMENT, then PARTITIONED BY, whose columns are given."""
         cursor = self._cursor
         self._comment()
-        for word in ("PARTITIONED", "DISTRIBUTED", "USING", "LOCATION", "TBLPROPERTIES", "OPTIONS"):
+        partitioned: tuple[Name, ...] = ()
+        if cursor.accept_words("PARTITIONED"):
+            cursor.expect_words("BY", hint="Write PARTITIONED BY (day).")
+            partitioned = cursor.names("PARTITIONED BY")
+        for word, hint in _OTHER_CLAUSES.items():
             if cursor.at_words(word):
-                raise cursor.script.error(
-                    cursor.at,
-                    f"{word} is not supported",
-                    hint="Write CREATE TABLE name (columns) WITH ('connector' = …).",
-                )
+                raise cursor.script.error(cursor.at, f"{word} is not supported", hint=hint)
+        return partitioned

@@ -1,13 +1,14 @@
-"""Window functions in FROM: TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL …))."""
+"""Window functions in FROM: [TABLE(]TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL …)[)]."""
 
 from collections.abc import Callable
 
 from joins.plan.plan import WindowKind
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.expression_nodes import Name, Node
-from service.sql.grammar.syntax import OptionNode, WindowNode
+from service.sql.grammar.expression_nodes import Node, Reference
+from service.sql.grammar.syntax import Relation, WindowNode
 from service.sql.text.errors import suggestion
 
+WINDOWS = (*WindowKind, "CUMULATE")
 GROUP_FORM = (
     "Write SELECT window_start, window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "
     "INTERVAL '1' MINUTE)) GROUP BY window_start, window_end."
@@ -27,22 +28,29 @@ _PARAMETERS = {
 
 
 def read_window(
-    cursor: TokenCursor, parse: Callable[[], Node]
-) -> tuple[Name, tuple[OptionNode, ...], WindowNode]:
-    """Read a window function: its table, the table's hint, and the window.
+    cursor: TokenCursor, parse: Callable[[], Node], subquery: Callable[[], Relation]
+) -> tuple[Relation, WindowNode]:
+    """Read a window function with or without TABLE(…) around it: what it is over, and the window.
+
+    Args:
+        cursor: stands in front of it.
+        parse: reads an expression.
+        subquery: reads a query in parentheses.
 
     Raises:
         SqlError: it is none, or has a form that is not supported.
     """
-    cursor.expect_words("TABLE", hint=GROUP_FORM)
-    cursor.expect_symbol("(", hint=GROUP_FORM)
+    is_wrapped = cursor.accept_words("TABLE")
+    if is_wrapped:
+        cursor.expect_symbol("(", hint=GROUP_FORM)
     at = cursor.at
     kind = _kind(cursor)
     cursor.expect_symbol("(", hint=_FORMS[kind])
-    window = _Arguments(cursor, parse, kind)
+    window = _Arguments(cursor, parse, subquery, kind)
     window.read()
     cursor.expect_symbol(")", hint=_FORMS[kind])
-    cursor.expect_symbol(")", hint="Close TABLE( with a second parenthesis.")
+    if is_wrapped:
+        cursor.expect_symbol(")", hint="Close TABLE( with a second parenthesis.")
     return window.checked(at)
 
 
@@ -66,12 +74,17 @@ def _kind(cursor: TokenCursor) -> WindowKind:
 class _Arguments:
     """The arguments of a window function, by position or by name."""
 
-    def __init__(self, cursor: TokenCursor, parse: Callable[[], Node], kind: WindowKind) -> None:
-        self._cursor, self._parse, self._kind = cursor, parse, kind
-        self._table: Name | None = None
-        self._options: tuple[OptionNode, ...] = ()
+    def __init__(
+        self,
+        cursor: TokenCursor,
+        parse: Callable[[], Node],
+        subquery: Callable[[], Relation],
+        kind: WindowKind,
+    ) -> None:
+        self._cursor, self._parse, self._subquery, self._kind = cursor, parse, subquery, kind
+        self._data: Relation | None = None
         self._partition: tuple[Node, ...] = ()
-        self._time: Name | None = None
+        self._time: Reference | None = None
         self._intervals: dict[str, Node] = {}
 
     def read(self) -> None:
@@ -91,14 +104,14 @@ class _Arguments:
             if not self._cursor.accept_symbol(","):
                 return
 
-    def checked(self, at: int) -> tuple[Name, tuple[OptionNode, ...], WindowNode]:
+    def checked(self, at: int) -> tuple[Relation, WindowNode]:
         """What was read, complete."""
         needed = [name for name in _PARAMETERS[self._kind] if name != "OFFSET"][2:]
         missing = [name for name in needed if name not in self._intervals]
-        if self._table is None or self._time is None or missing:
+        if self._data is None or self._time is None or missing:
             raise self._error(at, f"{self._kind} has not all of its arguments")
         window = WindowNode(self._kind, self._time, self._intervals, self._partition, at)
-        return self._table, self._options, window
+        return self._data, window
 
     def _named(self) -> str | None:
         """The name in front of `=>`, if there is one."""
@@ -132,13 +145,13 @@ class _Arguments:
 
     def _read_table(self) -> None:
         cursor = self._cursor
-        cursor.expect_words("TABLE", hint=_FORMS[self._kind])
+        if not cursor.at_symbol("("):
+            cursor.expect_words("TABLE", hint=_FORMS[self._kind])
         if cursor.at_symbol("("):
-            raise self._error(cursor.at, "a subquery in a window", hint="Make it a VIEW.")
-        self._table = cursor.name("a table name", hint=_FORMS[self._kind])
-        if cursor.at_symbol("."):
-            raise self._error(self._table.at, "a table name has no qualifier here")
-        self._options = cursor.hint()
+            self._data = self._subquery()
+        else:
+            table = cursor.table_name("a table name", hint=_FORMS[self._kind])
+            self._data = Relation(table, table, cursor.hint())
         if cursor.at_words("PARTITION", "BY"):
             if self._kind is not WindowKind.SESSION:
                 raise self._error(
@@ -168,7 +181,8 @@ class _Arguments:
         cursor = self._cursor
         cursor.expect_words("DESCRIPTOR", hint=_FORMS[self._kind])
         cursor.expect_symbol("(", hint=_FORMS[self._kind])
-        self._time = cursor.name("a column name", hint=_FORMS[self._kind])
+        column = cursor.name("a column name", hint=_FORMS[self._kind])
+        self._time = Reference((column,), column.at)
         cursor.expect_symbol(")", hint="DESCRIPTOR takes one column: the time.")
 
     def _error(self, at: int, message: str, hint: str = "") -> Exception:

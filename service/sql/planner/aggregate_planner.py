@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Cast, Column, Constant, Expression
+from joins.plan.expressions import Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW, Aggregate, AggregateKind, OutputColumn, WindowKind
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -17,10 +17,18 @@ from service.sql.grammar.expression_nodes import (
     Reference,
 )
 from service.sql.grammar.syntax import GroupBy
-from service.sql.grammar.type_rules import BIGINT, NUMERIC, STRING, TEMPORAL, type_text
+from service.sql.grammar.type_rules import (
+    BIGINT,
+    NUMERIC,
+    PROCTIME,
+    STRING,
+    TEMPORAL,
+    type_text,
+)
 from service.sql.grammar.window_parser import GROUP_FORM
+from service.sql.planner.group_windows import GroupWindow, part_of, same_intervals
 from service.sql.planner.join_planner import relations_of
-from service.sql.planner.window_planner import OpenWindow
+from service.sql.planner.window_planner import OpenWindow, window_value
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
@@ -90,10 +98,17 @@ class GroupedPlanner(ExpressionPlanner):
         aggregates: those met so far, in their order.
     """
 
-    def __init__(self, scope: NameScope, keys: Sequence[GroupKey]) -> None:
+    def __init__(
+        self,
+        scope: NameScope,
+        keys: Sequence[GroupKey],
+        window: OpenWindow,
+        key: GroupWindow | None,
+    ) -> None:
         super().__init__(scope)
         self._rows = RowPlanner(scope)
         self._keys = keys
+        self._window, self._window_key = window, key
         self._known: dict[Aggregate, Typed] = {}
         self._size = 0
 
@@ -113,6 +128,9 @@ class GroupedPlanner(ExpressionPlanner):
         key = self._key(node)
         if key is not None:
             return replace(key.result, at=node.at)
+        part = part_of(node, self._window_key)
+        if part is not None and isinstance(node, FunctionCall):
+            return replace(self._of_window(node, part), at=node.at)
         if not isinstance(node, Reference):
             return super().plan(node)
         typed = super().plan(node)
@@ -124,6 +142,25 @@ class GroupedPlanner(ExpressionPlanner):
             f'column "{name}" is neither in GROUP BY nor in an aggregate',
             hint=f"Add it to GROUP BY, or take MAX({name}) or COUNT({name}).",
         )
+
+    def _of_window(self, node: FunctionCall, part: str) -> Typed:
+        """TUMBLE_START and such, of the window in GROUP BY."""
+        assert self._window_key is not None, "there is a window with such a part"
+        call = self._window_key.call
+        own, other = node.arguments[:1], call.arguments[:1]
+        if not same_intervals(node.arguments[1:], call.arguments[1:]) or (
+            [self._rows.plan(time).expression for time in own]
+            != [self._rows.plan(time).expression for time in other]
+        ):
+            raise self._script.error(
+                node.at,
+                f"{node.name} has other arguments than {call.name} in GROUP BY",
+                hint=f"Give it the arguments of {call.name}.",
+            )
+        if part == "PROCTIME":
+            return Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
+        name = "window_time" if part == "ROWTIME" else f"window_{part.lower()}"
+        return window_value(self._script, self._window, name)
 
     def aggregate(self, node: AggregateNode) -> Typed:
         """The column of the windows that has the aggregate."""
@@ -235,7 +272,11 @@ def _result_type(function: AggregateKind, argument: SqlType) -> SqlType:
 
 
 def group_keys(
-    script: Script, scope: NameScope, window: OpenWindow, group_by: GroupBy
+    script: Script,
+    scope: NameScope,
+    window: OpenWindow,
+    group_by: GroupBy,
+    window_key: GroupWindow | None,
 ) -> tuple[GroupKey, ...]:
     """The keys of GROUP BY, those of the window among them.
 
@@ -246,6 +287,9 @@ def group_keys(
     keys: list[GroupKey] = []
     bounds: set[str] = set()
     for node in group_by.keys:
+        if window_key is not None and node is window_key.call:
+            bounds |= {"window_start", "window_end"}
+            continue
         value = _key_value(script, scope, planner, node)
         bound = window_column(value.expression)
         if bound is not None:
@@ -295,7 +339,7 @@ def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, nod
 
 def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputColumn]) -> None:
     """Sessions are those of the keys: PARTITION BY has just them."""
-    if window.kind is not WindowKind.SESSION:
+    if window.kind is not WindowKind.SESSION or window.partition is None:
         return
     if {typed.expression for typed in window.partition} != {key.expression for key in keys}:
         raise script.error(

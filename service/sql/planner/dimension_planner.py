@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from joins.plan.expressions import Column
+from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import (
     COORDINATES,
     ChosenBy,
@@ -11,15 +13,21 @@ from joins.plan.plan import (
     DimensionJoin,
     DimensionSource,
     FileSource,
-    KafkaFormat,
     Lookup,
     LookupStrategy,
     MysqlCdcSource,
 )
 from joins.plan.types import TypeName
-from service.sql.catalog.catalog import Table, check_dimension, relation_of
+from service.sql.catalog.catalog import (
+    Table,
+    check_dimension,
+    computed_columns,
+    relation_of,
+)
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.text.script import Script
@@ -52,6 +60,12 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     lookup = _lookup(table, context.settings)
     dimension = Dimension(table.name, source, table.fields, table.primary_key, lookup)
     if not table.primary_key:
+        if is_versioned and table.watermark is not None:
+            raise context.script.error(
+                table.at,
+                f'table "{table.name}" has WATERMARK FOR and no primary key',
+                hint="Add PRIMARY KEY (…) NOT ENFORCED: a version is that of one row.",
+            )
         key = tuple(field.name for field in COORDINATES)
         return replace(dimension, fields=(*table.fields, *COORDINATES), primary_key=key)
     if not is_versioned or table.watermark is None:
@@ -63,7 +77,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
             "keep",
             hint="Write 'lookup.strategy' = 'index' in its options.",
         )
-    relation = relation_of(context.script, table, table.name, "")
+    _check_versions(context.script, table, name)
+    relation = dimension_relation(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
     return replace(dimension, watermark=watermark)
 
@@ -81,12 +96,34 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
         _check_topic(script, table, name)
         return connector.dimension
     if isinstance(connector, MysqlCdcSource):
+        check_dimension(script, table)
         return connector
     raise script.error(
         name.at,
         f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
         hint="Join a mysql-cdc, a delta, a filesystem, a kafka or an upsert-kafka table.",
     )
+
+
+def _check_versions(script: Script, table: Table, name: Name) -> None:
+    """See that the versions of a table are kept, told apart by a column that its rows have."""
+    assert table.watermark is not None, "a versioned table has its time"
+    if isinstance(table.connector, KafkaTable | UpsertKafkaTable):
+        raise script.error(
+            name.at,
+            f'table "{table.name}" has WATERMARK FOR, which a dimension of {table.connector_name} '
+            "does not keep versions by",
+            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time, or join the "
+            "database by mysql-cdc.",
+        )
+    column = table.watermark.node.column
+    if column.text not in {field.name for field in table.fields}:
+        raise script.error(
+            column.at,
+            f'the time column "{column.text}" of table "{table.name}" is computed, so that its '
+            "rows do not have it",
+            hint="Name a TIMESTAMP(3) or TIMESTAMP_LTZ(3) column of the table in WATERMARK FOR.",
+        )
 
 
 def check_versioned(
@@ -110,6 +147,57 @@ def check_versioned(
                 hint=f"Add an equality with {node.relation.alias.text}.{column}: the version is "
                 "that of one row.",
             )
+
+
+def dimension_relation(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
+    """The table as a relation; its computed columns are expressions over its physical ones.
+
+    Raises:
+        SqlError: an expression names something else or has no type.
+    """
+    relation = relation_of(script, table, alias, source)
+    computed = computed_columns(script, table, source)
+    return replace(
+        relation,
+        columns=tuple(replace(c, value=computed.get(c.name)) for c in relation.columns),
+    )
+
+
+def with_compared_key(table: Table, join: DimensionJoin) -> Table:
+    """`table`; one of a database without a primary key has the columns that the join compares.
+
+    They need not be the key of the database, which its source compares with them.
+    """
+    if table.primary_key or not isinstance(table.connector, MysqlCdcSource):
+        return table
+    compared = {key.dimension_column for key in join.keys}
+    key = tuple(field.name for field in table.fields if field.name in compared)
+    fields = tuple(
+        replace(field, nullable=field.nullable and field.name not in compared)
+        for field in table.fields
+    )
+    return replace(table, primary_key=key, fields=fields)
+
+
+def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tuple[ScopeColumn, ...]:
+    """The columns of a dimension where NULL stands for the row that is not there.
+
+    Args:
+        script: the script.
+        table: the dimension.
+        relation: it, or a view of it.
+    """
+    fields = (*table.fields, *COORDINATES)  # its key, or what is a key in place of one
+    key = next(f for f in fields if f.name in table.primary_key or f in COORDINATES)
+    planner = ExpressionPlanner(NameScope(script, ()))
+    columns = []
+    for column in relation.columns:
+        value = column.value
+        if value is not None and not isinstance(value.expression, Column):
+            row = Column(relation.source, key.name, key.type)
+            value = planner.if_present(Typed(row, nullable=True, at=value.at), value)
+        columns.append(replace(column, nullable=True, value=value))
+    return tuple(columns)
 
 
 def check_not_written(script: Script, table: Table, written: Table, at: int) -> None:
@@ -173,19 +261,11 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
             "dimension cannot have",
             hint="Remove the column: a dimension has the rows, not the records.",
         )
-    if table.watermark is not None:
-        raise script.error(
-            name.at,
-            f'table "{table.name}" has WATERMARK FOR, which a dimension of {table.connector_name} '
-            "does not keep versions by",
-            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time, or join the "
-            "database by mysql-cdc.",
-        )
 
 
 def _check_topic_key(script: Script, table: Table, connector: KafkaTable) -> None:
     """See that changes of rows have a key; rows that never change are known by their places."""
-    if table.primary_key or connector.dimension.format is KafkaFormat.JSON:
+    if table.primary_key or connector.dimension.value.name not in OF_CHANGES:
         return
     raise script.error(
         table.at,

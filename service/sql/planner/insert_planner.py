@@ -1,14 +1,15 @@
 """The jobs of a script: INSERTs with their sinks, or a bare SELECT, which is a preview."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from joins.kernels.formats.columns import RecordColumns
 from joins.plan.expressions import Constant, Expression
+from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
     JoinPlan,
-    KafkaFormat,
     KafkaSink,
     LookupStrategy,
     OutputColumn,
@@ -19,24 +20,36 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
+from service.sql.catalog.format_columns import refusal_of_sink
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
+from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.query_parser import MAX_COLUMNS
 from service.sql.grammar.syntax import (
+    CreateTableAs,
     CreateView,
     Insert,
     JobStatement,
     MetadataColumn,
+    PhysicalColumn,
     Select,
     StatementSet,
 )
 from service.sql.planner.dimension_planner import check_no_effect, same_path
-from service.sql.planner.probe_planner import PREVIEW_RECORDS, Extent, plan_probe, with_watermark
+from service.sql.planner.probe_planner import (
+    PREVIEW_RECORDS,
+    Extent,
+    plan_probe,
+    unreported,
+    with_watermark,
+)
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import check_count, one_job
-from service.sql.planner.update_sinks import taking_updates
+from service.sql.planner.union_planner import Unions
+from service.sql.planner.update_sinks import partitioned_sink, taking_updates
+from service.sql.planner.view_columns import QUERY, preview_output
 from service.sql.text.errors import suggestion
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
@@ -81,29 +94,60 @@ class JobPlanner:
         Raises:
             SqlError: a name is unknown, a type does not fit or a form is not supported.
         """
-        if isinstance(statement, Select):
-            return self._preview(statement, name)
-        if isinstance(statement, StatementSet):
-            return self._set(statement, name)
-        return self._insert(statement, name)
-
-    def _set(self, node: StatementSet, name: str | None) -> PlannedJob:
-        if len(node.inserts) == 1:
-            return self._insert(node.inserts[0], name)
-        check_count(self._script, node)
-        jobs = [JobPlanner(self._session).plan(insert, name) for insert in node.inserts]
-        plans = [job.plan for job in jobs]
-        plan = one_job(self._script, list(zip(node.inserts, plans, strict=True)))
-        tables = tuple(table for job in jobs for table in job.tables)
-        warnings = dict.fromkeys(text for job in jobs for text in job.warnings)
+        if isinstance(statement, CreateTableAs):
+            statement = self._created(statement)
+        jobs = statement.inserts if isinstance(statement, StatementSet) else (statement,)
+        check_count(self._script, jobs[-1], len(jobs))
+        planned = [
+            (node, job)
+            for node in jobs
+            for job in JobPlanner(self._session)._queries_of(node, name)
+        ]
+        if len(planned) == 1:
+            return planned[0][1]
+        plan = one_job(self._script, [(node, job.plan) for node, job in planned])
+        tables = tuple(table for _, job in planned for table in job.tables)
+        warnings = dict.fromkeys(text for _, job in planned for text in job.warnings)
         return PlannedJob(plan, tables, tuple(warnings))
 
-    def _insert(self, insert: Insert, name: str | None) -> PlannedJob:
+    def _queries_of(self, node: Insert | Select, name: str | None) -> list[PlannedJob]:
+        """A job for each query that UNION ALL joins, one without."""
+        jobs: list[PlannedJob] = []
+        pending: list[tuple[int, ...]] = [()]
+        while pending:
+            check_count(self._script, node, len(jobs) + len(pending))
+            unions, planner = Unions(pending.pop(0)), JobPlanner(self._session)
+            if isinstance(node, Select):
+                jobs.append(planner._preview(node, unions, name))
+            else:
+                jobs.append(planner._insert(node, unions, name))
+            pending += unions.others()
+        return jobs
+
+    def _created(self, node: CreateTableAs) -> Insert:
+        """Declare the table with the columns of the query, which are then inserted."""
+        view = CreateView(node.table.name, False, None, node.select, node.at, node.at, node.at)
+        columns = QueryPlanner(self._session).view(view, QUERY)
+        fields = tuple(
+            PhysicalColumn(Name(c.name, node.at), TypeNode(c.type, node.at), c.nullable)
+            for c in columns
+        )
+        table = replace(node.table, columns=fields)
+        self._session.create_table(replace(table, if_not_exists=False))
+        return Insert(table.name, None, node.select, node.at)
+
+    def _insert(self, insert: Insert, unions: Unions, name: str | None) -> PlannedJob:
         table = self._written(insert)
-        query = QueryPlanner(self._session, of_job=True, written=table, written_at=insert.table.at)
-        columns = query.query(insert.select)
+        query = QueryPlanner(
+            self._session,
+            of_job=True,
+            written=table,
+            written_at=insert.table.at,
+            unions=unions,
+        )
+        values = query.windows.assigned([_value(c) for c in query.query(insert.select)])
         sink = self._sink(insert, table)
-        output = self._output(insert, table, [_value(column) for column in columns])
+        output = self._output(insert, table, values)
         window = query.windows.planned()
         if window is not None and window.lateness_ms:
             sink = taking_updates(self._script, table, sink, output, window)
@@ -113,16 +157,17 @@ class JobPlanner:
         extent = Extent.BATCH if batch else Extent.STREAMING
         return self._job(query, insert.select, target, extent, name)
 
-    def _preview(self, select: Select, name: str | None) -> PlannedJob:
+    def _preview(self, select: Select, unions: Unions, name: str | None) -> PlannedJob:
         """The plan of a bare SELECT: it prints some rows and ends by itself."""
-        query = QueryPlanner(self._session, of_job=True)
+        query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
+        values = query.windows.assigned([_value(column) for column in columns])
         rows = select.limit or PREVIEW_ROWS
-        output = _preview_output(columns)
-        self._check_size(select, [_value(column) for column in columns])
+        output = preview_output([column.name for column in columns], values)
+        self._check_size(select, values)
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
         self._warnings.append(
-            f"This is a preview: it joins {PREVIEW_RECORDS:,} records of each partition at the "
+            f"This is a preview: it reads {PREVIEW_RECORDS:,} records of each partition at the "
             f"most, prints {rows:,} rows at the most to the job's log, and ends."
         )
         return self._job(query, select, target, Extent.PREVIEW, name)
@@ -141,12 +186,12 @@ class JobPlanner:
         if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
-        if not query.joins and window is None:
+        if query.unions.is_used and (window is not None or _waits(query, window)):
             raise self._script.error(
-                select.probe.table.at,
-                "the query joins no dimension",
-                hint="Add JOIN dim FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k, "
-                "or a window.",
+                select.at,
+                "UNION ALL beside a window or a join by event time",
+                hint="Write a job for each query: an INSERT INTO the same table, without the "
+                "others.",
             )
         self._check_times(query, window)
         settings = self._session.settings
@@ -154,7 +199,7 @@ class JobPlanner:
             name=name or settings.get(PIPELINE_NAME) or target.table,
             sql=self._session.secrets.redacted(self._script),
             probe=probe,
-            dimensions=tuple(query.dimensions.values()),
+            dimensions=tuple(unreported(query.dimensions.values(), extent)),
             joins=tuple(query.joins),
             where=self._where(query.filters),
             output=target.output,
@@ -162,8 +207,10 @@ class JobPlanner:
             sink=target.sink,
             settings=tuple(sorted(settings.items())),
             window=window,
+            unnests=tuple(query.unnests),
         )
-        return PlannedJob(plan, tuple(query.tables), (*warnings, *self._warnings))
+        texts = (*warnings, *query.warnings, *self._warnings)
+        return PlannedJob(plan, tuple(query.tables), tuple(dict.fromkeys(texts)))
 
     def _check_times(self, query: QueryPlanner, window: Windowing | None) -> None:
         """See that joins, window and settings go together."""
@@ -240,7 +287,7 @@ class JobPlanner:
         if isinstance(connector, DeltaTable):
             check_no_effect(self._script, table, connector.dimension_options, "a sink")
             self._check_row_metadata(table, connector.sink)
-            return connector.sink
+            return partitioned_sink(self._script, table, connector.sink)
         if isinstance(connector, PrintSink | BlackholeSink):
             return connector
         raise self._script.error(
@@ -250,12 +297,18 @@ class JobPlanner:
         )
 
     def _check_format(self, insert: Insert, table: Table, sink: KafkaSink) -> None:
-        if sink.format is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
+        if sink.value.name is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
             raise self._script.error(
                 insert.table.at,
-                f'table "{table.name}" has format {sink.format}, which cannot be written',
+                f'table "{table.name}" has format {sink.value.name}, which cannot be written',
                 hint="Write 'format' = 'json' or 'debezium-json', and remove the options of Avro.",
             )
+        columns = RecordColumns(table.fields, sink.value, sink.key)
+        of_key = () if sink.key is None else ((sink.key.format, columns.of_key),)
+        for form, fields in ((sink.value, columns.of_value), *of_key):
+            misfit = refusal_of_sink(form, fields)
+            if misfit is not None:
+                raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
 
     def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
         if not sink.row_metadata:
@@ -340,15 +393,3 @@ def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
 def _value(column: ScopeColumn) -> Typed:
     assert column.value is not None
     return column.value
-
-
-def _preview_output(columns: Sequence[ScopeColumn]) -> tuple[OutputColumn, ...]:
-    """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
-    names: dict[str, Typed] = {}
-    for at, column in enumerate(columns):
-        plain = column.name or f"EXPR${at}"
-        name, number = plain, 0
-        while name in names:
-            name, number = f"{plain}{number}", number + 1
-        names[name] = _value(column)
-    return tuple(OutputColumn(name, value.expression) for name, value in names.items())

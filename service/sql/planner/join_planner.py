@@ -146,6 +146,17 @@ class JoinPlanner:
         )
 
 
+def is_own_clock(scope: NameScope, dimension: ScopeRelation, node: TemporalJoinClause) -> bool:
+    """Whether a join names the PROCTIME() of the dimension itself, which is that of the stream."""
+    *qualifier, name = node.time.parts
+    if [part.text for part in qualifier] not in ([], [dimension.alias]):
+        return False
+    if not qualifier and any(relation.column(name.text) for relation in scope.relations):
+        return False
+    column = dimension.column(name.text)
+    return column is not None and column.time is TimeAttribute.PROCESSING
+
+
 def system_time(scope: NameScope, node: TemporalJoinClause) -> Column | None:
     """The probe's rowtime column that a join names; None where it names the processing time.
 

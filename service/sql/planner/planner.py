@@ -67,7 +67,8 @@ def _plan(session: ScriptSession, name: str | None) -> PlannedScript:
         "write such a reference yourself."
         for secret in secrets.values()
     )
-    return PlannedScript(job.plan, tuple(secrets.values()), (*warnings, *job.warnings, *ignored))
+    texts = (*warnings, *session.warnings, *job.warnings, *ignored)
+    return PlannedScript(job.plan, tuple(secrets.values()), texts)
 
 
 def _job_statement(

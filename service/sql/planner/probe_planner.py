@@ -1,5 +1,6 @@
 """The probe of a job: the first table of its query as a stream, with its end if it has one."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from enum import Enum, auto
 
@@ -8,14 +9,16 @@ from joins.plan.plan import (
     BoundedMode,
     ComputedField,
     DatagenSource,
+    Dimension,
     KafkaSource,
     ProbeSource,
     StartupMode,
+    TopicSource,
 )
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.planner.dimension_planner import check_no_effect
-from service.sql.planner.query_planner import Base
+from service.sql.planner.relations import Base
 from service.sql.planner.session import ScriptSession
 from service.sql.text.script import Script
 
@@ -93,6 +96,16 @@ def _kafka(table: KafkaTable, extent: Extent) -> KafkaSource:
             bounded_records=PREVIEW_RECORDS,
         )
     return source
+
+
+def unreported(dimensions: Iterable[Dimension], extent: Extent) -> Iterator[Dimension]:
+    """The dimensions; those of a preview tell no consumer group where they are."""
+    for dimension in dimensions:
+        source = dimension.source
+        if extent is Extent.PREVIEW and isinstance(source, TopicSource):
+            yield replace(dimension, source=replace(source, kafka=source.kafka.unreported()))
+        else:
+            yield dimension
 
 
 def _told_start(table: Table, source: KafkaSource) -> str:

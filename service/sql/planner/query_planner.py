@@ -1,18 +1,11 @@
 """Queries over tables and views: views are written out, so that a plan has tables only."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from joins.plan.expressions import Column
-from joins.plan.plan import (
-    COORDINATES,
-    DatagenSource,
-    Dimension,
-    DimensionJoin,
-    JoinType,
-    KafkaFormat,
-)
+from joins.plan.formats import OF_CHANGES
+from joins.plan.plan import DatagenSource, Dimension, DimensionJoin, JoinType, Unnest
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -20,54 +13,50 @@ from service.sql.expressions.scope import (
     NameScope,
     ScopeColumn,
     ScopeRelation,
-    TimeAttribute,
     Typed,
 )
-from service.sql.grammar.expression_nodes import FunctionCall, Name, Node, Reference
+from service.sql.grammar.expression_nodes import Name, Node
+from service.sql.grammar.query_parser import QUERY_HINTS
 from service.sql.grammar.syntax import (
     CreateView,
-    OptionNode,
+    HintNode,
+    JoinNode,
     Relation,
     Select,
-    Star,
     TemporalJoinClause,
+    UnnestClause,
 )
-from service.sql.planner.dimension_planner import check_not_written, check_versioned, plan_dimension
-from service.sql.planner.join_planner import JoinPlanner, conjuncts, is_key, system_time
+from service.sql.planner.dimension_planner import (
+    check_not_written,
+    check_versioned,
+    dimension_relation,
+    outer_columns,
+    plan_dimension,
+    with_compared_key,
+)
+from service.sql.planner.group_windows import group_window
+from service.sql.planner.join_planner import (
+    JoinPlanner,
+    conjuncts,
+    is_key,
+    is_own_clock,
+    system_time,
+)
+from service.sql.planner.order_by import check_order
+from service.sql.planner.relations import MAX_DIMENSIONS, MAX_VIEW_DEPTH, Base, Relations
+from service.sql.planner.union_planner import Unions, in_common_types
+from service.sql.planner.unnest_planner import UnnestPlanner
+from service.sql.planner.view_columns import QUERY, VIEW, named_columns, selected_columns
 from service.sql.planner.window_stage import WindowStage
 from service.sql.text.script import Script
 
-MAX_DIMENSIONS = 32
-MAX_VIEW_DEPTH = 32
-MAX_VIEW_COLUMNS = 100_000
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A query of WITH, and the names that it may use itself."""
 
-class Relations(Protocol):
-    """The tables and views that a query may name."""
-
-    script: Script
-    settings: dict[str, str]
-
-    def find(self, name: Name, what: str = "table") -> Table | CreateView:
-        """The table or view of this name."""
-        ...
-
-    def hinted(self, table: Table, options: tuple[OptionNode, ...]) -> Table:
-        """The table with the options of a hint."""
-        ...
-
-    def count_view_columns(self, count: int, at: int) -> None:
-        """Limit how many columns views are expanded to."""
-        ...
-
-
-@dataclass(slots=True)
-class Base:
-    """The first table of a query, below all views."""
-
-    table: Table
-    alias: str
-    at: int
+    view: CreateView
+    names: "Mapping[str, _Named]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +74,34 @@ class QueryPlanner:
 
     Attributes:
         of_job: it is the query of a job, which reads a stream; that of a view may read any table.
+        of_dimension: it is of a view that is joined, whose table is a dimension.
         written: the table that the job writes, which it cannot join; named at `written_at`.
         joins: all joins, those in views too.
+        unnests: likewise, all arrays and maps whose elements become rows.
         filters: all WHERE conditions.
         tables: that are read, with their hints.
         windows: the window, if there is one.
+        unions: which query of each UNION ALL is planned.
+        warnings: what the author of the script should know, in full sentences.
     """
 
     relations: Relations
     of_job: bool = False
+    of_dimension: bool = False
     written: Table | None = None
     written_at: int | None = None
     base: Base | None = None
     dimensions: dict[str, Dimension] = field(default_factory=dict)
     joins: list[DimensionJoin] = field(default_factory=list)
+    unnests: list[Unnest] = field(default_factory=list)
     filters: list[Typed] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     windows: WindowStage = field(init=False)
+    unions: Unions = field(default_factory=Unions)
+    warnings: list[str] = field(default_factory=list)
     _taken: set[str] = field(default_factory=set)
     _depth: int = 0
+    _names: Mapping[str, _Named] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.windows = WindowStage(self.relations.script, self.relations.settings)
@@ -119,12 +117,51 @@ class QueryPlanner:
         Raises:
             SqlError: a name is unknown, a type does not fit or a form is not supported.
         """
+        outside = self._names
+        for view in select.names:
+            self._name(view, outside)
+        try:
+            return self._united(select)
+        finally:
+            self._names = outside
+
+    def _name(self, view: CreateView, outside: Mapping[str, _Named]) -> None:
+        """Make a query of WITH known; that it can be planned is seen also where it is not used."""
+        earlier = self._names.get(view.name.text)
+        if earlier is not None and outside.get(view.name.text) is not earlier:
+            raise self.script.error(
+                view.name.at,
+                f'WITH names "{view.name.text}" twice',
+                hint="Rename one of the two.",
+            )
+        self._apart().view(view)
+        self._names = {**self._names, view.name.text: _Named(view, self._names)}
+
+    def _apart(self) -> "QueryPlanner":
+        """A planner of queries with the same names, of which nothing is kept."""
+        return QueryPlanner(
+            self.relations, _taken=set(self._taken), _depth=self._depth, _names=self._names
+        )
+
+    def _united(self, select: Select) -> list[ScopeColumn]:
+        """The one query of UNION ALL that is planned, with the columns of all of them."""
+        queries = [replace(select, others=(), order=()), *select.others]
+        if len(queries) == 1:
+            return self._select(select)
+        columns = [self._apart()._select(query) for query in queries]
+        chosen = self.unions.choose(len(queries))
+        columns[chosen] = self._select(queries[chosen])
+        united = in_common_types(self.script, columns, queries, chosen)
+        self.warnings += check_order(self.script, select, united, None)
+        return united
+
+    def _select(self, select: Select) -> list[ScopeColumn]:
         first = self._first(select.probe)
         if select.window is not None:
-            first = self.windows.open(select.window, first)
+            first = self.windows.open(select.window, NameScope(self.script, (first,)))
         scope = NameScope(self.script, (first,))
         where = [] if select.where is None else [select.where]
-        if any(join.condition is None for join in select.joins):
+        if any(isinstance(j, TemporalJoinClause) and j.condition is None for j in select.joins):
             where = [part for node in where for part in conjuncts(node)]
         moved: list[Node] = []
         for node in select.joins:
@@ -134,16 +171,23 @@ class QueryPlanner:
             planner.condition(node_of_where, "the WHERE condition")
         conditions = [planner.condition(node, "the WHERE condition") for node in where]
         self.filters += [condition for condition in conditions if not self.windows.takes(condition)]
+        self.warnings += [_hint_text(node) for node in select.hints]
 
         def selected(planner: ExpressionPlanner) -> list[ScopeColumn]:
-            return list(self._selected(planner, scope, select))
+            return list(selected_columns(scope, planner, select))
 
         if select.group_by is None:
-            return selected(planner)
-        return self.windows.group(scope, select, select.group_by, selected)
+            columns = selected(planner)
+        else:
+            key = group_window(self.script, select.group_by)
+            if key is not None:
+                self.windows.open_key(key, scope)
+            columns = self.windows.group(scope, select, select.group_by, selected)
+        self.warnings += check_order(self.script, select, columns, scope)
+        return columns
 
-    def view(self, view: CreateView) -> list[ScopeColumn]:
-        """The columns of a view, named.
+    def view(self, view: CreateView, what: str = VIEW) -> list[ScopeColumn]:
+        """The columns of a view, or `what` else it is, named.
 
         Raises:
             SqlError: as `query`, or a column has no name or type, or one of another column.
@@ -158,42 +202,12 @@ class QueryPlanner:
         columns = self.query(view.select)
         self._depth -= 1
         self.relations.count_view_columns(len(columns), view.name.at)
-        if view.columns is not None:
-            columns = self._renamed(view, view.columns, columns)
-        seen: set[str] = set()
-        for column in columns:
-            self._check_view_column(view, column, seen)
-            seen.add(column.name)
-        return columns
-
-    def _renamed(
-        self, view: CreateView, names: tuple[Name, ...], columns: list[ScopeColumn]
-    ) -> list[ScopeColumn]:
-        if len(names) != len(columns):
-            raise self.script.error(
-                view.name.at,
-                f'view "{view.name.text}" names {len(names)} columns, its query has {len(columns)}',
-                hint="Name all columns, or none.",
-            )
-        return [replace(c, name=name.text) for c, name in zip(columns, names, strict=True)]
-
-    def _check_view_column(self, view: CreateView, column: ScopeColumn, seen: set[str]) -> None:
-        assert column.value is not None
-        if not column.name:
-            what, hint = "a column without a name", "Write AS and a name behind the expression."
-        elif column.name in seen:
-            what, hint = f'column "{column.name}" twice', "Rename one of the two with AS."
-        elif column.value.is_bare_null:
-            what, hint = f'column "{column.name}" without a type', "Write CAST(NULL AS STRING)."
-        else:
-            return
-        raise self.script.error(column.value.at, f'view "{view.name.text}" has {what}', hint=hint)
+        return named_columns(self.script, view, columns, what)
 
     def _first(self, node: Relation) -> ScopeRelation:
-        declared = self.relations.find(node.table)
+        declared = self._declared(node)
         if isinstance(declared, CreateView):
-            self._refuse_hint(node)
-            columns = tuple(self.view(declared))
+            columns = tuple(self._view_of(node, declared))
             return ScopeRelation(node.alias.text, declared.name.text, columns, node.alias.text)
         table = self.relations.hinted(declared, node.options)
         if self.of_job and not isinstance(table.connector, KafkaTable | DatagenSource):
@@ -206,15 +220,39 @@ class QueryPlanner:
         self.tables.append(table)
         source = self._new_source(node.alias)
         self.base = Base(table, source, node.table.at)
+        if self.of_dimension:
+            return dimension_relation(self.script, table, node.alias.text, source)
         return relation_of(self.script, table, node.alias.text, source)
+
+    def _declared(self, node: Relation) -> Table | CreateView:
+        """What a relation names: a query of its own, one of WITH, a table or a view."""
+        if node.query is not None:
+            return node.query
+        named = None if node.table.qualifier else self._names.get(node.table.text)
+        declared = self.relations.find(node.table) if named is None else named.view
+        if isinstance(declared, CreateView):
+            self._refuse_hint(node)
+        return declared
+
+    def _view_of(self, node: Relation, view: CreateView) -> list[ScopeColumn]:
+        """The columns of a view or query, which sees the names that are known where it stands."""
+        outside = self._names
+        if node.query is None:
+            named = self._names.get(view.name.text)
+            self._names = named.names if named is not None and named.view is view else {}
+        try:
+            return self.view(view, VIEW if node.query is None else QUERY)
+        finally:
+            self._names = outside
 
     def _check_format(self, node: Relation, table: Table) -> None:
         connector = table.connector
-        if isinstance(connector, KafkaTable) and connector.sink.format is not KafkaFormat.JSON:
+        form = connector.source.value.name if isinstance(connector, KafkaTable) else None
+        if form in OF_CHANGES:
             raise self.script.error(
                 node.table.at,
-                f'table "{table.name}" has format {connector.sink.format}, which cannot be read',
-                hint="A stream is plain json; read a changing table itself by mysql-cdc.",
+                f'table "{table.name}" has format {form}, which cannot be read',
+                hint="A stream has rows, such as json; join a topic of changes as a dimension.",
             )
 
     def _refuse_hint(self, node: Relation) -> None:
@@ -227,21 +265,23 @@ class QueryPlanner:
 
     def _new_source(self, alias: Name) -> str:
         """An alias that the plan does not have yet."""
-        source, number = alias.text, 2
+        source, number = alias.text or "unnamed", 2
         while source in self._taken:
-            source, number = f"{alias.text}_{number}", number + 1
+            source, number = f"{alias.text or 'unnamed'}_{number}", number + 1
         self._taken.add(source)
         return source
 
     def _join(
-        self, scope: NameScope, node: TemporalJoinClause, where: list[Node], moved: list[Node]
+        self, scope: NameScope, node: JoinNode, where: list[Node], moved: list[Node]
     ) -> NameScope:
-        """`scope` with the dimension; its conditions in WHERE go from `where` to `moved`."""
+        """`scope` with what is joined; its conditions in WHERE go from `where` to `moved`."""
+        if isinstance(node, UnnestClause):
+            return self._unnest(scope, node)
         self.windows.refuse_join(node.at)
         self._check_alias(scope, node.relation.alias)
-        time = system_time(scope, node)
         side = self._dimension_side(node.relation)
-        self._add_dimension(side.table, node, time)
+        time = None if is_own_clock(scope, side.relation, node) else system_time(scope, node)
+        side = replace(side, relation=_without_time(side.relation))
         joined = NameScope(self.script, (*scope.relations, side.relation))
         if node.condition is not None:
             conditions = list(conjuncts(node.condition))
@@ -251,56 +291,64 @@ class QueryPlanner:
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
         join = replace(planner.plan(node, conditions, side.filters), time=time)
+        side = replace(side, table=self._with_key(side.table, join))
+        self._add_dimension(side.table, node, time)
         if time is not None:
             check_versioned(self.script, node, side.table, join)
         self.joins.append(join)
         if node.join_type is JoinType.LEFT:
-            seen = replace(side.relation, columns=tuple(self._outer(side)))
+            columns = outer_columns(self.script, side.table, side.relation)
+            seen = replace(side.relation, columns=columns)
             return NameScope(self.script, (*scope.relations, seen))
         return joined
 
+    def _unnest(self, scope: NameScope, node: UnnestClause) -> NameScope:
+        """`scope` with the elements of an array or map."""
+        self.windows.refuse_join(node.at)
+        self._check_alias(scope, node.alias)
+        assert self.base is not None, "a query has its first table"
+        known = frozenset((self.base.alias, *(each.alias for each in self.unnests)))
+        planner = UnnestPlanner(self.script, scope, known)
+        unnest, relation = planner.plan(node, self._new_source(node.alias))
+        self.unnests.append(unnest)
+        return NameScope(self.script, (*scope.relations, relation))
+
     def _check_alias(self, scope: NameScope, alias: Name) -> None:
-        if any(relation.alias == alias.text for relation in scope.relations):
+        if alias.text and any(relation.alias == alias.text for relation in scope.relations):
             raise self.script.error(
                 alias.at,
                 f'alias "{alias.text}" is used twice',
                 hint="Give each role of a table its own alias: … AS OF p.proctime AS other ON ….",
             )
-        if len(self.joins) >= MAX_DIMENSIONS:
+        if len(self.joins) + len(self.unnests) >= MAX_DIMENSIONS:
             raise self.script.error(
                 alias.at, f"more than {MAX_DIMENSIONS} joins", hint="Split the job."
             )
 
-    def _outer(self, side: _DimensionSide) -> Iterator[ScopeColumn]:
-        """The dimension's columns where NULL stands for the row that is not there."""
-        fields = (*side.table.fields, *COORDINATES)  # its key, or what is a key in place of one
-        key = next(f for f in fields if f.name in side.table.primary_key or f in COORDINATES)
-        planner = ExpressionPlanner(NameScope(self.script, ()))
-        for column in side.relation.columns:
-            value = column.value
-            if value is not None and not isinstance(value.expression, Column):
-                row = Typed(
-                    Column(side.relation.source, key.name, key.type), nullable=True, at=value.at
-                )
-                value = planner.if_present(row, value)
-            yield replace(column, nullable=True, value=value)
-
     def _dimension_side(self, node: Relation) -> _DimensionSide:
-        declared = self.relations.find(node.table)
+        declared = self._declared(node)
         if isinstance(declared, CreateView):
-            self._refuse_hint(node)
             return self._view_side(declared, node)
         table = self.relations.hinted(declared, node.options)
         source = self._new_source(node.alias)
-        relation = relation_of(self.script, table, node.alias.text, source)
-        return _DimensionSide(table, _without_time(relation))
+        return _DimensionSide(
+            table, dimension_relation(self.script, table, node.alias.text, source)
+        )
 
     def _view_side(self, view: CreateView, node: Relation) -> _DimensionSide:
         """A view of one dimension: its columns, and its WHERE as a condition of each match."""
-        inner = QueryPlanner(self.relations, _taken=self._taken, _depth=self._depth)
-        columns = inner.view(view)
-        if inner.joins or inner.base is None or inner.windows.is_used:
+        inner = QueryPlanner(
+            self.relations,
+            of_dimension=True,
+            _taken=self._taken,
+            _depth=self._depth,
+            _names=self._names,
+        )
+        columns = inner._view_of(node, view)
+        plain = not (inner.joins or inner.unnests or inner.windows.is_used)
+        if not plain or inner.base is None or inner.unions.is_used:
             has = "has a window" if inner.windows.is_used else "joins tables"
+            has = "has UNION ALL" if inner.unions.is_used else has
             raise self.script.error(
                 node.table.at,
                 f'view "{view.name.text}" {has}, so it cannot be a dimension',
@@ -308,7 +356,18 @@ class QueryPlanner:
             )
         base = inner.base
         relation = ScopeRelation(node.alias.text, view.name.text, tuple(columns), base.alias)
-        return _DimensionSide(base.table, _without_time(relation), tuple(inner.filters))
+        return _DimensionSide(base.table, relation, tuple(inner.filters))
+
+    def _with_key(self, table: Table, join: DimensionJoin) -> Table:
+        """`table`; without a primary key what ON compares is taken for it, if the source checks."""
+        keyed = with_compared_key(table, join)
+        if keyed is not table:
+            self.warnings.append(
+                f'Table "{table.name}" has no PRIMARY KEY: '
+                f"({', '.join(keyed.primary_key)}), which ON compares, is taken for it, and is "
+                "compared with that of the database when the job is submitted."
+            )
+        return keyed
 
     def _add_dimension(self, table: Table, node: TemporalJoinClause, time: Column | None) -> None:
         name = node.relation.table
@@ -329,32 +388,12 @@ class QueryPlanner:
             )
         self.tables.append(table)
 
-    def _selected(
-        self, planner: ExpressionPlanner, scope: NameScope, select: Select
-    ) -> Iterator[ScopeColumn]:
-        for item in select.items:
-            if isinstance(item, Star):
-                of = scope.relations if item.relation is None else (scope.relation(item.relation),)
-                for relation in of:
-                    for column in relation.columns:
-                        yield replace(column, value=scope.typed(relation, column, item.at))
-                continue
-            typed = planner.plan(item.expression)
-            name, time = _name_and_time(scope, item.expression)
-            if item.alias is not None:
-                name = item.alias.text
-            yield ScopeColumn(name, typed.type, typed.nullable, time, typed)
+
+def _hint_text(node: HintNode) -> str:
+    """A full sentence about a hint of Flink."""
+    return f"Hint {node.name} has no effect: {QUERY_HINTS[node.name]}."
 
 
 def _without_time(relation: ScopeRelation) -> ScopeRelation:
     """The relation of a dimension, whose times are plain columns of the joined row."""
     return replace(relation, columns=tuple(replace(c, time=None) for c in relation.columns))
-
-
-def _name_and_time(scope: NameScope, node: Node) -> tuple[str, TimeAttribute | None]:
-    """The name that an expression gives its column, and the time attribute that it is."""
-    if isinstance(node, Reference):
-        _, column, fields = scope.located(node)
-        return (fields[-1].text, None) if fields else (column.name, column.time)
-    is_now = isinstance(node, FunctionCall) and node.name == "PROCTIME"
-    return "", TimeAttribute.PROCESSING if is_now else None

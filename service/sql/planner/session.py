@@ -3,18 +3,21 @@
 from service.sql.catalog.catalog import Table, build_table
 from service.sql.catalog.inline_secrets import InlineSecrets
 from service.sql.catalog.like import merged, with_hint
-from service.sql.catalog.settings import check_setting_name, read_setting
+from service.sql.catalog.settings import check_setting_name, read_setting, without_effect
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import (
     CreateTable,
     CreateView,
     Declaration,
     Drop,
+    Namespace,
     OptionNode,
     Reset,
     SetOption,
 )
-from service.sql.planner.query_planner import MAX_VIEW_COLUMNS, QueryPlanner
+from service.sql.planner.namespaces import Home, Namespaces
+from service.sql.planner.query_planner import QueryPlanner
+from service.sql.planner.relations import MAX_VIEW_COLUMNS
 from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
 
@@ -25,14 +28,18 @@ class ScriptSession:
     Attributes:
         relations: tables and views by name, in the order of their declaration.
         settings: as SET has left them.
+        warnings: what the author of the script should know, in full sentences.
     """
 
     def __init__(self, script: Script, *, keep_secrets: bool) -> None:
         self.script = script
         self.relations: dict[str, Table | CreateView] = {}
         self.settings: dict[str, str] = {}
+        self.warnings: list[str] = []
         self.secrets = InlineSecrets(keep_values=keep_secrets)
         self._view_columns = 0
+        self._namespaces = Namespaces(script)
+        self._homes: dict[str, Home] = {}
 
     def apply(self, statement: Declaration) -> None:
         """Carry out what a statement declares.
@@ -41,14 +48,16 @@ class ScriptSession:
             SqlError: it is not usable, or its name is taken or unknown.
         """
         if isinstance(statement, CreateTable):
-            self._create_table(statement)
+            self.create_table(statement)
         elif isinstance(statement, CreateView):
             self._create_view(statement)
         elif isinstance(statement, Drop):
             self._drop(statement)
         elif isinstance(statement, SetOption):
-            key, value = read_setting(self.script, statement)
-            self.settings[key] = value
+            self._set(statement)
+        elif isinstance(statement, Namespace):
+            home = self._namespaces.database(statement)
+            self._namespaces.apply(statement, is_empty=home not in self._homes.values())
         else:
             self._reset(statement)
 
@@ -58,9 +67,17 @@ class ScriptSession:
         Raises:
             SqlError: there is none.
         """
+        home = self._namespaces.home_of(name)
         relation = self.relations.get(name.text)
-        if relation is not None:
+        if relation is not None and self._homes[name.text] == home:
             return relation
+        if relation is not None:
+            database = ".".join(self._homes[name.text])
+            raise self.script.error(
+                name.at,
+                f'{what} "{name.text}" is not in "{".".join(home)}"',
+                hint=f"Write {database}.{name.text}, where it was declared.",
+            )
         known = f"Declared tables are {', '.join(self.relations)}."
         if not self.relations:
             known = "Declare it by CREATE TABLE."
@@ -94,7 +111,20 @@ class ScriptSession:
                 hint="Select fewer columns in the views, or use fewer views.",
             )
 
-    def _create_table(self, node: CreateTable) -> None:
+    def _set(self, node: SetOption) -> None:
+        warning = without_effect(self.script, node)
+        if warning is None:
+            key, value = read_setting(self.script, node)
+            self.settings[key] = value
+        else:
+            self.warnings.append(warning)
+
+    def create_table(self, node: CreateTable) -> None:
+        """Declare a table.
+
+        Raises:
+            SqlError: as `apply`.
+        """
         if node.like is not None:
             base = self.find(node.like.table)
             if isinstance(base, CreateView):
@@ -105,19 +135,27 @@ class ScriptSession:
                 )
             node = merged(self.script, node, node.like, base.node)
         table = build_table(self.script, node, self.secrets)
+        if node.bare_key:
+            self.warnings.append(
+                f'Table "{table.name}" has a PRIMARY KEY without NOT ENFORCED: it is not enforced '
+                "here, the rows of the table have to keep it."
+            )
         if self._is_free(node.name, if_not_exists=node.if_not_exists):
             self.relations[table.name] = table
+            self._homes[table.name] = self._namespaces.home_of(node.name)
 
     def _create_view(self, node: CreateView) -> None:
         QueryPlanner(self).view(node)
         if self._is_free(node.name, if_not_exists=node.if_not_exists):
             self.relations[node.name.text] = node
+            self._homes[node.name.text] = self._namespaces.home_of(node.name)
 
     def _is_free(self, name: Name, *, if_not_exists: bool) -> bool:
+        home = self._namespaces.home_of(name)
         earlier = self.relations.get(name.text)
         if earlier is None:
             return True
-        if if_not_exists:
+        if if_not_exists and self._homes[name.text] == home:
             return False
         what = "view" if isinstance(earlier, CreateView) else "table"
         raise self.script.error(
@@ -138,6 +176,7 @@ class ScriptSession:
                 hint=f"Write DROP {what} {node.name.text}.",
             )
         del self.relations[node.name.text]
+        del self._homes[node.name.text]
 
     def _reset(self, node: Reset) -> None:
         if node.key is None:

@@ -17,7 +17,7 @@ from joins.plan.plan import (
     KafkaSink,
     ProbeSource,
 )
-from service.sql.grammar.syntax import Insert, StatementSet
+from service.sql.grammar.syntax import Insert, Select
 from service.sql.planner.dimension_planner import same_path
 from service.sql.text.script import Script
 
@@ -25,27 +25,29 @@ MOST_INSERTS = 16
 _APART = "Submit it as a job of its own; jobs that read one topic do not disturb each other."
 
 
-def check_count(script: Script, node: StatementSet) -> None:
-    """See that a job may run so many INSERTs.
+def check_count(script: Script, node: Insert | Select, count: int) -> None:
+    """See that a job may run `count` INSERTs, the last of which is `node` or of its queries.
 
     Raises:
         SqlError: they are too many.
     """
-    if len(node.inserts) > MOST_INSERTS:
+    if count > MOST_INSERTS:
         raise script.error(
-            node.inserts[MOST_INSERTS].at,
-            f"a statement set of {len(node.inserts)} INSERTs, expected {MOST_INSERTS} at the most",
+            node.at,
+            f"a job of {count} INSERTs, expected {MOST_INSERTS} at the most; each query of UNION "
+            "ALL is one",
             hint="Submit the others as jobs of their own.",
         )
 
 
-def one_job(script: Script, planned: Sequence[tuple[Insert, JoinPlan]]) -> JoinPlan:
+def one_job(script: Script, planned: Sequence[tuple[Insert | Select, JoinPlan]]) -> JoinPlan:
     """The plan of all INSERTs together; the first gives the job its name.
 
     Raises:
         SqlError: they cannot be one job.
     """
     (_, first), *others = planned
+    check_count(script, planned[-1][0], len(planned))
     for node, plan in planned:
         if plan.needs_event_batches:
             raise script.error(
@@ -76,12 +78,28 @@ def _further(plan: JoinPlan) -> FurtherInsert:
         output=plan.output,
         sink_table=plan.sink_table,
         sink=plan.sink,
+        unnests=plan.unnests,
     )
 
 
-def _check_stream(script: Script, node: Insert, first: JoinPlan, plan: JoinPlan) -> None:
+def _query(node: Insert | Select) -> Select:
+    return node if isinstance(node, Select) else node.select
+
+
+def _written_at(node: Insert | Select) -> int:
+    return node.at if isinstance(node, Select) else node.table.at
+
+
+def _check_stream(script: Script, node: Insert | Select, first: JoinPlan, plan: JoinPlan) -> None:
     one, other = first.probe, plan.probe
-    at = node.select.probe.table.at
+    query = _query(node)
+    at = query.probe.table.at
+    if one.table != other.table and query.others:
+        raise script.error(
+            query.others[0].at,
+            f'UNION ALL reads two streams: table "{one.table}" and table "{other.table}"',
+            hint="Submit a job for each of them: jobs may INSERT INTO the same table.",
+        )
     if one.table != other.table:
         raise script.error(
             at,
@@ -102,16 +120,25 @@ def _source(probe: ProbeSource) -> ProbeSource:
     return replace(probe, alias="", computed_fields=())
 
 
-def _check_topics(script: Script, planned: Sequence[tuple[Insert, JoinPlan]]) -> None:
+def _check_topics(script: Script, planned: Sequence[tuple[Insert | Select, JoinPlan]]) -> None:
     """See that each Kafka sink is alone in its topic: headers tell records apart, not INSERTs."""
     taken: dict[tuple[str, str], str] = {}
+    nodes: dict[tuple[str, str], Insert | Select] = {}
     for node, plan in planned:
         if not isinstance(plan.sink, KafkaSink):
             continue
         place = (plan.sink.kafka.bootstrap_servers, plan.sink.kafka.topic)
+        if place in taken and node is nodes.get(place):
+            raise script.error(
+                _query(node).at,
+                f'UNION ALL writes to topic "{place[1]}"',
+                hint="Write to a delta table, or submit a job for each of its queries: after a "
+                "crash, repeats of a record could not be told from the rows of the other query.",
+            )
+        nodes[place] = node
         if place in taken:
             raise script.error(
-                node.table.at,
+                _written_at(node),
                 f'INSERT INTO "{plan.sink_table}" writes to topic "{place[1]}", as INSERT INTO '
                 f'"{taken[place]}" does',
                 hint="Give each INSERT of the set a topic of its own: after a crash, repeats of a "
@@ -121,14 +148,14 @@ def _check_topics(script: Script, planned: Sequence[tuple[Insert, JoinPlan]]) ->
 
 
 def _all_dimensions(
-    script: Script, planned: Sequence[tuple[Insert, JoinPlan]]
+    script: Script, planned: Sequence[tuple[Insert | Select, JoinPlan]]
 ) -> tuple[Dimension, ...]:
     by_name: dict[str, Dimension] = {}
     for node, plan in planned:
         for dimension in plan.dimensions:
             if by_name.setdefault(dimension.name, dimension) != dimension:
                 raise script.error(
-                    node.select.at,
+                    _query(node).at,
                     f'table "{dimension.name}" has other OPTIONS into "{plan.sink_table}" than in '
                     "an INSERT before",
                     hint="Give it the same OPTIONS in all INSERTs of the set: the job keeps it "
@@ -139,7 +166,7 @@ def _all_dimensions(
 
 def _check_not_joined(
     script: Script,
-    planned: Sequence[tuple[Insert, JoinPlan]],
+    planned: Sequence[tuple[Insert | Select, JoinPlan]],
     dimensions: Sequence[Dimension],
 ) -> None:
     """See that no INSERT writes a table that another one joins."""
@@ -152,7 +179,7 @@ def _check_not_joined(
                 continue
             if same_path(plan.sink.path, source.path):
                 raise script.error(
-                    node.table.at,
+                    _written_at(node),
                     f'table "{name}" is joined, and written by the same job',
                     hint="Write to another path; another job may then join that table.",
                 )

@@ -1,15 +1,40 @@
-"""Sinks of results that change: which ones can take updates, and by which key."""
+"""Sinks that are more than a place: whose rows replace others, and whose files are cut."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from joins.plan.expressions import Cast, Column, Expression, columns_of
-from joins.plan.plan import WINDOW, DeltaSink, KafkaFormat, KafkaSink, OutputColumn, Sink, Windowing
+from joins.plan.formats import OF_CHANGES
+from joins.plan.plan import (
+    WINDOW,
+    DeltaSink,
+    KafkaSink,
+    OutputColumn,
+    Sink,
+    SinkWriter,
+    Windowing,
+)
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.grammar.type_rules import INSTANTS, is_lossless
 from service.sql.planner.window_planner import WINDOW_COLUMNS
 from service.sql.text.script import Script
+
+
+def partitioned_sink(script: Script, table: Table, sink: DeltaSink) -> DeltaSink:
+    """The sink of a table with its PARTITIONED BY.
+
+    Raises:
+        SqlError: the writer that is asked for does not cut files.
+    """
+    if table.node.partitioned and sink.writer is SinkWriter.COLUMNAR:
+        raise script.error(
+            table.node.partitioned[0].at,
+            f'table "{table.name}" is PARTITIONED BY columns, which the columnar writer does not '
+            "cut files by",
+            hint="Remove 'sink.writer', or PARTITIONED BY.",
+        )
+    return replace(sink, partition_by=tuple(name.text for name in table.node.partitioned))
 
 
 def taking_updates(
@@ -32,16 +57,27 @@ def taking_updates(
             )
         _check_key(script, table, output, window)
         if isinstance(sink, DeltaSink):
+            _check_not_partitioned(script, table)
             return replace(sink, merge_key=table.primary_key)
         return sink
-    if isinstance(sink, KafkaSink) and sink.format is KafkaFormat.JSON:
+    if isinstance(sink, KafkaSink) and sink.value.name not in OF_CHANGES:
         raise script.error(
             table.at,
-            f'table "{table.name}" is kafka with format json, but {ALLOW_LATENESS} gives updates',
+            f'table "{table.name}" is kafka with format {sink.value.name}, but {ALLOW_LATENESS} '
+            "gives updates",
             hint="Write 'connector' = 'upsert-kafka' and a PRIMARY KEY, or 'format' = "
             "'debezium-json'.",
         )
     return sink
+
+
+def _check_not_partitioned(script: Script, table: Table) -> None:
+    if table.node.partitioned:
+        raise script.error(
+            table.node.partitioned[0].at,
+            f'table "{table.name}" is PARTITIONED BY columns, but its rows are replaced by key',
+            hint="Remove PARTITIONED BY.",
+        )
 
 
 def _check_key(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Column
+from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW, WindowKind
 from joins.plan.types import SqlType, TypeName
 from service.sql.catalog.option_values import duration_ms
@@ -17,9 +17,9 @@ from service.sql.expressions.scope import (
     Typed,
 )
 from service.sql.expressions.time_arithmetic import interval_of
-from service.sql.grammar.expression_nodes import LiteralKind, Node, Reference
+from service.sql.grammar.expression_nodes import LiteralKind, Node
 from service.sql.grammar.syntax import WindowNode
-from service.sql.grammar.type_rules import PROCTIME, type_text
+from service.sql.grammar.type_rules import BIGINT, PROCTIME, type_text
 from service.sql.text.script import Script
 
 MAX_WINDOWS_OF_A_ROW = 1_000
@@ -36,7 +36,7 @@ class OpenWindow:
         size_ms: of a session its gap.
         time: the rowtime column, None for processing time.
         time_type: of the window columns in the plan.
-        partition: of PARTITION BY.
+        partition: of PARTITION BY; None of a window in GROUP BY, whose sessions are of its keys.
         at: where it is in the script.
     """
 
@@ -46,18 +46,20 @@ class OpenWindow:
     offset_ms: int
     time: Column | None
     time_type: SqlType
-    partition: tuple[Typed, ...]
+    partition: tuple[Typed, ...] | None
     at: int
 
 
-def open_window(script: Script, node: WindowNode, relation: ScopeRelation) -> OpenWindow:
-    """The window function over `relation`.
+def open_window(
+    script: Script, node: WindowNode, scope: NameScope, *, is_key: bool = False
+) -> OpenWindow:
+    """The window function over the rows of `scope`; `is_key` if it stands in GROUP BY.
 
     Raises:
         SqlError: its time is none of the stream's, or its sizes do not fit each other.
     """
-    time, time_type = _time(script, node, relation)
-    planner = ExpressionPlanner(NameScope(script, (relation,)))
+    time, time_type = _time(script, node, scope)
+    planner = ExpressionPlanner(scope)
     sizes = {name: _milliseconds(script, name, part) for name, part in node.intervals.items()}
     window = OpenWindow(
         kind=node.kind,
@@ -66,7 +68,7 @@ def open_window(script: Script, node: WindowNode, relation: ScopeRelation) -> Op
         offset_ms=sizes.get("OFFSET", 0),
         time=time,
         time_type=time_type,
-        partition=tuple(planner.plan(part) for part in node.partition),
+        partition=None if is_key else tuple(planner.plan(part) for part in node.partition),
         at=node.at,
     )
     _check_sizes(script, window)
@@ -81,7 +83,6 @@ def with_window_columns(
     Raises:
         SqlError: a column has the name of a bound.
     """
-    planner = ExpressionPlanner(NameScope(script, (relation,)))
     added: list[ScopeColumn] = []
     for name in WINDOW_COLUMNS:
         if relation.column(name) is not None:
@@ -90,11 +91,49 @@ def with_window_columns(
                 f'"{relation.table}" has a column "{name}", which the window adds',
                 hint="Rename the column in a VIEW of the table.",
             )
-        value = Typed(Column(WINDOW, name, window.time_type), nullable=False, at=window.at)
-        if name != "window_time":
-            value = planner.cast(value, _BOUND)
+        value = window_value(script, window, name)
         added.append(ScopeColumn(name, value.type, nullable=False, value=value))
     return replace(relation, columns=(*relation.columns, *added))
+
+
+def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
+    """A bound of the window, or its time."""
+    value = Typed(Column(WINDOW, name, window.time_type), nullable=False, at=window.at)
+    if name == "window_time":
+        return value
+    return ExpressionPlanner(NameScope(script, ())).cast(value, _BOUND)
+
+
+def assigned(window: OpenWindow, value: Typed) -> Typed:
+    """`value` over the rows of a TUMBLE that nothing aggregates: its bounds are those of a row."""
+    time: Expression = ProcTime(PROCTIME) if window.time is None else window.time
+    size, offset = (Constant(str(ms), BIGINT) for ms in (window.size_ms, window.offset_ms))
+    start = Call("WINDOW_START", (time, size, offset), window.time_type)
+    end = Call("+", (start, size), window.time_type)
+    last = Call("-", (end, Constant("1", BIGINT)), window.time_type)
+    bounds = dict(zip(WINDOW_COLUMNS, (start, end, last), strict=True))
+    return replace(value, expression=_with_bounds(value.expression, bounds), size=value.size + 8)
+
+
+def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Expression:
+    """`expression` with what its columns of the window stand for."""
+    if isinstance(expression, Column):
+        return bounds[expression.name] if expression.relation == WINDOW else expression
+    if isinstance(expression, Cast):
+        return replace(expression, operand=_with_bounds(expression.operand, bounds))
+    if isinstance(expression, Call):
+        parts = tuple(_with_bounds(part, bounds) for part in expression.arguments)
+        return replace(expression, arguments=parts)
+    if isinstance(expression, Case):
+        branches = tuple(
+            (_with_bounds(condition, bounds), _with_bounds(value, bounds))
+            for condition, value in expression.branches
+        )
+        otherwise = expression.otherwise
+        if otherwise is not None:
+            otherwise = _with_bounds(otherwise, bounds)
+        return replace(expression, branches=branches, otherwise=otherwise)
+    return expression
 
 
 def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str]) -> int:
@@ -113,11 +152,8 @@ def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str])
     return lateness
 
 
-def _time(
-    script: Script, node: WindowNode, relation: ScopeRelation
-) -> tuple[Column | None, SqlType]:
-    scope = NameScope(script, (relation,))
-    _, column = scope.resolve(Reference((node.time,), node.time.at))
+def _time(script: Script, node: WindowNode, scope: NameScope) -> tuple[Column | None, SqlType]:
+    relation, column = scope.resolve(node.time)
     if column.time is TimeAttribute.PROCESSING:
         return None, PROCTIME
     if column.time is not TimeAttribute.EVENT:

@@ -14,8 +14,10 @@ from service.sql.planner.aggregate_planner import (
     is_of_window,
     output_keys,
 )
+from service.sql.planner.group_windows import GroupWindow
 from service.sql.planner.window_planner import (
     OpenWindow,
+    assigned,
     lateness_ms,
     open_window,
     with_window_columns,
@@ -33,6 +35,7 @@ class WindowStage:
         window: a window function whose rows are not aggregated yet.
         windowing: the aggregated window, without what `having` has.
         having: all conditions over the windows.
+        key: the window where it is a key of GROUP BY.
     """
 
     script: Script
@@ -40,26 +43,40 @@ class WindowStage:
     window: OpenWindow | None = None
     windowing: Windowing | None = None
     having: list[Typed] = field(default_factory=list)
+    key: GroupWindow | None = None
 
     @property
     def is_used(self) -> bool:
         """Whether there is a window, aggregated or not."""
         return self.window is not None or self.windowing is not None
 
-    def open(self, node: WindowNode, relation: ScopeRelation) -> ScopeRelation:
-        """`relation` with the window's columns.
+    def open(self, node: WindowNode, scope: NameScope) -> ScopeRelation:
+        """The first relation of `scope` with the window's columns.
 
         Raises:
             SqlError: there is a window already, or this one is not usable.
         """
+        self._refuse_second(node.at)
+        self.window = open_window(self.script, node, scope)
+        return with_window_columns(self.script, scope.relations[0], self.window)
+
+    def open_key(self, key: GroupWindow, scope: NameScope) -> None:
+        """Open a window that is a key of GROUP BY, over the rows of `scope`.
+
+        Raises:
+            SqlError: as `open`.
+        """
+        self._refuse_second(key.node.at)
+        self.window = open_window(self.script, key.node, scope, is_key=True)
+        self.key = key
+
+    def _refuse_second(self, at: int) -> None:
         if self.is_used:
             raise self.script.error(
-                node.at,
+                at,
                 "a window over a window",
                 hint="Use one window; a second job may read the results of the first.",
             )
-        self.window = open_window(self.script, node, relation)
-        return with_window_columns(self.script, relation, self.window)
 
     def refuse_join(self, at: int) -> None:
         """See that nothing is joined behind a window.
@@ -110,15 +127,18 @@ class WindowStage:
         """
         window = self.window
         if window is None:
-            what = "of the results of a window" if self.windowing else "without a window"
+            what = "without a window keeps a result for every key"
+            if self.windowing is not None:
+                what = "of the results of a window"
             raise self.script.error(group_by.at, f"GROUP BY {what}", hint=GROUP_FORM)
         for item in select.items:
             if isinstance(item, Star):
                 raise self.script.error(
                     item.at, "* beside GROUP BY", hint="Name the keys and the aggregates."
                 )
-        keys = group_keys(self.script, scope, window, group_by)
-        planner = GroupedPlanner(scope, keys)
+        keys = group_keys(self.script, scope, window, group_by, self.key)
+        planner = GroupedPlanner(scope, keys, window, self.key)
+        self.key = None
         columns = [replace(column, time=None) for column in selected(planner)]
         if group_by.having is not None:
             self.having.append(planner.condition(group_by.having, "the HAVING condition"))
@@ -136,16 +156,22 @@ class WindowStage:
         )
         return columns
 
-    def planned(self) -> Windowing | None:
-        """The window as the plan has it, None without one.
+    def assigned(self, values: list[Typed]) -> list[Typed]:
+        """The `values` of a query over a window that is not aggregated, over its rows instead.
 
         Raises:
-            SqlError: its rows are not aggregated.
+            SqlError: the window is none of TUMBLE, in which each row is once.
         """
-        if self.window is not None:
-            raise self.script.error(
-                self.window.at, "a window that is not aggregated", hint=GROUP_FORM
-            )
+        window = self.window
+        if window is None:
+            return values
+        if window.kind is not WindowKind.TUMBLE:
+            raise self.script.error(window.at, f"{window.kind} is not aggregated", hint=GROUP_FORM)
+        self.window = None
+        return [assigned(window, value) for value in values]
+
+    def planned(self) -> Windowing | None:
+        """The window as the plan has it, None without one."""
         if self.windowing is None or not self.having:
             return self.windowing
         planner = ExpressionPlanner(NameScope(self.script, ()))

@@ -196,11 +196,5 @@ def _with_hints(script: Script, tokens: list[SqlToken]) -> list[SqlToken]:
 def _hint(script: Script, start: int, end: int) -> list[SqlToken]:
     inside = slice(start + len(HINT_START), end - len(HINT_END))
     tokens = _tokens(script, script.text[inside], inside.start)
-    if not tokens or tokens[0].text.upper() != "OPTIONS":
-        raise script.error(
-            start,
-            "query hints other than OPTIONS are not supported",
-            hint="Write /*+ OPTIONS('key' = 'value') */ behind the name of a table.",
-        )
     opening = SqlToken(SqlTokenKind.SYMBOL, HINT_START, start, inside.start)
     return [opening, *tokens, SqlToken(SqlTokenKind.SYMBOL, HINT_END, inside.stop, end)]

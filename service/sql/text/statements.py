@@ -11,6 +11,7 @@ from service.sql.text.dialect import SqlToken, SqlTokenKind, tokenize
 from service.sql.text.script import Script
 
 _ASKS = ("EXPLAIN", "DESCRIBE", "DESC", "SHOW", "STOP")
+_PREVIEWS = ("SELECT", "WITH")
 _RUNS = ("INSERT", "EXECUTE", "BEGIN")
 _OPENS, _CLOSES = ("BEGIN", "CASE"), "END"
 
@@ -77,12 +78,23 @@ def _groups(text: str) -> Iterator[tuple[list[SqlToken], int | None]]:
 
 def _piece(tokens: Sequence[SqlToken], closed_at: int | None) -> Piece:
     word = tokens[0].text.upper() if tokens[0].kind is SqlTokenKind.WORD else ""
-    return Piece(_use(word, len(tokens)), word, tokens[0].start, tokens[-1].end, closed_at)
+    return Piece(_use(word, tokens), word, tokens[0].start, tokens[-1].end, closed_at)
 
 
-def _use(word: str, tokens: int) -> Use:
-    if word == "SELECT":
+def _use(word: str, tokens: Sequence[SqlToken]) -> Use:
+    if word in _PREVIEWS:
         return Use.PREVIEWS
-    if word in _RUNS:
+    if word in _RUNS or (word == "CREATE" and _has_query(tokens)):
         return Use.RUNS
-    return Use.ASKS if word in _ASKS or (word == "SET" and tokens == 1) else Use.DECLARES
+    return Use.ASKS if word in _ASKS or (word == "SET" and len(tokens) == 1) else Use.DECLARES
+
+
+def _has_query(tokens: Sequence[SqlToken]) -> bool:
+    """Whether a CREATE is one of a table that is filled: CREATE TABLE … AS."""
+    words, depth = set[str](), 0
+    for token in tokens:
+        if token.kind is SqlTokenKind.SYMBOL:
+            depth += (token.text == "(") - (token.text == ")")
+        elif token.kind is SqlTokenKind.WORD and depth == 0:
+            words.add(token.text.upper())
+    return {"TABLE", "AS"} <= words and "VIEW" not in words

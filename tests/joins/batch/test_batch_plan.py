@@ -3,8 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.admin import NewPartitions
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.batch.batch_plan import BatchPlanner, EventParts
@@ -19,7 +17,7 @@ from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, OffsetsWentBackError, PartitionsMissingError
 from joins.plan.plan import KafkaOptions
-from tests.support.topics import create_topic, produce
+from tests.support.topics import add_partitions, create_topic, produce
 
 VERSIONS = {"rates": 7}
 
@@ -110,11 +108,7 @@ def test_no_batch_reads_across_a_backlogs_end_and_the_pin_says_what_was_read(top
 
 
 def test_a_partition_that_comes_later_is_read_from_its_beginning(topic):
-    admin = KafkaAdminClient(bootstrap_servers=topic.servers)
-    try:
-        admin.create_partitions({topic.name: NewPartitions(3)})
-    finally:
-        admin.close()
+    add_partitions(topic.servers, topic.name, 3)
     produce(topic.servers, topic.name, [{"n": 1}], partition=2)
     plan = topic.planner().next(5, {0: 60, 1: 30}, EventState())
     assert (plan.start[2], plan.end[2]) == (0, 1)

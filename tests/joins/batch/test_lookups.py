@@ -211,7 +211,7 @@ def test_chunks_of_a_shuffle_may_be_small(world, work, expected, monkeypatch):
 
 def test_a_topic_gets_the_rows_of_a_partition_in_their_order(world, kafka, work, expected):
     target = create_topic(kafka.bootstrap_servers)
-    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, target), ())
+    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, target))
     staged = RowFiles(world.directory / "staged")
     writer = KafkaSinkWriter(sink, world.directory / "kafka_sink.json", staged)
     lookups, pin = world.lookups(SHUFFLE, SHUFFLE), world.pin()

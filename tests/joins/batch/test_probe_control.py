@@ -5,7 +5,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import NewPartitions
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
@@ -31,7 +30,7 @@ from joins.plan.errors import (
 from joins.plan.plan import KafkaOptions
 from joins.sinks.delta import DeltaSinkWriter
 from service.embedded.broker import KafkaBroker
-from tests.support.topics import create_topic, delete_topics, produce, unique_name
+from tests.support.topics import add_partitions, create_topic, delete_topics, produce, unique_name
 from tests.support.transactions import transactions
 from tests.support.wait import wait_until
 
@@ -476,11 +475,7 @@ def test_records_have_the_size_that_the_topic_stores_until_batches_have_seen_the
 
 
 def add_partition(servers: str, topic: str) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=servers)
-    try:
-        admin.create_partitions({topic: NewPartitions(2)})
-    finally:
-        admin.close()
+    add_partitions(servers, topic, 2)
     produce(servers, topic, [{"n": 1}], partition=1)
 
 

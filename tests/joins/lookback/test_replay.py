@@ -19,6 +19,7 @@ from joins.plan.errors import (
     RecordsExpiredError,
     UnknownBatchError,
 )
+from joins.plan.formats import RecordKey
 from joins.plan.plan import BlackholeSink, DeltaSink, KafkaOptions, KafkaSink
 from service.jobs.inspect.past import open_replayer
 from tests.support.changelog import record
@@ -194,7 +195,9 @@ def test_an_output_without_row_metadata_is_compared_by_its_rows(tmp_path, kafka)
 @pytest.fixture
 def sending(tmp_path, kafka):
     """A job with a Kafka sink, its batch pinned and not sent yet."""
-    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, unique_name("out")), ("user_id",))
+    sink = KafkaSink(
+        KafkaOptions(kafka.bootstrap_servers, unique_name("out")), key=RecordKey(("user_id",))
+    )
     create_topic(kafka.bootstrap_servers, sink.kafka.topic, partitions=2)
     job = past_job(tmp_path, kafka.bootstrap_servers, replace(PLAN, sink=sink))
     job.change("users", record("r", 1, 5, 0))

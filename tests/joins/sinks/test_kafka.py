@@ -11,7 +11,8 @@ import pytest
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin
 from joins.plan.errors import SinkError
-from joins.plan.plan import KafkaFormat, KafkaOptions, KafkaSink
+from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
+from joins.plan.plan import KafkaOptions, KafkaSink
 from joins.sinks.kafka import HEADER_NAMES, KafkaSinkWriter, TransactionalSinkWriter
 from joins.worker.probe_task import DEAD_LETTERS
 from joins.worker.row_files import ROWS, RowFiles
@@ -39,7 +40,10 @@ def work(spark, kafka, topics):
 
 
 def sink_to(kafka, topic, key_fields=()):
-    return KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), key_fields)
+    return KafkaSink(
+        KafkaOptions(kafka.bootstrap_servers, topic),
+        key=RecordKey(key_fields) if key_fields else None,
+    )
 
 
 def writer_to(sink, directory):
@@ -127,7 +131,7 @@ CHANGES = (
         [({"user_id": 1}, {"user_id": 1, "name": "r5"}, b"1000"), ({"user_id": 2}, None, b"1002")],
     ),
     (
-        {"format": KafkaFormat.DEBEZIUM_JSON},
+        {"value": RecordFormat(KafkaFormat.DEBEZIUM_JSON)},
         [
             ({"user_id": u}, {"before": b, "after": a, "op": op}, mark)
             for u, b, a, op, mark in (

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.probe.probe import COORDINATES, JoinedBatch
 from joins.plan.expressions import Column
-from joins.plan.plan import OutputColumn
+from joins.plan.formats import RecordKey
+from joins.plan.plan import KafkaOptions, KafkaSink, OutputColumn
 from joins.plan.types import SqlType, TypeName, arrow_type
 from joins.sinks.kafka import RecordEncoding
 from tests.support.laws import examples
@@ -24,6 +25,7 @@ TYPES = {
 }
 OUTPUT = tuple(OutputColumn(name, Column("c", name, kind)) for name, kind in TYPES.items())
 SCHEMA = pa.schema([(name, arrow_type(kind)) for name, kind in TYPES.items()])
+SINK = KafkaSink(KafkaOptions("", ""), key=RecordKey(('na"me', "id")))
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 WITH_ESCAPES = st.text('ab"\\\b\f\n\r\t\x00\x1f/é', max_size=6)
 ROW = st.tuples(
@@ -51,7 +53,7 @@ def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
         matched=0,
         unmatched=0,
     )
-    records = RecordEncoding(OUTPUT, ('na"me', "id"))(joined, PIN)
+    records = RecordEncoding.of(SINK, OUTPUT)(joined, PIN)
     records.validate(full=True)
     assert records.num_rows == len(rows[first:])
     for record, (row, place) in zip(records.to_pylist(), rows[first:], strict=True):

@@ -7,6 +7,7 @@ import pytest
 
 from joins.kernels.probe.probe import kernel_spec
 from joins.plan.errors import SinkError
+from joins.plan.formats import RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink
 from joins.sinks.console import ConsoleLetterWriter
 from joins.sinks.kafka import HEADER_NAMES, KafkaLetterWriter
@@ -43,7 +44,7 @@ def test_rows_are_printed(job, identifier, lines):
 
 def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kafka):
     topic = create_topic(kafka.bootstrap_servers)
-    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), ("user_id",))
+    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, topic), key=RecordKey(("user_id",)))
     writer = KafkaLetterWriter(sink, OUTPUT)
     try:
         replay = job.replay(writer=writer, passed=cut_off("committed"))
@@ -68,7 +69,7 @@ def test_records_carry_their_own_batch_and_come_again_as_the_same_bytes(job, kaf
 
 
 def test_a_topic_that_takes_nothing_abandons_the_replay(job, kafka):
-    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, "no such topic"), ())
+    sink = KafkaSink(KafkaOptions(kafka.bootstrap_servers, "no such topic"))
     writer = KafkaLetterWriter(sink, OUTPUT)
     with pytest.raises(SinkError, match="no such topic"):
         job.replay(writer=writer).handle(request({"records": CORRECTED}))

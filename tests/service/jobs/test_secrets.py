@@ -1,6 +1,8 @@
 import pytest
 
-from service.errors import SecretError
+from joins.plan.plan import KafkaOptions
+from service.errors import NotAllowedError, SecretError
+from service.security.resolution import with_login
 from service.security.secrets import SecretResolver, write_secrets
 
 
@@ -43,3 +45,50 @@ REFUSED = {
 def test_a_reference_is_refused(places, text, message):
     with pytest.raises(SecretError, match=message):
         places.resolve(text)
+
+
+def test_a_pem_file_is_read_where_files_may_be_named_and_its_text_is_never_shown(tmp_path):
+    pem = tmp_path / "pem"
+    pem.mkdir()
+    (pem / "own.pem").write_text("-----BEGIN PRIVATE KEY-----")
+    resolver = SecretResolver(None, pem_directories=[pem])
+    text = resolver.pem_file(str(pem / "own.pem"))
+    assert text == "-----BEGIN PRIVATE KEY-----"
+    assert "PRIVATE" not in repr(text)
+    with pytest.raises(NotAllowedError):
+        SecretResolver(None).pem_file(str(pem / "own.pem"))
+    with pytest.raises(SecretError, match="cannot be read") as caught:
+        resolver.pem_file(str(pem / "none.pem"))
+    assert "correct the path" in caught.value.hint
+    (pem / "large.pem").write_text("x" * (1 << 20) + "x")
+    with pytest.raises(SecretError, match="more than") as caught:
+        resolver.pem_file(str(pem / "large.pem"))
+    assert "the certificates that are needed" in caught.value.hint
+
+
+def test_what_a_client_of_kafka_needs_goes_to_whom_it_is_for(tmp_path, monkeypatch):
+    """A broker's password to brokers only, a client's secret to the token endpoint only."""
+    for name in ("word", "id", "client-secret"):
+        monkeypatch.setenv(f"SLUICE_SECRET_{name.upper().replace('-', '_')}", f"{name} value")
+    (tmp_path / "ca.pem").write_text("PEM")
+    endpoint, prefix = "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.credentials"
+    properties = {
+        endpoint: "https://login/token",
+        f"{prefix}.client.id": "${secret:id}",
+        f"{prefix}.client.secret": "${secret:client-secret}",
+        "sasl.password": "${secret:word}",
+        "ssl.truststore.location": str(tmp_path / "ca.pem"),
+    }
+    kafka = KafkaOptions("broker:9092", "t", tuple(properties.items()))
+    allowed = "word@broker:9092,id@login:443,client-secret@login:443"
+    secrets = SecretResolver(None, allowed=allowed, pem_directories=[tmp_path])
+    assert dict(with_login(kafka, secrets).properties) == {
+        endpoint: "https://login/token",
+        f"{prefix}.client.id": "id value",
+        f"{prefix}.client.secret": "client-secret value",
+        "sasl.password": "word value",
+        "ssl.truststore.certificates": "PEM",
+    }
+    for swapped in ("word@login:443,id@login:443,client-secret@login:443", "*@broker:9092"):
+        with pytest.raises(NotAllowedError):
+            with_login(kafka, SecretResolver(None, allowed=swapped, pem_directories=[tmp_path]))

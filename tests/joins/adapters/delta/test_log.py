@@ -403,6 +403,16 @@ def test_a_partitioned_table_is_refused(tmp_path):
         DeltaLog(tmp_path, "app").choose_writer(Appends(SCHEMA, SinkWriter.COLUMNAR))
 
 
+def test_a_table_that_is_there_keeps_the_columns_that_cut_its_files(tmp_path):
+    create_table(tmp_path, SCHEMA, partition_by=("id",))
+    log = DeltaLog(tmp_path, "app")
+    assert log.choose_writer(Appends(SCHEMA, partition_by=("id",))).is_spark
+    assert log.choose_writer(Appends(SCHEMA)).is_spark
+    with pytest.raises(SinkError, match=r"is partitioned by \(id\), expected \(name\)"):
+        log.choose_writer(Appends(SCHEMA, partition_by=("name",)))
+    assert Appends(SCHEMA, partition_by=("id",)).choose_new(tmp_path).is_spark
+
+
 WRITABLE = {
     "ours": SCHEMA,
     "not_null_on_our_side": pa.schema(

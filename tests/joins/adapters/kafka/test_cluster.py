@@ -6,6 +6,7 @@ import pytest
 from kafka.admin import OffsetSpec
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.connections import NetClient
 from joins.adapters.kafka.options import client_options
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
@@ -36,6 +37,7 @@ def topic(kafka):
 def test_a_login_is_given_to_the_client_as_it_is():
     kafka = KafkaOptions("a:1,b:2", "t", LOGIN)
     assert client_options(kafka) == {
+        "kafka_client": NetClient,
         "bootstrap_servers": ["a:1", "b:2"],
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "SCRAM-SHA-512",

@@ -24,7 +24,11 @@ def cluster(kafka):
 def member(servers: str, group: str, topic: str) -> Iterator[KafkaConsumer]:
     """Somebody else's consumer, which has joined the group."""
     consumer = KafkaConsumer(
-        topic, bootstrap_servers=servers, group_id=group, enable_auto_commit=False
+        topic,
+        bootstrap_servers=servers,
+        group_id=group,
+        enable_auto_commit=False,
+        metadata_max_age_ms=1_000,  # a new topic may not be known to each broker's cache at once
     )
     try:
         wait_until(

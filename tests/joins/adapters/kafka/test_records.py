@@ -8,7 +8,12 @@ import pytest
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, TopicName
+from joins.adapters.kafka.records import (
+    OF_A_CHANGELOG,
+    OF_THE_PROBE,
+    KafkaRecords,
+    TopicName,
+)
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from tests.support.topics import create_topic, delete_topics, produce
@@ -122,3 +127,22 @@ def test_a_wait_ends_with_the_first_record_and_not_before_its_time_without_one(k
 def test_a_wait_for_a_cluster_that_does_not_answer_ends():
     with KafkaRecords(KafkaOptions("127.0.0.1:1", "")) as records:
         records.wait(TopicName("t"), {0: 0}, 600.0)
+
+
+def test_headers_and_what_the_broker_says_are_read_if_they_are_asked_for(kafka):
+    config = {"message.timestamp.type": "LogAppendTime"}
+    appended = create_topic(kafka.bootstrap_servers, config=config)
+    created = create_topic(kafka.bootstrap_servers)
+    headers = [("a", b"1"), ("b", b""), ("a", b"\xff2")]
+    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+        for topic in (appended, created):
+            producer.send(topic, b"v", key=b"k", headers=headers).get(60)
+            producer.send(topic, b"w").get(60)
+    names = ("key", *OF_THE_PROBE, "headers", "leader-epoch", "timestamp-type")
+    for topic, stamped in ((appended, "LogAppendTime"), (created, "CreateTime")):
+        with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+            batches = list(records.batches(TopicName(topic), {0: (0, 2)}, names))
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        assert [(row["key"], row["value"]) for row in rows] == [(b"k", b"v"), (None, b"w")]
+        assert [dict(row["headers"]) for row in rows] == [{"a": b"\xff2", "b": b""}, {}]
+        assert {(row["leader-epoch"], row["timestamp-type"]) for row in rows} == {(0, stamped)}

@@ -14,7 +14,8 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from joins.plan.plan import Field, KafkaFormat, KafkaOptions, SnapshotEvidence, TopicSource
+from joins.plan.formats import KafkaFormat, RecordFormat
+from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.registry import RegistryOptions
 from joins.plan.types import SqlType, TypeName
 from joins.source.topic_coordinator import TopicCoordinator
@@ -56,8 +57,7 @@ def avro_feed(connector, directory, own, evidence=None):
         connector,
         directory,
         evidence or SnapshotEvidence(settle_ms=0),
-        format=KafkaFormat.DEBEZIUM_AVRO_CONFLUENT,
-        registry=RegistryOptions(own.url),
+        value=RecordFormat(KafkaFormat.DEBEZIUM_AVRO_CONFLUENT, registry=RegistryOptions(own.url)),
     )
 
 
@@ -164,10 +164,8 @@ def test_json_among_avro_stalls(connector, own_registry, tmp_path):
 def avro_source(kafka, own, *options):
     return TopicSource(
         KafkaOptions(kafka.bootstrap_servers, create_topic(kafka.bootstrap_servers)),
-        KafkaFormat.DEBEZIUM_AVRO_CONFLUENT,
-        options,
+        RecordFormat(KafkaFormat.DEBEZIUM_AVRO_CONFLUENT, options, RegistryOptions(own.url)),
         SnapshotEvidence(),
-        RegistryOptions(own.url),
     )
 
 

@@ -5,7 +5,8 @@ import pytest
 from joins.adapters.kafka.newest import newest_records
 from joins.adapters.topic.check import check_topic
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
-from joins.plan.plan import Field, KafkaFormat, KafkaOptions, SnapshotEvidence, TopicSource
+from joins.plan.formats import KafkaFormat, RecordFormat
+from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
 from joins.plan.types import SqlType, TypeName
 from tests.support.foreign_topics import FIELDS, envelope, row
 from tests.support.topics import create_topic, produce, unique_name
@@ -18,7 +19,7 @@ ENVELOPE = envelope("u", None, row(1, "a"), "false", 1)
 def source(kafka, topic, *options, format_=KafkaFormat.DEBEZIUM_JSON, **evidence):
     shown = SnapshotEvidence(**evidence) if format_ is KafkaFormat.DEBEZIUM_JSON else None
     where = KafkaOptions(kafka.bootstrap_servers, topic)
-    return TopicSource(where, format_, options, shown)
+    return TopicSource(where, RecordFormat(format_, options), shown)
 
 
 FITS = {

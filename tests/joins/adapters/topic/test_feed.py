@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -16,17 +17,19 @@ from joins.adapters.topic.feed_state import (
     write_decisions,
 )
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
-from joins.plan.plan import (
-    COORDINATES,
-    BoundedMode,
-    KafkaFormat,
-    KafkaOptions,
-    SnapshotEvidence,
-    TopicSource,
-)
+from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
+from joins.plan.plan import COORDINATES, BoundedMode, KafkaOptions, SnapshotEvidence, TopicSource
+from tests.joins.adapters.kafka.test_groups import member
 from tests.support.foreign_topics import FIELDS as USER_COLUMNS
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
-from tests.support.topics import consume, create_topic, delete_topics, produce
+from tests.support.topics import (
+    add_partitions,
+    consume,
+    create_topic,
+    delete_topics,
+    produce,
+    unique_name,
+)
 from tests.support.wait import wait_until
 
 USERS = {n: f"n{n}" for n in range(1, 9)}
@@ -293,7 +296,9 @@ def test_records_of_another_table_stall_or_are_left_out(single, tmp_path):
         topic_feed(single, tmp_path).run()
     options = (("source.table", "users"),)
     (tmp_path / "other").mkdir()
-    source = topic_feed(single, tmp_path / "other", format_options=options)
+    source = topic_feed(
+        single, tmp_path / "other", value=RecordFormat(KafkaFormat.DEBEZIUM_JSON, options)
+    )
     source.run()
     single.snapshot({1: "a", 2: "b"})
     assert source.run()["complete"]
@@ -336,22 +341,52 @@ def test_records_that_are_gone_before_they_were_read_are_told(single, tmp_path):
 
 
 def test_more_partitions_than_before_stall(single, tmp_path):
+    """At once, while it is followed, and at each later start, until the job is submitted anew."""
     single.snapshot(USERS)
     source = topic_feed(single, tmp_path)
     config = source.config
-    moved = TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json())))
-    assert moved == config
-    object.__setattr__(moved.source, "changelog_partitions", 2)
-    source.config = moved
-    with pytest.raises(SourceError, match="has 1 partitions, and had 2"):
+    assert TopicFeedConfig.from_json(json.loads(json.dumps(config.as_json()))) == config
+    with source.session() as session:
+        assert source.run(session)["complete"]
+        add_partitions(single.servers, single.topic, 2)
+        with pytest.raises(SourceError, match="has 2 partitions, and had 1") as caught:
+            source.run(session)
+    assert "submit it anew" in caught.value.hint
+    with pytest.raises(SourceError, match="has 2 partitions, and had 1"):
         source.run()
+    assert source.rows() == USERS, "what was read before is there"
+    single.partitions = 2
+    (tmp_path / "anew").mkdir()
+    anew = topic_feed(single, tmp_path / "anew")
+    assert anew.run()["complete"]
+    assert anew.rows() == USERS
+
+
+def test_a_consumer_group_is_told_how_far_the_topic_is_sent_on(single, tmp_path):
+    single.snapshot(USERS)
+    source = topic_feed(single, tmp_path)
+    group = unique_name("group")
+    kafka = KafkaOptions(single.servers, single.topic, (("group.id", group),))
+    source.config = replace(source.config, source=replace(source.config.source, kafka=kafka))
+    cluster = KafkaCluster(kafka)
+    ends = cluster.end_offsets(single.topic)
+    source.run()
+    assert cluster.group_offsets(group, single.topic) == ends
+    assert source.told.events[-1]["group_offsets"] is None
+    single.change(1, "other")
+    with member(single.servers, group, single.topic), source.session() as session:
+        source.run(session)
+        wait_until(lambda: session._group.warning() is not None, what="it is known")
+        session._tell("progress")
+        assert "has members" in source.told.events[-1]["group_offsets"]["message"]
+    assert source.rows()[1] == "other", "the rows do not wait for it"
 
 
 def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path):
     for key, name in USERS.items():
         connector.send({"id": key}, row(key, name))
     connector.send({"id": 2}, None)
-    source = topic_feed(connector, tmp_path, None, format=KafkaFormat.JSON)
+    source = topic_feed(connector, tmp_path, None, value=JSON_FORMAT, key=RecordKey(("id",)))
     with source.session() as session:
         state = source.run(session)
         assert (state["complete"], state["evidence"]) == (True, "end_offsets")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.changelog.change_encode import debezium_values, upsert_values
+from joins.kernels.changelog.change_encode import debezium_values, without_gone
 from joins.kernels.changelog.row_kinds import SIGNS, all_kinds, is_any, signs
 from tests.support.laws import examples
 
@@ -28,7 +28,7 @@ def test_debezium_json_is_what_flink_writes(sign):
 
 def test_rows_without_kinds_are_insertions():
     assert debezium_values(pa.array([ROW, ROW]), None).to_pylist() == [DEBEZIUM["+I"]] * 2
-    assert upsert_values(pa.array([ROW]), None).to_pylist() == [ROW]
+    assert without_gone(pa.array([ROW]), None).to_pylist() == [ROW]
     assert all_kinds(None, 3).to_pylist() == [0, 0, 0]
 
 
@@ -51,7 +51,7 @@ def table_of(changes):
 def test_the_newest_value_of_each_key_is_the_table(changes, first):
     kinds = pa.array([kind for kind, _, _ in changes], pa.int8()).slice(first)
     objects = pa.array([json.dumps(v) for _, _, v in changes], pa.string()).slice(first)
-    values = upsert_values(objects, kinds).to_pylist()
+    values = without_gone(objects, kinds).to_pylist()
     skipped = is_any(kinds, (1,)).to_pylist()
     newest = {}
     for (_, key, _), value, skip in zip(changes[first:], values, skipped, strict=True):

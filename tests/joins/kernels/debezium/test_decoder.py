@@ -197,6 +197,21 @@ MARKS = {
 }
 
 
+POSITIONS = {
+    "postgres": ({"lsn": 26794752, "txId": 748}, b"26794752"),
+    "mariadb": ({"file": "binlog.000001", "pos": 22196, "row": 0}, b'"binlog.000001":22196'),
+    "half_of_one": ({"file": "binlog.000001", "pos": None}, None),
+    "nothing": ({"lsn": None}, None),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), POSITIONS.values(), ids=POSITIONS)
+def test_a_row_of_a_snapshot_tells_where_it_was_read(source, expected):
+    read, changed = (change(op, None, ROW, source) for op in "rc")
+    changes = decoded(({"id": 1}, read), ({"id": 1}, changed))
+    assert changes.position.to_pylist() == [expected, None]
+
+
 @pytest.mark.parametrize(("mark", "expected"), MARKS.values(), ids=MARKS)
 def test_a_mark_of_a_snapshot_is_a_word(mark, expected):
     changes = decoded(({"id": 1}, change("r", None, ROW, {"snapshot": mark, "ts_ms": 7})))

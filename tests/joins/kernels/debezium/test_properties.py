@@ -239,7 +239,9 @@ def reference(value):
         raise NotARowError
     whole.require_once(("before", "after", "op", "source"))
     if isinstance(whole.get("source"), dict):
-        whole["source"].require_once(("snapshot", "ts_ms", "db", "schema", "table"))
+        whole["source"].require_once(
+            ("snapshot", "ts_ms", "db", "schema", "table", "lsn", "file", "pos")
+        )
     after = whole.get("after")
     if not isinstance(after, dict) or any(name not in after for name in COLUMNS):
         raise NotARowError

@@ -14,7 +14,7 @@ from watermark.foreign import Mark
 ROWS = pa.RecordBatch.from_pydict({"id": pa.array(range(10_000), pa.int64())})
 
 
-def piece(partition, first, times, marks=None):
+def piece(partition, first, times, marks=None, position=0):
     """Records from offset `first` on, with these times."""
     count = len(times)
     times = np.array(times, np.int64)
@@ -26,6 +26,7 @@ def piece(partition, first, times, marks=None):
         times,
         np.maximum.accumulate(times),
         times,
+        np.full(count, position, np.int64),
         np.array(codes, np.int8),
         np.ones(count, np.int8),
         rows,
@@ -83,8 +84,29 @@ def test_runs_are_of_one_mark_and_name_their_partitions():
     assert same[-2] == (last, [1], 8, 8)
     assert {mark for mark, *_ in same[1:-2]} == {row}
     assert window.place_at(0, 4) == 3
-    older = window.older(0, changes_from_ms=10, rows_after_ms=2)
+    assert (window.newest_without_mark(0, 4), window.newest_without_mark(0, 5)) == (None, 5)
+    older = window.older(0, changes_from_ms=10, rows_after_ms=2, position=0)
     assert older.tolist() == [True, True, False, False, True, False, True]
+
+
+def test_rows_that_several_threads_read_are_few_runs():
+    """Each chunk has its own time; only a newer one than all before can be another snapshot's."""
+    window = Window([piece(0, 0, [5, 3, 5, 4, 7, 6], [Mark.ROW] * 6)])
+    runs = [run for _, run in window.runs(0, np.zeros(6, np.bool_))]
+    assert [(run.oldest_source_ms, run.source_ms) for run in runs] == [(3, 5), (6, 7)]
+
+
+def test_rows_of_one_position_are_one_run_and_of_two_are_two():
+    window = Window(
+        [
+            piece(0, 0, [1, 3], [Mark.ROW, Mark.ROW], position=7),
+            piece(0, 2, [4, 6], [Mark.ROW, Mark.ROW], position=9),
+        ]
+    )
+    runs = [run for _, run in window.runs(0, np.zeros(4, np.bool_))]
+    assert [(run.position, run.first_ms, run.last_ms) for run in runs] == [(7, 1, 3), (9, 4, 6)]
+    older = window.older(0, changes_from_ms=None, rows_after_ms=4, position=9)
+    assert older.tolist() == [True, True, False, False]
 
 
 def test_labels_go_back_to_the_pieces_that_they_are_of():

@@ -1,2 +1,3 @@
 -- error: CREATE FUNCTION is not supported
+-- fixed: CREATE TEMPORARY SYSTEM FUNCTION f AS 'com.example.F'; =>
 CREATE TEMPORARY SYSTEM FUNCTION f AS 'com.example.F';

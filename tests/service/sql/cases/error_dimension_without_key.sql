@@ -1,13 +1,12 @@
 -- error: table "d" has no primary key
-CREATE TABLE d (id BIGINT, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
+-- fixed: name STRING) WITH ('connector' = 'delta' => name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta'
+CREATE TABLE orders (
+    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
+    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
+CREATE TABLE d (id BIGINT, name STRING) WITH ('connector' = 'delta', 'path' = 'd');
+INSERT INTO o SELECT o.id, d.name FROM orders AS o JOIN d FOR SYSTEM_TIME AS OF o.proc_time ON o.user_id = d.id;

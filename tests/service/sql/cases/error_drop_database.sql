@@ -1,3 +1,15 @@
--- error: expected TABLE or VIEW
--- fixed: DROP DATABASE x => DROP TABLE IF EXISTS x
-DROP DATABASE x;
+-- error: DROP DATABASE of "shop", which the script uses
+-- fixed: DROP DATABASE shop; => 
+-- fixed: FROM default_database.orders => FROM default_database.orders
+CREATE TABLE orders (
+    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
+    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
+);
+CREATE DATABASE shop;
+USE shop;
+DROP DATABASE shop;
+CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT id, currency FROM default_database.orders;

@@ -1,4 +1,4 @@
--- error: OVER is not supported
+-- error: ABS(…) OVER (…) keeps the rows before each one
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

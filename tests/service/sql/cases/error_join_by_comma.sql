@@ -1,4 +1,4 @@
--- error: a join by comma is not supported
+-- error: a join by comma keeps the rows of both sides
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

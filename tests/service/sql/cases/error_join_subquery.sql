@@ -1,4 +1,4 @@
--- error: only a table can be joined with
+-- error: a query in parentheses is joined
 -- fixed: JOIN (SELECT * FROM d) ON => JOIN d FOR SYSTEM_TIME AS OF s.p ON
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),

@@ -1,4 +1,4 @@
--- error: expected LATERAL TABLE, found
+-- error: a query behind LATERAL is run for each row
 -- fixed: , LATERAL (SELECT * FROM d) AS d WHERE =>  JOIN LATERAL TABLE(d(s.p)) AS d ON
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',

@@ -1,4 +1,5 @@
--- error: Allowed client options are
+-- error: expected 1 to 200 letters, digits, '.', '_' or '-'
+-- fixed: my client => my-client
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
@@ -6,7 +7,7 @@ CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
 );
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset', 'properties.client.id' = 'me'
+    'scan.startup.mode' = 'earliest-offset', 'properties.client.id' = 'my client'
 );
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT s.k

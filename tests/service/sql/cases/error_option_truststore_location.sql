@@ -1,4 +1,5 @@
--- error: Allowed client options are
+-- error: has no effect with PLAINTEXT
+-- fixed: 'properties.ssl => 'properties.security.protocol' = 'SSL', 'properties.ssl
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
@@ -6,7 +7,7 @@ CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
 );
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset', 'properties.ssl.truststore.location' = '/etc/passwd'
+    'scan.startup.mode' = 'earliest-offset', 'properties.ssl.truststore.location' = '/etc/pem/ca.pem'
 );
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT s.k

@@ -1,14 +1,15 @@
--- error: expected NOT ENFORCED
--- fixed: PRIMARY KEY, => PRIMARY KEY NOT ENFORCED,
-CREATE TABLE d (id BIGINT PRIMARY KEY, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
+-- error: expected NOT ENFORCED, found "ENFORCED"
+-- fixed: (id) ENFORCED => (id) NOT ENFORCED
+CREATE TABLE orders (
+    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
+    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+) WITH (
+    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
+    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
+CREATE TABLE users (id BIGINT, name STRING, level INT, PRIMARY KEY (id) ENFORCED) WITH (
+    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
+    'database-name' = 'shop', 'table-name' = 'users'
 );
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT o.id, u.name FROM orders AS o JOIN users FOR SYSTEM_TIME AS OF o.proc_time AS u ON o.user_id = u.id;

@@ -1,18 +1,11 @@
 -- error: SELECT DISTINCT is not supported
--- fixed: SELECT DISTINCT => SELECT
-CREATE TABLE d (
-    id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
-    PRIMARY KEY (id) NOT ENFORCED
+-- fixed: SELECT DISTINCT ts, ts, currency, id FROM orders => SELECT window_start, window_end, currency, COUNT(*) FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' DAY)) GROUP BY window_start, window_end, currency
+CREATE TABLE orders (
+    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
+    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
 ) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (
-    k BIGINT, n INT, tiny TINYINT, t STRING, amount DECIMAL(8, 3), r DOUBLE, f FLOAT, ok BOOLEAN,
-    b BYTES, dt DATE, tm TIME, ts TIMESTAMP(3), inst TIMESTAMP_LTZ(3), p AS PROCTIME()
-) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
+    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT DISTINCT k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+CREATE TABLE o (at TIMESTAMP(3), until TIMESTAMP(3), c STRING, n BIGINT) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT DISTINCT ts, ts, currency, id FROM orders;

@@ -1,4 +1,4 @@
--- error: a statement set of 17 INSERTs, expected 16 at the most
+-- error: a job of 17 INSERTs, expected 16 at the most
 -- fixed: INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id; =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',

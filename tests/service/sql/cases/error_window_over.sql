@@ -1,4 +1,4 @@
--- error: OVER is not supported here
+-- error: COUNT(…) OVER (…) keeps the rows before each one
 -- fixed: COUNT(*) OVER (ORDER BY ts) => COUNT(*)
 CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

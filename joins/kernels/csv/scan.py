@@ -1,0 +1,243 @@
+"""Rows of CSV taken apart into cells, by one compiled pass over their bytes."""
+
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.kernels.compiled import compiled, inlined
+
+Rows = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+PLAIN, QUOTED, ESCAPED = 0, 1, 2
+"""What a cell is: as it stands; with doubled quotes or escapes; outside quotes, with escapes."""
+OPEN_QUOTE, BEHIND_QUOTE, OPEN_ESCAPE = -1, -2, -3
+"""In place of the number of cells: what is wrong with a row."""
+
+_LINE_FEED, _RETURN, _HASH, _NONE = 10, 13, 35, -1
+
+
+class CsvMarks(NamedTuple):
+    """The characters with a meaning, as bytes; -1 for none."""
+
+    delimiter: int
+    quote: int
+    escape: int
+    has_comments: bool
+
+
+class Cells(NamedTuple):
+    """What was read, by column that is read, and by row.
+
+    Attributes:
+        firsts: where the cell begins, behind its quote; negative where there is none.
+        lasts: where it ends.
+        kinds: `PLAIN`, `QUOTED` or `ESCAPED`.
+        counts: of each row how many cells it has; 0 of one that is empty, or what is wrong with it.
+            An empty cell behind the last declared one does not count, as in Jackson.
+        stops: where the row ends, behind its line break and the empty lines and comments there.
+    """
+
+    firsts: Rows
+    lasts: Rows
+    kinds: npt.NDArray[np.int8]
+    counts: Rows
+    stops: Rows
+
+    @classmethod
+    def of(cls, columns: int, rows: int) -> Self:
+        """Room for so many."""
+        shape = (columns, rows)
+        counts, stops = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+        firsts, lasts = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        return cls(firsts, lasts, np.zeros(shape, np.int8), counts, stops)
+
+
+@compiled
+def read_rows(
+    data: Bytes, bounds: tuple[Rows, Rows], marks: CsvMarks, slots: Rows, cells: Cells
+) -> None:
+    """Read one row of each text.
+
+    Args:
+        data: what the texts are in.
+        bounds: where each begins and ends.
+        marks: the dialect.
+        slots: by declared column its place in `cells`, -1 if it is not read.
+        cells: receives them.
+    """
+    firsts, lasts = bounds
+    for row in range(len(firsts)):
+        for slot in range(len(cells.firsts)):
+            cells.firsts[slot, row] = -1
+        _read_row(data, (firsts[row], lasts[row], row), marks, slots, cells)
+
+
+@compiled
+def split_rows(data: Bytes, marks: CsvMarks, bounds: Rows) -> int:
+    """Where the rows of a file end; returns how many there are, or -1 less the wrong one's number.
+
+    Args:
+        data: the file.
+        marks: the dialect.
+        bounds: receives where each row begins, and where the last one ends: room for a row a byte.
+    """
+    at, row = 0, 0
+    while True:
+        bounds[row] = at
+        at = _behind_empty_lines(data, at, len(data), marks)
+        if at >= len(data):
+            return row
+        bounds[row] = at
+        while True:
+            _, _, kind, at = _cell(data, at, len(data), marks)
+            if kind < 0:
+                return -1 - row
+            if at >= len(data) or data[at] != marks.delimiter:
+                break
+            at += 1
+        if at < len(data) and not _is_break(data[at]):
+            return -1 - row
+        at = _behind_break(data, at, len(data))
+        row += 1
+
+
+@compiled
+def _read_row(
+    data: Bytes, text: tuple[int, int, int], marks: CsvMarks, slots: Rows, cells: Cells
+) -> None:
+    at, end, row = text
+    at = _behind_comments(data, at, end, marks)
+    cells.counts[row], cells.stops[row] = 0, _behind_empty_lines(data, at, end, marks)
+    if at >= end or _is_break(data[at]):
+        return
+    column = 0
+    while True:
+        first, last, kind, at = _cell(data, at, end, marks)
+        if kind < 0:
+            cells.counts[row] = kind
+            return
+        if column < len(slots) and slots[column] >= 0:
+            cells.firsts[slots[column], row] = first
+            cells.lasts[slots[column], row] = last
+            cells.kinds[slots[column], row] = kind
+        column += 1
+        if at >= end or data[at] != marks.delimiter:
+            break
+        at += 1
+    if at < end and not _is_break(data[at]):
+        cells.counts[row] = BEHIND_QUOTE
+        return
+    is_trailing = column == len(slots) + 1 and first == last and kind == PLAIN
+    cells.counts[row] = column - is_trailing
+    cells.stops[row] = _behind_empty_lines(data, at, end, marks)
+
+
+@compiled
+def _cell(data: Bytes, at: int, end: int, marks: CsvMarks) -> tuple[int, int, int, int]:
+    """Where a cell begins and ends, what it is or what is wrong with it, and the place behind."""
+    if at < end and data[at] == marks.quote:
+        return _quoted(data, at + 1, end, marks)
+    first, kind = at, PLAIN
+    while at < end and data[at] != marks.delimiter and not _is_break(data[at]):
+        if data[at] == marks.escape:
+            kind = ESCAPED
+            at += 1
+            if at >= end:
+                return first, at, OPEN_ESCAPE, at
+        at += 1
+    return first, at, kind, at
+
+
+@compiled
+def _quoted(data: Bytes, at: int, end: int, marks: CsvMarks) -> tuple[int, int, int, int]:
+    first, kind = at, PLAIN
+    while at < end:
+        if data[at] == marks.escape:
+            kind = QUOTED
+            at += 1
+        elif data[at] == marks.quote:
+            if at + 1 >= end or data[at + 1] != marks.quote:
+                return first, at, QUOTED if at == first else kind, at + 1
+            kind = QUOTED
+            at += 1
+        at += 1
+    return first, end, OPEN_QUOTE, end
+
+
+@inlined
+def _is_break(byte: int) -> bool:
+    return byte in (_LINE_FEED, _RETURN)
+
+
+@compiled
+def _behind_break(data: Bytes, at: int, end: int) -> int:
+    """Behind a line break, if there is one; one of two characters is one."""
+    if at < end and data[at] == _RETURN:
+        at += 1
+        return at + (at < end and data[at] == _LINE_FEED)
+    return at + (at < end and data[at] == _LINE_FEED)
+
+
+@compiled
+def _behind_comments(data: Bytes, at: int, end: int, marks: CsvMarks) -> int:
+    while marks.has_comments and at < end and data[at] == _HASH:
+        while at < end and not _is_break(data[at]):
+            at += 1
+        at = _behind_break(data, at, end)
+    return at
+
+
+@compiled
+def _behind_empty_lines(data: Bytes, at: int, end: int, marks: CsvMarks) -> int:
+    while True:
+        before = at
+        at = _behind_break(data, _behind_comments(data, at, end, marks), end)
+        if at == before:
+            return at
+
+
+@compiled
+def unescape(
+    data: Bytes,
+    cells: tuple[Rows, Rows, npt.NDArray[np.int8]],
+    marks: CsvMarks,
+    out: Bytes,
+    offsets: Rows,
+) -> None:
+    """The texts of cells of one column, one behind the other.
+
+    Args:
+        data: what they are in.
+        cells: where each begins, negative where there is none, where it ends, what it is.
+        marks: the dialect.
+        out: receives the texts.
+        offsets: receives where each ends, behind a 0.
+    """
+    firsts, lasts, kinds = cells
+    to = 0
+    for row in range(len(firsts)):
+        at = firsts[row]
+        while 0 <= at < lasts[row]:
+            byte = data[at]
+            if kinds[row] != PLAIN and byte == marks.escape:
+                at += 1
+                byte = _meant(data[at])
+            elif kinds[row] == QUOTED and byte == marks.quote:
+                at += 1
+            out[to] = byte
+            at, to = at + 1, to + 1
+        offsets[row + 1] = to
+
+
+@compiled
+def _meant(byte: int) -> int:
+    """What an escaped character stands for, as in Jackson."""
+    if byte == 48:  # 0
+        return 0
+    if byte == 110:  # n
+        return _LINE_FEED
+    if byte == 114:  # r
+        return _RETURN
+    return 9 if byte == 116 else byte  # t

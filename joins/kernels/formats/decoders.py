@@ -1,0 +1,78 @@
+"""Decoders: the keys or the values of records as columns of their declared types."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Protocol
+
+import pyarrow as pa
+
+from joins.kernels.csv.dialect import dialect_of
+from joins.kernels.formats.parsed import ParsedRows
+from joins.kernels.json.lenient import without_errors
+from joins.kernels.json.missing import without_missing
+from joins.kernels.json.rows import json_schema, parse
+from joins.plan.formats import (
+    FAIL_ON_MISSING_FIELD,
+    IGNORE_PARSE_ERRORS,
+    KafkaFormat,
+    RecordFormat,
+)
+from joins.plan.plan import Field
+from joins.plan.registry import RegistryOptions
+
+SchemasOf = Callable[[RegistryOptions], Callable[[int], str | None]]
+"""Of a registry what tells the schema of a number; picklable."""
+
+
+class ValueDecoder(Protocol):
+    """Reads the keys, or the values, of a topic."""
+
+    def parse(self, values: pa.Array) -> ParsedRows:
+        """The rows of `values` (binary, nullable), with the columns that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonDecoder:
+    """Reads JSON objects.
+
+    Attributes:
+        format: its options.
+        read: the columns that are read.
+    """
+
+    format: RecordFormat
+    read: tuple[Field, ...]
+
+    def parse(self, values: pa.Array) -> ParsedRows:
+        """One row an object; a NULL is bad."""
+        parsed = parse(values, json_schema(self.read))
+        if self.format.flag(IGNORE_PARSE_ERRORS):
+            return without_errors(values, parsed)
+        if self.format.flag(FAIL_ON_MISSING_FIELD):
+            return without_missing(values, parsed, self.read)
+        return parsed
+
+
+@lru_cache(maxsize=64)
+def decoder_of(
+    form: RecordFormat,
+    columns: tuple[Field, ...],
+    read: tuple[str, ...],
+    schemas: SchemasOf | None = None,
+) -> ValueDecoder:
+    """What reads keys or values of the format `form`; kept, for it may remember what it has seen.
+
+    Args:
+        form: the format.
+        columns: that are declared, in their order.
+        read: the names of those that are read, in the order of the rows' columns.
+        schemas: of the registries of schemas.
+    """
+    if form.name is KafkaFormat.CSV:
+        from joins.kernels.csv.rows import CsvRows  # loads numba, which who plans does without
+
+        return CsvRows(columns, read, dialect_of(form), form.flag(IGNORE_PARSE_ERRORS))
+    assert form.name is KafkaFormat.JSON, "no other format has rows"
+    by_name = {item.name: item for item in columns}
+    return JsonDecoder(form, tuple(by_name[name] for name in read))

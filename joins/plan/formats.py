@@ -1,0 +1,91 @@
+"""What the keys and the values of a topic's records are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from joins.plan.registry import RegistryOptions
+
+
+class KafkaFormat(StrEnum):
+    """What a key or a value is; those of Debezium are changes of rows, the others are rows."""
+
+    JSON = "json"
+    CSV = "csv"
+    DEBEZIUM_JSON = "debezium-json"
+    DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
+
+
+OF_CHANGES = frozenset((KafkaFormat.DEBEZIUM_JSON, KafkaFormat.DEBEZIUM_AVRO_CONFLUENT))
+"""Formats whose values are changes of rows."""
+
+FAIL_ON_MISSING_FIELD, IGNORE_PARSE_ERRORS = "fail-on-missing-field", "ignore-parse-errors"
+TIMESTAMP_FORMAT, ISO_8601 = "timestamp-format.standard", "ISO-8601"
+IGNORE_NULL_FIELDS = "encode.ignore-null-fields"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFormat:
+    """How a key or a value is read or written.
+
+    Attributes:
+        options: those of the format, by their names without its prefix.
+        registry: of the schemas of a format that has some.
+    """
+
+    name: KafkaFormat = KafkaFormat.JSON
+    options: tuple[tuple[str, str], ...] = ()
+    registry: RegistryOptions | None = None
+
+    def text(self, option: str, default: str = "") -> str:
+        """The value of an option."""
+        return dict(self.options).get(option, default)
+
+    def flag(self, option: str) -> bool:
+        """Whether an option is `true`; it is not when missing."""
+        return self.text(option).lower() == "true"
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Self:
+        """The format that `dataclasses.asdict` described."""
+        registry = value["registry"]
+        return cls(
+            KafkaFormat(value["name"]),
+            tuple((str(key), str(text)) for key, text in value["options"]),
+            None if registry is None else RegistryOptions(**registry),
+        )
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether all declared columns are read, also those that nothing else reads."""
+        return self.flag(FAIL_ON_MISSING_FIELD)
+
+
+JSON_FORMAT = RecordFormat()
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKey:
+    """The columns that are the key of a record.
+
+    Attributes:
+        fields: their names in SQL, in the order of the key.
+        prefix: of these names; in the key itself they are without it.
+        is_in_value: the value has these columns, too, and is where they are read.
+    """
+
+    fields: tuple[str, ...]
+    format: RecordFormat = JSON_FORMAT
+    prefix: str = ""
+    is_in_value: bool = True
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Self:
+        """The key that `dataclasses.asdict` described."""
+        form = RecordFormat.of_json(value["format"])
+        return cls(tuple(value["fields"]), form, value["prefix"], value["is_in_value"])
+
+    def name_of(self, field: str) -> str:
+        """What a column is called in the key."""
+        return field.removeprefix(self.prefix)

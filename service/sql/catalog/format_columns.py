@@ -1,0 +1,134 @@
+"""What columns, and which options, a format can have: checked where keys and values meet them."""
+
+import string
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from joins.kernels.csv.dialect import dialect_of
+from joins.plan.formats import (
+    FAIL_ON_MISSING_FIELD,
+    IGNORE_PARSE_ERRORS,
+    KafkaFormat,
+    RecordFormat,
+)
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName
+from service.sql.catalog.option_values import OptionValues
+
+_MARKS = ("escape-character", "quote-character", "field-delimiter")
+_LETTERS_AND_SIGNS = frozenset(string.ascii_letters + string.digits + "+-.:/= ")
+"""What is in cells of other types than STRING."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why columns or options do not go with a format.
+
+    Attributes:
+        option: of the format, without its prefix; None: it is for the table.
+    """
+
+    message: str
+    hint: str
+    option: str | None = None
+
+
+def check_format(
+    values: OptionValues, form: RecordFormat, columns: Sequence[Field], prefixes: Sequence[str]
+) -> None:
+    """See that a key or a value can be of a format.
+
+    Args:
+        values: of the table.
+        form: the format.
+        columns: of the key, or of the value.
+        prefixes: with which its options may be written.
+
+    Raises:
+        SqlError: it cannot.
+    """
+    misfit = _CHECKS[form.name](form, columns) if form.name in _CHECKS else None
+    if misfit is not None:
+        keys = [f"{prefix}{misfit.option}" for prefix in prefixes]
+        key = next((key for key in keys if values.is_set(key)), "")
+        raise values.error(key, misfit.message, hint=misfit.hint)
+
+
+def refusal_of_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
+    """Why such rows cannot be written so that they are read back, if that is so."""
+    return _of_csv_sink(form, columns) if form.name is KafkaFormat.CSV else None
+
+
+def _of_json(form: RecordFormat, _: Sequence[Field]) -> Misfit | None:
+    if form.flag(FAIL_ON_MISSING_FIELD) and form.flag(IGNORE_PARSE_ERRORS):
+        return Misfit(
+            f'"{IGNORE_PARSE_ERRORS}" and "{FAIL_ON_MISSING_FIELD}" are both true',
+            "Remove one of the two: what is missing is either an error or none.",
+            IGNORE_PARSE_ERRORS,
+        )
+    return None
+
+
+def _of_csv(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
+    options = dict(form.options)
+    if "quote-character" in options and form.flag("disable-quote-character"):
+        return Misfit(
+            "there are no quotes, and yet a character for them",
+            "Remove quote-character, or disable-quote-character.",
+            "quote-character",
+        )
+    dialect = dialect_of(form)
+    marks = [mark for mark in (dialect.delimiter, dialect.quote, dialect.escape) if mark]
+    if len(set(marks)) < len(marks):
+        return Misfit(
+            "one character is to be two of delimiter, quote and escape",
+            "Choose three different ones.",
+            next(option for option in _MARKS if option in options),
+        )
+    if dialect.null is not None and any(mark in dialect.null for mark in marks):
+        return Misfit(
+            f'null-literal "{dialect.null}" has a character that has a meaning',
+            "Choose a text without delimiter, quote and escape character.",
+            "null-literal",
+        )
+    for column in columns:
+        if not _is_in_a_cell(column.type):
+            return Misfit(
+                f'column "{column.name}" is {column.type}, which no cell of csv can be',
+                "Cells are scalar, or an ARRAY or a ROW of scalar parts; declare a STRING, or use "
+                "json.",
+            )
+    return None
+
+
+def _is_in_a_cell(kind: SqlType) -> bool:
+    if kind.name is TypeName.MAP:
+        return False
+    return all(not part.type.is_nested for part in kind.members)
+
+
+def _of_csv_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
+    """Parts of a cell have no quotes, and without quotes a text needs escapes."""
+    dialect = dialect_of(form)
+    for column in columns:
+        kinds = [part.type.name for part in column.type.members] or [column.type.name]
+        if column.type.is_nested and (
+            TypeName.STRING in kinds or set(dialect.elements) & _LETTERS_AND_SIGNS
+        ):
+            return Misfit(
+                f'column "{column.name}" is {column.type}, whose parts csv cannot tell apart',
+                "Write json; or write an ARRAY or a ROW of other parts than STRING, with a "
+                "delimiter that is none of their characters.",
+            )
+        if TypeName.STRING in kinds and dialect.quote is None and dialect.escape is None:
+            return Misfit(
+                f'column "{column.name}" is STRING, and csv has neither quotes nor escapes',
+                "Give escape-character, or leave the quotes.",
+            )
+    return None
+
+
+_CHECKS: dict[KafkaFormat, Callable[[RecordFormat, Sequence[Field]], Misfit | None]] = {
+    KafkaFormat.JSON: _of_json,
+    KafkaFormat.CSV: _of_csv,
+}

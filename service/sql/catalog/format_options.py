@@ -1,0 +1,117 @@
+"""Options of the formats of rows: one table for keys and values, streams, dimensions and sinks."""
+
+from joins.plan.formats import (
+    FAIL_ON_MISSING_FIELD,
+    IGNORE_NULL_FIELDS,
+    IGNORE_PARSE_ERRORS,
+    ISO_8601,
+    OF_CHANGES,
+    TIMESTAMP_FORMAT,
+    KafkaFormat,
+)
+from service.sql.catalog.option import Option, OptionType, with_prefix
+
+FORMAT, VALUE_FORMAT, KEY_FORMAT = "format", "value.format", "key.format"
+KEY_FIELDS, KEY_PREFIX, FIELDS_INCLUDE = "key.fields", "key.fields-prefix", "value.fields-include"
+ALL, EXCEPT_KEY = "ALL", "EXCEPT_KEY"
+ROW_FORMATS = tuple(name for name in KafkaFormat if name not in OF_CHANGES)
+"""Of values that are rows; those of keys are all of them."""
+_JSON = (
+    Option(
+        FAIL_ON_MISSING_FIELD,
+        "Of a stream: whether a record without one of the declared columns, or of the fields of "
+        "its ROWs, is a dead letter; else what is missing is NULL.",
+        OptionType.FLAG,
+    ),
+    Option(
+        IGNORE_PARSE_ERRORS,
+        "Of a stream: whether what does not fit its column is NULL, and a record that is no object "
+        "is passed over without a trace; else either is a dead letter.",
+        OptionType.FLAG,
+    ),
+    Option(
+        TIMESTAMP_FORMAT,
+        "Of a sink: a blank stands between date and time of a timestamp (`SQL`), or a `T`. Of "
+        "records that are read it may be either.",
+        OptionType.CHOICE,
+        default="SQL",
+        choices=("SQL", ISO_8601),
+    ),
+    Option(
+        IGNORE_NULL_FIELDS,
+        "Of a sink: whether columns, and fields of ROWs, that are NULL are left out.",
+        OptionType.FLAG,
+    ),
+    Option(
+        "encode.decimal-as-plain-number",
+        "Of a sink: DECIMAL is always written with all its digits, never as 1E+2.",
+        OptionType.CHOICE,
+        default="true",
+        choices=("true",),
+    ),
+)
+_MARK = r"[!-/:-@\[-`{-~ ]"
+_MARK_FORM = "one character of ASCII that is no letter, no digit and no line break"
+_CSV = (
+    Option(
+        "field-delimiter",
+        "What stands between cells.",
+        default=",",
+        pattern=rf"{_MARK}|\\t|\\u00[01][0-9a-fA-F]|[\x01-\x09\x0b\x0c\x0e-\x1f]",
+        form=_MARK_FORM + r"; the tab as \t, others as \u0001",
+    ),
+    Option(
+        "quote-character",
+        "What stands around a cell with such characters; in it, it is doubled.",
+        default='"',
+        pattern=_MARK,
+        form=_MARK_FORM,
+    ),
+    Option(
+        "disable-quote-character",
+        "Whether there are no quotes: they are characters like others.",
+        OptionType.FLAG,
+    ),
+    Option(
+        "escape-character",
+        "What stands before a character that is not meant as one of these; none when missing.",
+        pattern=_MARK,
+        form=_MARK_FORM,
+    ),
+    Option(
+        "allow-comments",
+        "Of a stream: whether a record that begins with # is passed over.",
+        OptionType.FLAG,
+    ),
+    Option(
+        IGNORE_PARSE_ERRORS,
+        "Of a stream: whether a cell that does not fit its column, or is not there, is NULL, and a "
+        "record that is no row is passed over without a trace; else either is a dead letter.",
+        OptionType.FLAG,
+    ),
+    Option(
+        "array-element-delimiter",
+        "What stands between the elements of an ARRAY, or the fields of a ROW, in a cell.",
+        default=";",
+        pattern=r"[^\x00-\x1f\x7f]{1,16}",
+        form="1 to 16 printable characters",
+    ),
+    Option(
+        "null-literal",
+        "The text of a cell that is NULL. When missing no cell is; a sink writes NULL as an empty "
+        "one.",
+        pattern=r"[^\x00-\x1f\x7f]{0,128}",
+        form="at most 128 printable characters",
+    ),
+    Option(
+        "write-bigdecimal-in-scientific-notation",
+        "Of a sink: whether DECIMAL is written without zeros at its end, 100000 as 1E+5; else with "
+        "all digits of its scale.",
+        OptionType.FLAG,
+        default="true",
+    ),
+)
+OPTIONS_OF_FORMATS = (
+    *with_prefix(f"{KafkaFormat.JSON}.", *_JSON),
+    *with_prefix(f"{KafkaFormat.CSV}.", *_CSV),
+)

@@ -1,0 +1,188 @@
+"""From checked options to the formats of a topic's keys and values."""
+
+from joins.kernels.formats.columns import RecordColumns
+from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
+from joins.plan.plan import Field
+from service.sql.catalog.format_columns import check_format
+from service.sql.catalog.format_options import (
+    ALL,
+    EXCEPT_KEY,
+    FIELDS_INCLUDE,
+    FORMAT,
+    KEY_FIELDS,
+    KEY_FORMAT,
+    KEY_PREFIX,
+    VALUE_FORMAT,
+)
+from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
+from service.sql.text.errors import suggestion
+
+
+def value_format(values: OptionValues) -> RecordFormat:
+    """The format of the values, which is named by `format` or by `value.format`.
+
+    Raises:
+        SqlError: neither or both are given, or options do not belong to the formats.
+    """
+    if values.text(VALUE_FORMAT) is None:
+        named = values.required(FORMAT)
+    elif values.is_set(FORMAT):
+        raise values.error(
+            VALUE_FORMAT, "both format and value.format are given", hint="Remove one of the two."
+        )
+    else:
+        named = values.required(VALUE_FORMAT)
+    form = KafkaFormat(named)
+    _check_owners(values, form)
+    return RecordFormat(form, _options(values, _value_prefixes(values, form)))
+
+
+def record_columns(values: OptionValues, fields: tuple[Field, ...]) -> RecordColumns:
+    """What the columns of a `kafka` table are in its records.
+
+    Raises:
+        SqlError: options are missing or contradict each other, or do not fit the columns.
+    """
+    columns = RecordColumns(fields, value_format(values), _record_key(values, fields))
+    return _check_columns(values, columns)
+
+
+def keyed_columns(
+    values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+) -> RecordColumns:
+    """The same of an `upsert-kafka` table, whose key is the primary key.
+
+    Raises:
+        SqlError: as `record_columns`.
+    """
+    key = _key_of(values, fields, primary_key)
+    return _check_columns(values, RecordColumns(fields, value_format(values), key))
+
+
+def _record_key(values: OptionValues, fields: tuple[Field, ...]) -> RecordKey | None:
+    values.require_pair(KEY_FIELDS, KEY_FORMAT)
+    written = values.text(KEY_FIELDS)
+    if written is None:
+        for option in (KEY_PREFIX, FIELDS_INCLUDE):
+            if values.is_set(option):
+                values.require_beside(option, KEY_FIELDS)
+        return None
+    names = tuple(name.strip() for name in written.split(";"))
+    _check_key_fields(values, fields, names)
+    return _key_of(values, fields, names)
+
+
+def _key_of(values: OptionValues, fields: tuple[Field, ...], names: tuple[str, ...]) -> RecordKey:
+    """The key that has the columns `names`."""
+    form = KafkaFormat(values.required(KEY_FORMAT))
+    is_in_value = values.required(FIELDS_INCLUDE) == ALL
+    prefix = values.text(KEY_PREFIX) or ""
+    if prefix and is_in_value:
+        raise values.error(
+            KEY_PREFIX,
+            f"{KEY_PREFIX} is given, and the value has the columns of the key, too",
+            hint=f"Write '{FIELDS_INCLUDE}' = '{EXCEPT_KEY}', or remove the prefix.",
+        )
+    for name in names:
+        if not name.startswith(prefix) or name == prefix:
+            raise values.error(
+                KEY_PREFIX,
+                f'column "{name}" of the key does not begin with "{prefix}"',
+                hint="Give the names of all columns of the key this prefix, and something behind "
+                "it.",
+            )
+    if not is_in_value and len(names) == len(fields):
+        raise values.error(
+            FIELDS_INCLUDE,
+            f"with {EXCEPT_KEY} no column is left for the value",
+            hint=f"Write '{ALL}', or declare a column of the value.",
+        )
+    own = RecordFormat(form, _options(values, _key_prefixes(form)))
+    return RecordKey(names, own, prefix, is_in_value)
+
+
+def _check_key_fields(
+    values: OptionValues, fields: tuple[Field, ...], names: tuple[str, ...]
+) -> None:
+    for field in fields:
+        if field.name in names and field.type.is_nested:
+            raise values.error(
+                KEY_FIELDS,
+                f'key.fields names "{field.name}", which is {field.type.name}',
+                hint="Name scalar columns; give the value of the key a column of its own.",
+            )
+    known = [field.name for field in fields]
+    for name in names:
+        if name not in known or names.count(name) > 1:
+            raise values.error(
+                KEY_FIELDS,
+                f'key.fields names "{name}", which is not a column or comes twice',
+                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+            )
+
+
+def _check_columns(values: OptionValues, columns: RecordColumns) -> RecordColumns:
+    """The columns, which key and value can have."""
+    check_format(
+        values, columns.value, columns.of_value, _value_prefixes(values, columns.value.name)
+    )
+    if columns.key is not None:
+        form = columns.key.format
+        check_format(values, form, columns.of_key, _key_prefixes(form.name))
+    return columns
+
+
+def _value_prefixes(values: OptionValues, form: KafkaFormat) -> tuple[str, ...]:
+    return (f"{form}.",) if values.is_set(FORMAT) else (f"value.{form}.", f"{form}.")
+
+
+def _key_prefixes(form: KafkaFormat) -> tuple[str, ...]:
+    return (f"key.{form}.",)
+
+
+def _options(values: OptionValues, prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The options of a format, without their prefix, which is one of these."""
+    options: dict[str, str] = {}
+    for key, node in sorted(values.nodes.items()):
+        for prefix in prefixes:
+            own = key.removeprefix(prefix)
+            if own == key:
+                continue
+            if own in options:
+                raise values.error(
+                    key, f'option "{key}" is given with and without value.', hint="Remove one."
+                )
+            options[own] = node.value
+    return tuple(options.items())
+
+
+def _check_owners(values: OptionValues, value: KafkaFormat) -> None:
+    """See that each option of a format belongs to the format of the values, or of the keys."""
+    key_format = values.text(KEY_FORMAT)
+    for key in values.nodes:
+        match = FORMAT_OPTION.match(key)
+        if match is None:
+            continue
+        role, owner = match["role"], match["format"]
+        if role == "key.":
+            _check_owner(values, key, key_format, KEY_FORMAT, owner)
+        elif role == "value." and values.is_set(FORMAT):
+            raise values.error(
+                key,
+                f'option "{key}" begins with value., but the format is named by format',
+                hint=f"Write '{VALUE_FORMAT}' in place of '{FORMAT}', or leave value. out.",
+            )
+        else:
+            named = FORMAT if values.is_set(FORMAT) else VALUE_FORMAT
+            _check_owner(values, key, value, named, owner)
+
+
+def _check_owner(values: OptionValues, key: str, form: str | None, named: str, owner: str) -> None:
+    if form == owner:
+        return
+    there = f"format {form}" if form is not None else f"no {named}"
+    raise values.error(
+        key,
+        f'option "{key}" has no meaning with {there}',
+        hint=f"Write '{named}' = '{owner}', or remove the option.",
+    )

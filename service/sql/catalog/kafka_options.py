@@ -1,0 +1,170 @@
+"""Options of Kafka's client: how brokers are reached, who logs in, and what of the rest is used.
+
+Names are Kafka's. Those that are not in these tables are refused, none is passed over silently.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from joins.plan.kafka_client import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    KEY_PASSWORD,
+    KEYSTORE_CERTIFICATES,
+    KEYSTORE_FILE,
+    KEYSTORE_KEY,
+    SCOPE,
+    TOKEN_URL,
+    TRUSTSTORE_CERTIFICATES,
+    TRUSTSTORE_FILE,
+    VERIFIED_NAME,
+    ClientNumber,
+)
+from service.sql.catalog.option import ADDRESS, PEM, Option, OptionType
+
+PROPERTY = "properties."
+_FILE: dict[str, Any] = {
+    "pattern": r"/[^\x00-\x1f\x7f]{1,1023}",
+    "form": "an absolute path in a directory of SLUICE_ALLOWED_PEM_PATHS",
+}
+_SECURITY = (
+    Option(
+        "security.protocol",
+        "How to reach the brokers.",
+        OptionType.CHOICE,
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    ),
+    Option(
+        "sasl.mechanism",
+        "How to log in.",
+        OptionType.CHOICE,
+        choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
+    ),
+    Option("sasl.username", "User of the login by PLAIN or SCRAM.", reference=True),
+    Option("sasl.password", "Its password.", credential=True, reference=True),
+    Option(
+        TOKEN_URL,
+        "With OAUTHBEARER: where a token is got for id and secret of the client (grant "
+        "`client_credentials`).",
+        **ADDRESS,
+    ),
+    Option(CLIENT_ID, "With OAUTHBEARER: the client's id.", reference=True),
+    Option(CLIENT_SECRET, "With OAUTHBEARER: its secret.", credential=True, reference=True),
+    Option(SCOPE, "With OAUTHBEARER: the scope that is asked for; none when missing."),
+    Option(
+        "ssl.truststore.type",
+        "Only PEM texts are read, no Java keystores.",
+        OptionType.CHOICE,
+        choices=("PEM",),
+    ),
+    Option(
+        TRUSTSTORE_CERTIFICATES,
+        "With TLS: who must have signed the brokers' certificates; whom this machine trusts when "
+        "missing.",
+        **PEM,
+    ),
+    Option(TRUSTSTORE_FILE, "The same as a file of the control plane's machine.", **_FILE),
+    Option(
+        "ssl.keystore.type",
+        "Only PEM texts are read, no Java keystores.",
+        OptionType.CHOICE,
+        choices=("PEM",),
+    ),
+    Option(
+        KEYSTORE_CERTIFICATES, "With TLS: our certificate, for brokers that ask for one.", **PEM
+    ),
+    Option(KEYSTORE_KEY, "Its key.", credential=True, **PEM),
+    Option(KEYSTORE_FILE, "A file with both, our certificate and its key.", **_FILE),
+    Option(KEY_PASSWORD, "The key's passphrase, if it has one.", credential=True, reference=True),
+    Option(
+        VERIFIED_NAME,
+        "With TLS: whether a broker's certificate must have its host's name; with '' only who has "
+        "signed it counts.",
+        OptionType.CHOICE,
+        default="https",
+        choices=("https", ""),
+    ),
+)
+_MEANINGS = {
+    ClientNumber.FETCH_BYTES: "Bytes that a broker sends at once when records are read.",
+    ClientNumber.PARTITION_BYTES: "Bytes of a partition that a broker sends at once.",
+    ClientNumber.IDLE_MS: "After how long an unused connection is closed.",
+    ClientNumber.METADATA_MS: "After how long the cluster is asked for its partitions anew.",
+    ClientNumber.BACKOFF_MS: "How long a lost broker is left alone at first.",
+    ClientNumber.BACKOFF_MAX_MS: "How long a lost broker is left alone at the most.",
+    ClientNumber.RETRY_MS: "How long until a failed request is sent again.",
+    ClientNumber.RECEIVE_BYTES: "The socket's buffer for what comes.",
+    ClientNumber.SEND_BYTES: "The socket's buffer for what goes.",
+}
+_TUNING = (
+    Option(
+        "client.id",
+        "How the brokers' logs, metrics and quotas call us.",
+        pattern=r"[A-Za-z0-9._-]{1,200}",
+        form="1 to 200 letters, digits, '.', '_' or '-'",
+    ),
+    *(
+        Option(name, meaning, OptionType.NUMBER, lowest=1, highest=2**31 - 1)
+        for name, meaning in _MEANINGS.items()
+    ),
+)
+
+
+def _property(option: Option) -> Option:
+    return replace(option, key=PROPERTY + option.key)
+
+
+CLIENT_OPTIONS = tuple(map(_property, (*_SECURITY, *_TUNING)))
+_BY_USER = "'properties.sasl.username' and 'properties.sasl.password'"
+_BY_TOKEN = f"'{PROPERTY}{CLIENT_ID}' and '{PROPERTY}{CLIENT_SECRET}'"
+REFUSED = (
+    (r"sasl\.jaas\.config", f"Write {_BY_USER} instead; with OAUTHBEARER {_BY_TOKEN}."),
+    (r"max\.poll\.records", "Write 'scan.max-records-per-batch' instead."),
+    (r"transactional\.id", "Write 'sink.transactional-id-prefix' instead."),
+    (r"client\.id\.prefix", "Write 'properties.client.id' instead."),
+    (
+        r"enable\.auto\.commit|auto\.commit\.interval\.ms",
+        "Remove it: with 'properties.group.id' offsets are committed behind each batch, unless "
+        "'properties.commit.offsets.on.checkpoint' is false.",
+    ),
+    (
+        r"session\.timeout\.ms|heartbeat\.interval\.ms|max\.poll\.interval\.ms"
+        r"|partition\.assignment\.strategy|group\.(?:instance\.id|protocol|remote\.assignor)",
+        "Remove it: nobody here is a member of a consumer group.",
+    ),
+    (
+        r"acks|retries|batch\.size|linger\.ms|buffer\.memory|enable\.idempotence|max\.block\.ms"
+        r"|max\.request\.size|max\.in\.flight\.requests\.per\.connection|delivery\.timeout\.ms"
+        r"|transaction\.timeout\.ms|partitioner\..*|compression\..*\.level",
+        "Remove it: a sink sends whole batches, each once, and waits for all replicas.",
+    ),
+    (
+        r"(?:key|value)\.(?:de)?serializer|.*\.class(?:es)?|metric.*|register\.consumer\.metrics"
+        r"|auto\.include\.jmx\.reporter|security\.providers",
+        "Remove it: it is of Java's client, and this one is not.",
+    ),
+    (
+        r"fetch\.(?:min\.bytes|max\.wait\.ms)|check\.crcs|client\.(?:rack|dns\.lookup)|request\.timeout\.ms"
+        r"|default\.api\.timeout\.ms|socket\..*|exclude\.internal\.topics"
+        r"|allow\.auto\.create\.topics|metadata\.(?:max\.idle\.ms|recovery\..*)",
+        "Remove it: records are read from leaders as soon as they are there, and who does not "
+        "answer is told.",
+    ),
+    (
+        r"ssl\.(?:truststore|keystore)\.password",
+        "Remove it: only a key of PEM has a passphrase, 'properties.ssl.key.password'.",
+    ),
+    (
+        r"ssl\..*",
+        "Remove it: TLS 1.2 or 1.3 is used, with the ciphers of this machine's OpenSSL.",
+    ),
+    (
+        r"sasl\.kerberos\..*",
+        "Remove it: there is no Kerberos; log in by SCRAM-SHA-512, PLAIN or OAUTHBEARER.",
+    ),
+    (
+        r"sasl\.(?:login|oauthbearer)\..*",
+        "Remove it: a token is got by the client's id and secret, and anew before it expires.",
+    ),
+)
+"""Names of Kafka and Flink, without their prefix, that have no effect here; and what to do."""

@@ -1,0 +1,326 @@
+"""What stands behind FROM: the first table, its window function, and what is joined."""
+
+from collections.abc import Callable
+
+from joins.plan.plan import JoinType
+from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_nodes import Literal, LiteralKind, Name, Node, Reference
+from service.sql.grammar.expression_parser import ExpressionParser
+from service.sql.grammar.syntax import (
+    CreateView,
+    JoinNode,
+    OptionNode,
+    Relation,
+    Select,
+    TemporalJoinClause,
+    UnnestClause,
+    WindowNode,
+)
+from service.sql.grammar.window_parser import WINDOWS, read_window
+
+NO_ALIAS = (
+    *("HAVING", "WINDOW", "ORDER", "OFFSET", "FETCH", "UNION", "INTERSECT", "EXCEPT", "MINUS"),
+    *("QUALIFY", "LIMIT", "MATCH_RECOGNIZE", "TABLESAMPLE"),
+)
+"""Words that go on behind a table, so that they name none."""
+JOIN_FORM = (
+    "Write [LEFT] JOIN dimension FOR SYSTEM_TIME AS OF probe.proctime AS d ON probe.k = d.k."
+)
+NAMELESS = ""
+"""The alias of what has none: nothing can name it."""
+_QUERY_FORM = "Write FROM table, or FROM (SELECT … FROM table) AS name."
+_LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
+_UNNEST_FORM = "Write CROSS JOIN UNNEST(probe.items) AS item (name), with a column for each field."
+_JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
+_OTHER_JOINS = {
+    "RIGHT": "Put the stream first and write LEFT JOIN; rows of a table alone have no record.",
+    "FULL": "Write LEFT JOIN; rows of a table alone have no record.",
+    "CROSS": _UNNEST_FORM + " A table is joined by an equality: " + JOIN_FORM,
+    "NATURAL": JOIN_FORM,
+}
+
+
+class FromParser:
+    """Reads from a cursor; `query` reads a query up to its closing parenthesis."""
+
+    def __init__(
+        self, cursor: TokenCursor, expressions: ExpressionParser, query: Callable[[], Select]
+    ) -> None:
+        self._cursor = cursor
+        self._expressions = expressions
+        self._query = query
+
+    def first(self) -> tuple[Relation, WindowNode | None]:
+        """Read the first table, and the window function around it.
+
+        Raises:
+            SqlError: it is none, or none that can stand there.
+        """
+        cursor = self._cursor
+        is_window = cursor.token.text.upper() in WINDOWS and cursor.ahead(1).text == "("
+        if cursor.at_words("TABLE") or is_window:
+            return self._window()
+        if cursor.at_symbol("("):
+            return self.subquery(), None
+        if cursor.at_words("LATERAL") or cursor.at_words("UNNEST"):
+            raise cursor.script.error(
+                cursor.at,
+                f"{cursor.token.text.upper()} stands first, where the stream belongs",
+                hint=_QUERY_FORM,
+            )
+        table = cursor.table_name("a table name")
+        options = cursor.hint()
+        if cursor.at_words("FOR"):
+            raise cursor.script.error(
+                cursor.at,
+                "the first table is the probe and has no FOR SYSTEM_TIME",
+                hint=JOIN_FORM,
+            )
+        return self._relation(table, options), None
+
+    def subquery(self) -> Relation:
+        """Read `(query) [AS alias [(columns)]]`."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        if not any(cursor.at_words(word) for word in ("SELECT", "WITH")) and not (
+            cursor.at_symbol("(")
+        ):
+            raise cursor.unexpected("SELECT", hint=_QUERY_FORM)
+        start = cursor.at
+        select = self._query()
+        end = cursor.end_of_last
+        cursor.expect_symbol(")", hint=_QUERY_FORM)
+        alias = Name(NAMELESS, at)
+        if cursor.accept_words("AS") or self._at_alias():
+            alias = cursor.name("an alias")
+        columns = cursor.names(f"AS {alias.text}") if cursor.at_symbol("(") else None
+        name = Name(alias.text or "(…)", at)
+        view = CreateView(name, False, columns, select, at, start, end)
+        return Relation(name, alias, query=view)
+
+    def _window(self) -> tuple[Relation, WindowNode]:
+        """`[TABLE(]TUMBLE(TABLE t, …)[)] [AS alias]`."""
+        relation, window = read_window(self._cursor, self._expressions.parse, self.subquery)
+        relation = Relation(
+            relation.table, self._alias(relation.alias), relation.options, relation.query
+        )
+        cursor = self._cursor
+        if cursor.at_symbol(",") or any(cursor.at_words(word) for word in _JOINS):
+            raise cursor.script.error(
+                window.at,
+                f"a join behind {window.kind}",
+                hint="Join first: CREATE VIEW joined AS SELECT … FROM probe JOIN …; then write "
+                f"FROM TABLE({window.kind}(TABLE joined, …)).",
+            )
+        return relation, window
+
+    def _relation(self, table: Name, options: tuple[OptionNode, ...]) -> Relation:
+        """The relation with its alias; the hint may stand on either side of it."""
+        alias = self._alias(table)
+        return Relation(table, alias, options or self._cursor.hint())
+
+    def _at_alias(self) -> bool:
+        return self._cursor.at_name() and not any(map(self._cursor.at_words, NO_ALIAS))
+
+    def _alias(self, table: Name) -> Name:
+        cursor = self._cursor
+        if not cursor.accept_words("AS") and not self._at_alias():
+            return table
+        alias = cursor.name("an alias")
+        if cursor.at_symbol("("):
+            raise cursor.script.error(
+                cursor.at,
+                "an alias has no column list here",
+                hint="Rename the columns in the select list.",
+            )
+        return alias
+
+    def joins(self) -> tuple[JoinNode, ...]:
+        """Read all joins.
+
+        Raises:
+            SqlError: one is of another kind.
+        """
+        cursor = self._cursor
+        joins: list[JoinNode] = []
+        while True:
+            at = cursor.at
+            if cursor.accept_words("LEFT"):
+                cursor.accept_words("OUTER")
+                cursor.expect_words("JOIN", hint=JOIN_FORM)
+                joins.append(self._join(JoinType.LEFT, at))
+            elif cursor.accept_words("INNER", "JOIN") or cursor.accept_words("JOIN"):
+                joins.append(self._join(JoinType.INNER, at))
+            elif cursor.at_symbol(",") or cursor.at_words("CROSS"):
+                joins.append(self._cross(at))
+            else:
+                self._refuse_other_joins()
+                return tuple(joins)
+
+    def _refuse_other_joins(self) -> None:
+        cursor = self._cursor
+        for word, hint in _OTHER_JOINS.items():
+            if cursor.at_words(word):
+                raise cursor.script.error(cursor.at, f"{word} JOIN is not supported", hint=hint)
+        if cursor.at_words("TABLESAMPLE"):
+            raise cursor.script.error(
+                cursor.at, "TABLESAMPLE is not supported", hint="Keep fewer rows by WHERE."
+            )
+        if cursor.at_words("MATCH_RECOGNIZE"):
+            raise cursor.script.error(
+                cursor.at,
+                "MATCH_RECOGNIZE looks for patterns over many records, which no job here keeps",
+                hint="Tell the records one by one in WHERE, or count them in a window: FROM "
+                "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY "
+                "window_start, window_end.",
+            )
+
+    def _cross(self, at: int) -> JoinNode:
+        """`, LATERAL TABLE(dimension(time))`, `, UNNEST(…)`, or the same behind CROSS JOIN."""
+        cursor = self._cursor
+        if cursor.at_words("CROSS"):
+            is_join = cursor.ahead(1).text.upper() == "JOIN"
+            if not is_join or cursor.ahead(2).text.upper() not in ("UNNEST", "LATERAL"):
+                self._refuse_other_joins()
+            cursor.advance()
+        cursor.advance()
+        if cursor.at_words("UNNEST"):
+            return self._unnest(JoinType.INNER, at)
+        if not cursor.at_words("LATERAL"):
+            raise cursor.script.error(
+                at,
+                "a join by comma keeps the rows of both sides, but for LATERAL TABLE(…) and "
+                "UNNEST(…)",
+                hint=JOIN_FORM,
+            )
+        relation, time = self._lateral()
+        return TemporalJoinClause(relation, JoinType.INNER, time, None, at)
+
+    def _join(self, join_type: JoinType, at: int) -> JoinNode:
+        cursor = self._cursor
+        if cursor.at_words("UNNEST"):
+            return self._unnest(join_type, at)
+        if cursor.at_words("LATERAL"):
+            relation, time = self._lateral()
+            condition = self._condition()
+            if join_type is JoinType.INNER and _is_true(condition):
+                return TemporalJoinClause(relation, join_type, time, None, at)
+            return TemporalJoinClause(relation, join_type, time, condition, at)
+        self._refuse_join_of_streams()
+        table = cursor.table_name("a table name")
+        options = cursor.hint()
+        time = self._system_time(table)
+        relation = self._relation(table, options)
+        return TemporalJoinClause(relation, join_type, time, self._condition(), at)
+
+    def _refuse_join_of_streams(self) -> None:
+        cursor = self._cursor
+        if cursor.at_symbol("("):
+            raise cursor.script.error(
+                cursor.at,
+                "a query in parentheses is joined, which keeps the rows of both sides",
+                hint="Only a table with a PRIMARY KEY can be joined, or a VIEW of one: "
+                + JOIN_FORM.removeprefix("Write "),
+            )
+        if cursor.at_words("TABLE"):
+            raise cursor.script.error(
+                cursor.at,
+                "a window is joined, which keeps the rows of both sides",
+                hint="Aggregate each window in a job of its own; a stream is joined with a table: "
+                + JOIN_FORM.removeprefix("Write "),
+            )
+
+    def _condition(self) -> Node:
+        cursor = self._cursor
+        if cursor.at_words("USING"):
+            raise cursor.script.error(cursor.at, "USING is not supported", hint=JOIN_FORM)
+        cursor.expect_words("ON", hint=JOIN_FORM)
+        return self._expressions.parse()
+
+    def _unnest(self, join_type: JoinType, at: int) -> UnnestClause:
+        """`UNNEST(value) [AS alias [(columns)]] [ON TRUE]`."""
+        cursor = self._cursor
+        name_at = cursor.advance().start
+        cursor.expect_symbol("(", hint=_UNNEST_FORM)
+        value = self._expressions.parse()
+        cursor.expect_symbol(")", hint=_UNNEST_FORM)
+        if cursor.at_words("WITH", "ORDINALITY"):
+            raise cursor.script.error(
+                cursor.at, "WITH ORDINALITY is not supported", hint="Leave it out."
+            )
+        alias = Name(NAMELESS, name_at)
+        if cursor.accept_words("AS") or self._at_alias():
+            alias = cursor.name("an alias")
+        columns = cursor.names("UNNEST(…) AS alias") if cursor.at_symbol("(") else None
+        if cursor.at_words("ON"):
+            condition_at = cursor.at
+            if not _is_true(self._condition()):
+                raise cursor.script.error(
+                    condition_at,
+                    "UNNEST is joined ON a condition",
+                    hint="Write ON TRUE, and the condition into WHERE.",
+                )
+        elif join_type is JoinType.LEFT:
+            raise cursor.unexpected("ON TRUE", hint="Write LEFT JOIN UNNEST(…) AS t (c) ON TRUE.")
+        return UnnestClause(value, alias, columns, join_type, at)
+
+    def _lateral(self) -> tuple[Relation, Reference]:
+        """LATERAL TABLE(dimension(time)) [AS alias]: a temporal table function."""
+        cursor = self._cursor
+        cursor.advance()
+        if cursor.at_symbol("("):
+            raise cursor.script.error(
+                cursor.at,
+                "a query behind LATERAL is run for each row, which keeps the rows of both sides",
+                hint="Join a table with a PRIMARY KEY: " + _LATERAL_FORM.removeprefix("Write "),
+            )
+        cursor.expect_words("TABLE", hint=_LATERAL_FORM)
+        cursor.expect_symbol("(", hint=_LATERAL_FORM)
+        table = cursor.table_name("a table name", hint=_LATERAL_FORM)
+        options = cursor.hint()
+        cursor.expect_symbol("(", hint=_LATERAL_FORM)
+        time = self._time(f"{table.text}(…)")
+        cursor.expect_symbol(")", hint=_LATERAL_FORM)
+        cursor.expect_symbol(")", hint=_LATERAL_FORM)
+        return self._relation(table, options), time
+
+    def _system_time(self, table: Name) -> Reference:
+        cursor = self._cursor
+        words = ("FOR", "SYSTEM_TIME", "AS", "OF")
+        if not cursor.accept_words(*words):
+            if cursor.at_words("FOR"):
+                raise cursor.unexpected("FOR SYSTEM_TIME AS OF", hint=JOIN_FORM)
+            self._refuse_clause_behind_alias()
+            raise cursor.script.error(
+                table.at,
+                f'table "{table.text}" is joined without FOR SYSTEM_TIME AS OF: a regular or '
+                "interval join, which keeps the rows of both sides",
+                hint=JOIN_FORM,
+            )
+        return self._time("FOR SYSTEM_TIME AS OF")
+
+    def _refuse_clause_behind_alias(self) -> None:
+        """`JOIN d AS x FOR SYSTEM_TIME …`: the clause is there, in the wrong place."""
+        cursor = self._cursor
+        alias = 1 if cursor.at_words("AS") else 0
+        if cursor.ahead(alias + 1).text.upper() == "FOR":
+            raise cursor.script.error(
+                cursor.ahead(alias + 1).start,
+                f'FOR SYSTEM_TIME AS OF stands behind the alias "{cursor.ahead(alias).text}"',
+                hint="Write the alias last: " + JOIN_FORM.removeprefix("Write "),
+            )
+
+    def _time(self, what: str) -> Reference:
+        at = self._cursor.at
+        time = self._expressions.parse(level=5)
+        if not isinstance(time, Reference):
+            raise self._cursor.script.error(
+                at,
+                f"{what} takes a column of the probe",
+                hint="Declare proctime AS PROCTIME() in the probe and write probe.proctime.",
+            )
+        return time
+
+
+def _is_true(node: Node) -> bool:
+    return isinstance(node, Literal) and node.kind is LiteralKind.BOOLEAN and node.text == "true"

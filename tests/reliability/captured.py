@@ -1,0 +1,143 @@
+"""A table as a topic that a real Debezium fills, whose Connect experiments kill and start again."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from service.config import Settings
+from service.embedded.broker import KafkaBroker
+from service.embedded.connect import KafkaConnect
+from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarCache
+from service.embedded.java import find_java
+from tests.reliability.experiment import Lab
+from tests.reliability.oracle_topic import ForeignTopic
+from tests.reliability.processes import kill_hard
+from tests.support.debezium import DebeziumConnector, mariadb_source
+from tests.support.shop import USERS, USERS_DDL, fill_users
+from tests.support.topics import create_topic, end_offsets
+from tests.support.wait import wait_until
+
+TABLE = "user_info"
+_BACK_S = 120.0
+
+
+@dataclass
+class CapturedUsers:
+    """Users 1 to `rows` of a schema of their own, and the connector that captures them.
+
+    Attributes:
+        copied_from: records that were in the topic when the newest snapshot can have begun.
+    """
+
+    connector: DebeziumConnector
+    rows: int
+    copied_from: int = 0
+
+    @property
+    def schema(self) -> str:
+        return self.connector.schema
+
+    @property
+    def topic(self) -> ForeignTopic:
+        """What the oracle reads."""
+        return ForeignTopic(self.connector.kafka.bootstrap_servers, self.connector.topic(TABLE))
+
+    def declared(self) -> str:
+        """The DDL of `user_info`."""
+        return (
+            f"CREATE TABLE {TABLE} ({USERS_DDL}) WITH ('connector'='kafka', "
+            f"'topic'='{self.topic.name}', 'format'='debezium-json', "
+            f"'properties.bootstrap.servers'='{self.topic.bootstrap_servers}', "
+            f"'snapshot.notifications.topic'='{self.connector.notification_topic}');"
+        )
+
+    def ends(self) -> dict[int, int]:
+        """Of the topic's partitions; none before its first record."""
+        return end_offsets(self.topic.bootstrap_servers, self.topic.name)
+
+    def copied(self) -> int:
+        """Records of the newest snapshot, and changes behind it."""
+        return sum(self.ends().values()) - self.copied_from
+
+    def read_by(self, job_directory: Path) -> int:
+        """The same, as far as a job has read them, durably."""
+        file = _kept_by(job_directory)
+        kept = json.loads(file.read_text())["offsets"] if file.exists() else []
+        return sum(offset for _, offset in kept) - self.copied_from
+
+    def start(self, job_directory: Path) -> None:
+        """Start the connector, once the job waits for its records."""
+        reads = _kept_by(job_directory)
+        wait_until(reads.exists, deadline_s=_BACK_S, what="the job reads the topic")
+        self.connector.start()
+
+    def process(self) -> psutil.Process:
+        """Connect, which runs."""
+        pid = self.connector.connect.pid
+        assert pid is not None
+        return psutil.Process(pid)
+
+    def kill(self) -> None:
+        """SIGKILL to Connect."""
+        kill_hard(self.process())
+        wait_until(lambda: not self.connector.connect.running, what="Connect is gone")
+
+    def go_on(self) -> None:
+        """Start Connect again; a connector that cannot go on where it was begins anew."""
+        self.copied_from = sum(self.ends().values())
+        self.connector.go_on()
+
+
+def _kept_by(job_directory: Path) -> Path:
+    return job_directory / "checkpoint" / "sources" / f"{TABLE}.json"
+
+
+@contextmanager
+def running_connect(lab: Lab, kafka: KafkaBroker) -> Iterator[KafkaConnect]:
+    """A Connect of one's own that writes to `kafka`."""
+    settings = Settings.load()
+    java = find_java(settings.cache_dir)
+    jars = JarCache(settings.cache_dir, java).jars(JarSet.CONNECT)
+    with KafkaConnect(lab.place("connect"), java, jars, kafka.bootstrap_servers) as connect:
+        yield connect
+
+
+@contextmanager
+def captured_users(
+    lab: Lab, kafka: KafkaBroker, rows: int, *, partitions: int, rows_per_s: int | None = None
+) -> Iterator[CapturedUsers]:
+    """Users that a connector, not started, is to capture.
+
+    Args:
+        lab: its database has them.
+        kafka: where they are captured to.
+        rows: how many.
+        partitions: of the topic.
+        rows_per_s: about how fast they are copied, None for as fast as it goes.
+    """
+    settings = {} if rows_per_s is None else paced(rows_per_s)
+    with (
+        running_connect(lab, kafka) as connect,
+        mariadb_source(
+            connect, kafka, lab.mariadb, USERS, fill_users(rows), settings=settings
+        ) as connector,
+    ):
+        found = CapturedUsers(connector, rows)
+        create_topic(kafka.bootstrap_servers, found.topic.name, partitions=partitions)
+        create_topic(kafka.bootstrap_servers, connector.notification_topic)
+        yield found
+
+
+def paced(rows_per_s: int) -> dict[str, str]:
+    """Settings of a connector that copies about so many rows a second."""
+    at_once = max(1, rows_per_s // 10)
+    return {
+        "max.batch.size": str(at_once),
+        "max.queue.size": str(2 * at_once),
+        "poll.interval.ms": "100",
+    }

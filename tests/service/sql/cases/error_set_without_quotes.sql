@@ -1,2 +1,0 @@
--- error: Write SET 'key' = 'value'.
-SET pipeline.name = x;

@@ -1,3 +1,0 @@
--- error: USE statements are not supported
--- fixed: USE CATALOG c; => 
-USE CATALOG c;

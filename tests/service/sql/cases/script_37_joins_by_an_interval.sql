@@ -1,0 +1,29 @@
+-- error: a join by comma keeps the rows of both sides, but for LATERAL TABLE(…) and UNNEST(…)
+CREATE TABLE payments (
+    payment_id STRING,
+    account STRING,
+    amount DECIMAL(18, 2),
+    currency CHAR(3),
+    method STRING,
+    paid_at TIMESTAMP_LTZ(3),
+    proc_time AS PROCTIME(),
+    WATERMARK FOR paid_at AS paid_at - INTERVAL '30' SECOND
+) WITH (
+    'connector' = 'kafka',
+    'topic' = 'payments',
+    'properties.bootstrap.servers' = 'broker:9092',
+    'scan.startup.mode' = 'earliest-offset',
+    'format' = 'json'
+);
+CREATE TABLE refunds (
+    payment_id STRING,
+    at TIMESTAMP_LTZ(3),
+    WATERMARK FOR at AS at
+) WITH (
+    'connector' = 'kafka',
+    'topic' = 'refunds',
+    'properties.bootstrap.servers' = 'broker:9092',
+    'scan.startup.mode' = 'earliest-offset',
+    'format' = 'json'
+);
+SELECT p.payment_id FROM payments p, refunds r WHERE p.payment_id = r.payment_id AND r.at BETWEEN p.paid_at AND p.paid_at + INTERVAL '4' HOUR;
