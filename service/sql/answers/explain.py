@@ -190,11 +190,16 @@ def _dimension_source(source: DimensionSource) -> str:
         return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):
         kafka = source.kafka
-        registry, is_row = source.value.registry, source.value.name not in OF_CHANGES
-        schemas = () if registry is None or is_row else (f"schemas {registry.url}",)
-        formats = _formats(source.value, source.key) if is_row and source.key is not None else ()
+        registry = source.value.registry
+        formats = [] if registry is None else [f"schemas {registry.url}"]
+        if source.value.name not in OF_CHANGES:
+            formats = _formats(source.value, source.key)
+            if source.key is not None and formats == _formats(
+                JSON_FORMAT, RecordKey(source.key.fields)
+            ):
+                formats = []  # the primary key is told anyhow
         end = (_end(source),) if source.is_bounded else ()
-        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *schemas, *formats, *end)
+        parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
         return f"{source.value.name}({', '.join(parts)})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"
 

@@ -212,8 +212,8 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     """Without its key, which is that of the table."""
     prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
-    check_commits(values)
     value = value_format(values)
+    check_commits(values)
     return UpsertKafkaTable(
         _with_end(values, TopicSource(kafka, value)),
         KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
