@@ -29,7 +29,8 @@ from service.config import PREFIX, Settings, accepted
 from service.sql.answers.language import answers
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.function_forms import FORMS
+from service.sql.expressions.function_forms import FORMS, PARTLY
+from service.sql.expressions.library.refused import REFUSED
 from watermark.errors import SluiceError
 
 Command = Any  # typer's own classes have no types
@@ -151,6 +152,21 @@ def functions() -> Iterator[str]:
     """Each function as it is written, by kind."""
     for kind, forms in FORMS.items():
         yield entry(kind, ", ".join(f"`{name}{form}`" for name, form in forms.items()) + ".")
+
+
+def functions_partly() -> Iterator[str]:
+    """What is less than in Flink, by function."""
+    for name, what in PARTLY.items():
+        yield entry(f"`{name}`", f"{plain(what)}.")
+
+
+def functions_refused() -> Iterator[str]:
+    """What is not there, and what to write instead."""
+    names: dict[str, list[str]] = {}
+    for name, hint in REFUSED.items():
+        names.setdefault(hint, []).append(f"`{name}`")
+    for hint, those in names.items():
+        yield entry(", ".join(those), plain(hint))
 
 
 def language() -> Iterator[str]:
@@ -301,6 +317,8 @@ BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "options": options,
     "set-statements": set_statements,
     "functions": functions,
+    "functions-partly": functions_partly,
+    "functions-refused": functions_refused,
     "language": language,
     "commands": commands,
     "exit-codes": exit_codes,

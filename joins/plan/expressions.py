@@ -53,11 +53,19 @@ class ProcTime:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST, or TRY_CAST when `safe`: what cannot be cast is NULL."""
+    """CAST, or TRY_CAST when `safe`: what cannot be cast is NULL.
+
+    Attributes:
+        wraps: a number that does not fit the type wraps, is limited or is NULL, as Flink's CAST has
+            it; otherwise it fails.
+        zone: of the session, between TIMESTAMP_LTZ and local times.
+    """
 
     operand: Expression
     type: SqlType
     safe: bool = False
+    wraps: bool = False
+    zone: str = "UTC"
     kind: Tag["cast"] = "cast"
 
 

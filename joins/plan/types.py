@@ -27,6 +27,8 @@ class TypeName(StrEnum):
     TIME = "TIME"
     TIMESTAMP = "TIMESTAMP"
     TIMESTAMP_LTZ = "TIMESTAMP_LTZ"
+    INTERVAL_MONTH = "INTERVAL YEAR TO MONTH"
+    INTERVAL_SECOND = "INTERVAL DAY TO SECOND"
     ROW = "ROW"
     ARRAY = "ARRAY"
     MAP = "MAP"
@@ -42,10 +44,11 @@ class SqlType:
     Attributes:
         name: the type without its parameters; CHAR and VARCHAR are STRING, BINARY and VARBINARY are
             BYTES.
-        precision: digits of a DECIMAL (1 to 38), fractional digits of TIME and TIMESTAMP, else 0.
+        precision: digits of a DECIMAL (1 to 38), fractional digits of TIME and TIMESTAMP, 3 of an
+            INTERVAL with hours, minutes or seconds, else 0.
         scale: digits after the point of a DECIMAL, else 0.
-        members: the fields of a ROW, the `element` of an ARRAY, the `key` (STRING) and the `value`
-            of a MAP; none of a scalar type.
+        members: the fields of a ROW, the `element` of an ARRAY, the `key` and the `value` of a MAP;
+            none of a scalar type.
     """
 
     name: TypeName
@@ -110,10 +113,10 @@ def array_type(element: SqlType, *, nullable: bool = True) -> SqlType:
     return SqlType(TypeName.ARRAY, members=(Member("element", element, nullable),))
 
 
-def map_type(value: SqlType, *, nullable: bool = True) -> SqlType:
-    """MAP from STRING to these values."""
-    key = Member("key", SqlType(TypeName.STRING), nullable=False)
-    return SqlType(TypeName.MAP, members=(key, Member("value", value, nullable)))
+def map_type(value: SqlType, *, key: Member | None = None, nullable: bool = True) -> SqlType:
+    """MAP to these values, from STRING if no other key is named."""
+    of_key = key or Member("key", SqlType(TypeName.STRING), nullable=False)
+    return SqlType(TypeName.MAP, members=(of_key, Member("value", value, nullable)))
 
 
 def quoted(name: str) -> str:
@@ -145,7 +148,11 @@ _ARROW: dict[TypeName, pa.DataType] = {
     TypeName.TIME: pa.int64(),
     TypeName.TIMESTAMP: pa.timestamp("us"),
     TypeName.TIMESTAMP_LTZ: pa.timestamp("us", tz="UTC"),
+    TypeName.INTERVAL_MONTH: pa.int64(),
+    TypeName.INTERVAL_SECOND: pa.int64(),
 }
+_NANOS = {TypeName.TIMESTAMP: pa.timestamp("ns"), TypeName.TIMESTAMP_LTZ: pa.timestamp("ns", "UTC")}
+MAX_MICRO_DIGITS = 6
 
 
 def nested_type(nested: SqlType, parts: Sequence[pa.DataType]) -> pa.DataType:
@@ -161,10 +168,17 @@ def nested_type(nested: SqlType, parts: Sequence[pa.DataType]) -> pa.DataType:
 def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The Arrow type that carries `sql_type`; TIME is int64 microseconds since midnight, signed.
 
+    An INTERVAL is int64 months or milliseconds, a TIMESTAMP of 7 to 9 digits nanoseconds, a MAP
+    whose keys may be NULL (which expressions make, and no column is) the list of its entries.
     Parts of nested types may be NULL here: NOT NULL is judged where values come in.
     """
     if sql_type.members:
-        return nested_type(sql_type, [arrow_type(part.type) for part in sql_type.members])
+        made = nested_type(sql_type, [arrow_type(part.type) for part in sql_type.members])
+        if sql_type.name is TypeName.MAP and sql_type.members[0].nullable:
+            return pa.list_(pa.struct([("key", made.key_type), ("value", made.item_type)]))
+        return made
     if sql_type.name is TypeName.DECIMAL:
         return pa.decimal128(sql_type.precision, sql_type.scale)
+    if sql_type.name in _NANOS and sql_type.precision > MAX_MICRO_DIGITS:
+        return _NANOS[sql_type.name]
     return _ARROW[sql_type.name]

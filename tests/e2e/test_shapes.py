@@ -17,20 +17,29 @@ FILLED = [
     {"id": 3},
 ]
 CLICKS = "id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
-ORDERS = "id BIGINT, price DECIMAL(10, 2), item STRING, cost AS price * 2"
-SENT = [{"id": n, "price": n, "item": f"item {n}"} for n in range(10)]
+ORDERS = (
+    "id BIGINT, price DECIMAL(10, 2), item STRING, cost AS price * 2, at TIMESTAMP(3), "
+    "WATERMARK FOR at AS at"
+)
+SENT = [
+    {"id": n, "price": n, "item": f"item {n}", "at": f"2026-01-01 00:0{n}:30"} for n in range(10)
+]
 
 
 def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("projected")
-    topic, dear = create_topic(servers), create_topic(servers)
+    topic, dear, assigned = create_topic(servers), create_topic(servers), unique_name("assigned")
     produce(servers, topic, [*SENT, b"no json"])
     sql = (
         kafka_table(rig.kafka, "orders", topic, ORDERS)
         + f"CREATE TABLE o (id BIGINT, cost DECIMAL(12, 2), item STRING) "
         f"WITH ('connector'='delta', 'path'='{path}');"
         + kafka_table(rig.kafka, "dear", dear, "id BIGINT")
-        + "EXECUTE STATEMENT SET BEGIN "
+        + f"CREATE TABLE assigned (id BIGINT, since TIMESTAMP(3), until TIMESTAMP(3)) "
+        f"WITH ('connector'='delta', 'path'='{assigned}');"
+        "EXECUTE STATEMENT SET BEGIN "
+        "INSERT INTO assigned SELECT id, window_start, window_end FROM TABLE(TUMBLE(TABLE orders, "
+        "DESCRIPTOR(at), INTERVAL '4' MINUTES));"
         "INSERT INTO o SELECT id, cost, UPPER(item) FROM orders WHERE id <> 4;"
         "INSERT INTO dear SELECT id FROM orders WHERE price > 6; END;"
     )
@@ -42,6 +51,8 @@ def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> Non
             n: (2.0 * n, f"ITEM {n}") for n in range(10) if n != 4
         }
         assert [json.loads(r.value)["id"] for r in consume(servers, dear)] == [7, 8, 9]
+        windows = {r["id"]: (r["since"].minute, r["until"].minute) for r in rig.rows(assigned)}
+        assert windows == {n: (n // 4 * 4, n // 4 * 4 + 4) for n in range(10)}
         (letter,) = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
         assert letter["offset"] == 10
         assert rig.get(f"/v1/jobs/{job.id}/doctor")["ok"]

@@ -26,11 +26,11 @@ def sql_type(text: str) -> SqlType:
     return parse_type(TokenCursor(script, tokenize(script))).type
 
 
-def planned(expression: str, types: Mapping[str, str]) -> Typed:
+def planned(expression: str, types: Mapping[str, str], zone: str = "UTC") -> Typed:
     """`expression` over columns of `types`; raises SqlError where a script would."""
     script = Script(expression)
     columns = tuple(ScopeColumn(name, sql_type(text), True) for name, text in types.items())
-    scope = NameScope(script, (ScopeRelation("t", "t", columns, "t"),))
+    scope = NameScope(script, (ScopeRelation("t", "t", columns, "t"),), zone)
     return ExpressionPlanner(scope).plan(
         ExpressionParser(TokenCursor(script, tokenize(script))).parse()
     )

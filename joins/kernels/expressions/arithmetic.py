@@ -1,17 +1,18 @@
 """Numbers: operators and functions, a column at a time.
 
 Integers wrap as in Java and `/` truncates; `%` has the sign of the dividend. A row fails where
-Flink would (division of an integer or a DECIMAL by zero), and where a DECIMAL does not fit its type
-(Flink: NULL). DECIMAL is exact and rounds half up to the scale of the result.
+Flink would (division of an integer or a DECIMAL by zero). DECIMAL is exact, rounds half up to the
+scale of the result, and is NULL where it has more digits than its type, as in Flink.
 """
 
 from collections.abc import Callable, Mapping
-from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.calendar.moves import shift
 from joins.kernels.expressions.arrow_cast import cast
 from joins.kernels.expressions.casts import Checked, mask_of
 from joins.kernels.expressions.conversion import (
@@ -22,13 +23,14 @@ from joins.kernels.expressions.conversion import (
     to_decimal,
 )
 from joins.kernels.expressions.operation import Function, Operation, Value, broadcast, plain
-from joins.kernels.expressions.time_shift import shift
 from joins.plan.types import TypeName, arrow_type
 
 _DIVISION = Context(prec=38, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 _EXACT = Context(prec=120, rounding=ROUND_DOWN, Emin=-9999, Emax=9999)
 _ROUNDING = Context(prec=800, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 _WIDEST = 76
+INTERVALS = frozenset((TypeName.INTERVAL_MONTH, TypeName.INTERVAL_SECOND))
+_TIMES = frozenset((TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ, TypeName.DATE, TypeName.TIME))
 _MOST_DIGITS = 400
 
 
@@ -42,15 +44,19 @@ def _arithmetic(function: Callable[..., Value], exact: Callable[..., Decimal]) -
                 cast(item, pa.decimal256(t.precision, t.scale))
                 for item, t in zip(op.arguments, op.types, strict=True)
             ]
-            return to_decimal(broadcast(function(*wide), op.num_rows), op.result)
+            return to_decimal(broadcast(function(*wide), op.num_rows), op.result).values
         return _decimal_rows(exact, op)
 
     return apply
 
 
 def _decimal_rows(exact: Callable[..., Decimal], op: Operation) -> Checked:
-    def apply(*values: Decimal) -> Decimal:
-        return checked_decimal(exact(*map(Decimal, values)), op.result)
+    def apply(*values: Decimal) -> Decimal | None:
+        number = exact(*map(Decimal, values))
+        try:
+            return checked_decimal(number, op.result)
+        except InvalidOperation:
+            return None
 
     return rowwise(apply, op.arrays(), arrow_type(op.result))
 
@@ -141,11 +147,26 @@ def _rounded_integer(number: int, places: int) -> int:
 
 
 def _moved_or(plain_sum: Function, sign: int) -> Function:
-    """`+` or `-`: of a time and milliseconds, else of numbers."""
+    """`+` or `-`: of a time and milliseconds, of two intervals, else of numbers."""
 
     def apply(op: Operation) -> Value | Checked:
-        is_time = op.result.name in (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ)
-        return shift(op, sign) if is_time else plain_sum(op)
+        if op.result.name in INTERVALS:
+            return (pc.add_checked if sign > 0 else pc.subtract_checked)(*op.arguments)
+        return shift(op, sign) if op.result.name in _TIMES else plain_sum(op)
+
+    return apply
+
+
+def _multiplied(numbers: Function) -> Function:
+    """`*`; of an interval and a number, whose fraction is cut."""
+
+    def apply(op: Operation) -> Value | Checked:
+        if op.result.name not in INTERVALS:
+            return numbers(op)
+        size, count = op.arrays()
+        if op.types[1].name in INTEGERS:
+            return pc.multiply_checked(size, cast(count, pa.int64()))
+        return rowwise(lambda each, number: int(each * number), [size, count], pa.int64())
 
     return apply
 
@@ -157,7 +178,7 @@ def _double(function: Callable[..., Value]) -> Function:
 ARITHMETIC: Mapping[str, Function] = {
     "+": _moved_or(_arithmetic(pc.add, _EXACT.add), 1),
     "-": _moved_or(_arithmetic(pc.subtract, _EXACT.subtract), -1),
-    "*": _arithmetic(pc.multiply, _EXACT.multiply),
+    "*": _multiplied(_arithmetic(pc.multiply, _EXACT.multiply)),
     "/": _divide,
     "%": _remainder,
     "MOD": _remainder,

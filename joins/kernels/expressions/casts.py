@@ -33,6 +33,27 @@ class Checked:
     failed: Mask
 
 
+@dataclass(frozen=True, slots=True)
+class CastRules:
+    """How values are cast.
+
+    Attributes:
+        wraps: a number that does not fit wraps, is limited or is NULL; otherwise it fails.
+        zone: between instants and local times.
+    """
+
+    wraps: bool = False
+    zone: str = "UTC"
+
+
+STRICT = CastRules()
+
+
+def sound(values: pa.Array) -> Checked:
+    """All of `values` could be converted."""
+    return Checked(values, np.zeros(len(values), dtype=np.bool_))
+
+
 def whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
     combined = column.combine_chunks()
@@ -142,7 +163,8 @@ def _prepared(text: pa.Array, to: pa.DataType) -> tuple[pa.Array, str | None]:
     if pa.types.is_date(to):
         return text, DATE_PATTERN
     if pa.types.is_timestamp(to):
-        cut = pc.replace_substring_regex(text, r"(\.\d{6})\d+", r"\1")
+        digits = 9 if to.unit == "ns" else 6
+        cut = pc.replace_substring_regex(text, rf"(\.\d{{{digits}}})\d+", r"\1")
         return cut, TIMESTAMP_PATTERN if to.tz is None else INSTANT_PATTERN
     return text.cast(to), None
 

@@ -2,9 +2,9 @@
 
 As in Flink: blanks around text are trimmed, DECIMAL rounds half up, fractions of a second beyond
 the target's precision are cut, floating point and text lose their fraction on the way to an
-integer, an integer becomes the nearest floating point number, the session's time zone is UTC. Where
-Flink wraps, saturates or returns NULL because the value does not fit the target, the row fails
-here, for it would match the wrong dimension row.
+integer, an integer becomes the nearest floating point number. Where Flink wraps, limits or returns
+NULL because a number does not fit the target, a CAST that was written does the same; where a value
+is converted without one the row fails, for it would match the wrong dimension row.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,100 +14,139 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.calendar.intervals import month_text, second_text
+from joins.kernels.calendar.zones import UTC, local_times
 from joins.kernels.expressions.arrow_cast import cast
 from joins.kernels.expressions.casts import (
     NUMBER_PATTERN,
+    STRICT,
+    CastRules,
     Checked,
     from_text,
     mask_of,
     null_where,
-    time_from_text,
+    sound,
     try_each,
 )
 from joins.kernels.expressions.nested import mapped
-from joins.kernels.expressions.text_times import (
-    time_text,
-    trimmed_fraction,
-    usual_dates,
-    usual_times,
-    usual_timestamps,
+from joins.kernels.expressions.nested_text import nested_text
+from joins.kernels.expressions.text_times import time_text, trimmed_fraction
+from joins.kernels.expressions.time_casts import (
+    date_from_string,
+    instant_from_string,
+    time_from_string,
+    timestamp_from_string,
+    to_time_type,
 )
 from joins.plan.types import SqlType, TypeName, arrow_type
 
 INTEGERS = frozenset({TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT})
 FLOATS = frozenset({TypeName.FLOAT, TypeName.DOUBLE})
-MICROS_PER_SECOND = 1_000_000
-MICROS_PER_DAY = 86_400 * MICROS_PER_SECOND
+NUMBERS = INTEGERS | FLOATS | {TypeName.DECIMAL}
+_INTERVALS = {TypeName.INTERVAL_MONTH: month_text, TypeName.INTERVAL_SECOND: second_text}
 _INSTANTS = frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ})
 _FLOAT_PATTERN = r"^[+-]?(NaN|Infinity|(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?[fFdD]?)$"
 _WIDE = Context(prec=80, rounding=ROUND_HALF_UP, Emin=-9999, Emax=9999)
 
 
-def convert(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
+def convert(
+    values: pa.Array, source: SqlType, target: SqlType, rules: CastRules = STRICT
+) -> Checked:
     """`values` of type `source` as `target`; what does not fit is marked and NULL."""
     if source == target:
         return sound(values)
     if source.is_nested:
-        return _by_parts(values, source, target)
-    return _scalar(values, source, target)
+        if target.name is TypeName.STRING:
+            return nested_text(values, source, lambda v, kind: convert(v, kind, target, rules))
+        return _by_parts(values, (source, target), rules)
+    return _scalar(values, source, target, rules)
 
 
-def _by_parts(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
-    """A nested column: each part as that in the same place of `target`."""
+def _by_parts(values: pa.Array, types: tuple[SqlType, SqlType], rules: CastRules) -> Checked:
+    """A nested column: each part as that in the same place of the second type."""
+    source, target = types
     pairs = list(zip(source.members, target.members, strict=True))
-    return mapped(
-        values,
-        arrow_type(target),
-        lambda at, child: convert(child, pairs[at][0].type, pairs[at][1].type),
-    )
+    is_map = source.name is TypeName.MAP
+
+    def part(at: int, child: pa.Array) -> Checked:
+        one, other = pairs[at]
+        made = convert(child, one.type, other.type, rules)
+        if is_map and at == 0 and one.nullable and not other.nullable:
+            return _present(made, other.type)
+        return made
+
+    return mapped(values, arrow_type(target), part, entries=is_map)
 
 
-def _scalar(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
+def _present(keys: Checked, kind: SqlType) -> Checked:
+    """Keys of a MAP that has none that is NULL: those fail."""
+    nulls = mask_of(keys.values.is_null())
+    if not nulls.any():
+        return keys
+    filler = next((each for each in keys.values if each.is_valid), None)
+    filled = keys.values if filler is None else pc.if_else(pa.array(nulls), filler, keys.values)
+    if filler is None:
+        filled = cast(pa.array(np.zeros(len(nulls), dtype=np.int8)), arrow_type(kind))
+    return Checked(filled, keys.failed | nulls)
+
+
+def _scalar(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules) -> Checked:
     if source.name is TypeName.STRING:
-        return _from_string(pc.utf8_trim_whitespace(values), values, target)
+        return _from_string(pc.utf8_trim_whitespace(values), values, target, rules)
     if target.name is TypeName.STRING:
-        return _to_string(values, source)
-    if target.name is TypeName.DECIMAL:
-        return to_decimal(values, target)
+        return _to_string(values, source, rules)
     if target.name in {TypeName.DATE, TypeName.TIME, *_INSTANTS}:
-        return _to_time_type(values, source, target)
-    if target.name in INTEGERS and source.name in {TypeName.DECIMAL, *FLOATS}:
-        values = pc.trunc(_wide(values) if source.name is TypeName.DECIMAL else values)
+        return to_time_type(values, source, target, rules.zone)
+    if source.name is target.name and source.name in _INTERVALS:
+        return sound(values)
+    return _number(values, source, target, rules)
+
+
+def _number(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules) -> Checked:
     to = arrow_type(target)
     if target.name in FLOATS and source.name in INTEGERS:
         return sound(cast(values, to, safe=False))
+    if rules.wraps and source.name in NUMBERS and target.name in NUMBERS:
+        return wrapped(values, source, target)
+    if target.name is TypeName.DECIMAL:
+        return to_decimal(values, target)
+    if target.name in INTEGERS and source.name in {TypeName.DECIMAL, *FLOATS}:
+        values = pc.trunc(_wide(values) if source.name is TypeName.DECIMAL else values)
     return try_each(values, lambda part: cast(part, to), to)
 
 
-def _to_time_type(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
-    if target.name is TypeName.TIME:
-        return _to_time(values, source, target)
-    micros = values.cast(pa.timestamp("us"))
-    if target.name is TypeName.DATE:
-        return sound(_days(micros))
-    return sound(cast(cut_fraction(micros, target), arrow_type(target)))
+def wrapped(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
+    """A number as Flink's CAST has it: integers wrap, fractions are cut and limited."""
+    if target.name is TypeName.DECIMAL:
+        made = to_decimal(values, target).values
+    elif target.name not in INTEGERS:
+        made = cast(values, arrow_type(target), safe=False)
+    elif source.name is TypeName.DECIMAL:
+        whole = rowwise(lambda number: _in_bits(int(number), 64), [values], pa.int64()).values
+        made = cast(whole, arrow_type(target), safe=False)
+    elif source.name in FLOATS:
+        bits = 64 if target.name is TypeName.BIGINT else 32
+        whole = rowwise(lambda number: _limited(number, bits), [values], pa.int64()).values
+        made = cast(whole, arrow_type(target), safe=False)
+    else:
+        made = cast(values, arrow_type(target), safe=False)
+    return sound(made)
+
+
+def _in_bits(number: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return (number + half) % (2 * half) - half
+
+
+def _limited(number: float, bits: int) -> int:
+    most = 1 << (bits - 1)
+    whole = 0 if number != number else int(max(-1e30, min(1e30, number)))
+    return max(-most, min(most - 1, whole))
 
 
 def _wide(decimals: pa.Array) -> pa.Array:
     """With room for a digit that rounding adds."""
     return cast(decimals, pa.decimal256(76, decimals.type.scale))
-
-
-def sound(values: pa.Array) -> Checked:
-    """All of `values` could be converted."""
-    return Checked(values, np.zeros(len(values), dtype=np.bool_))
-
-
-def cut_fraction(values: pa.Array, target: SqlType) -> pa.Array:
-    """Microseconds cut to the fractional digits of `target`, towards the past."""
-    if target.precision >= 6:
-        return values
-    unit = 10 ** (6 - target.precision)
-    micros = values.cast(pa.int64())
-    numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False)
-    cut = pa.array(numbers - numbers % unit)
-    kept = pc.if_else(pc.is_valid(values), cut, pa.scalar(None, pa.int64()))
-    return cast(kept, values.type)
 
 
 def to_decimal(values: pa.Array, target: SqlType) -> Checked:
@@ -154,11 +193,15 @@ def constant(text: str | None, target: SqlType) -> Checked:
     return _from_string(pa.array([text.strip()]), pa.array([text]), target)
 
 
-def _from_string(text: pa.Array, raw: pa.Array, target: SqlType) -> Checked:
+def _from_string(
+    text: pa.Array, raw: pa.Array, target: SqlType, rules: CastRules = STRICT
+) -> Checked:
     if target.name is TypeName.STRING:
         return sound(raw)
     if target.name is TypeName.BYTES:
         return sound(raw.cast(pa.binary()))
+    if target.name is TypeName.TIMESTAMP_LTZ:
+        return instant_from_string(text, target, rules.zone)
     return _READERS.get(target.name, _as_it_is)(text, target)
 
 
@@ -169,15 +212,6 @@ def _as_it_is(text: pa.Array, target: SqlType) -> Checked:
 def _integer_from_string(text: pa.Array, target: SqlType) -> Checked:
     whole = pc.replace_substring_regex(text, r"^([+-]?)(\d*)\.\d*$", r"\10\2")
     return from_text(whole, arrow_type(target))
-
-
-def _date_from_string(text: pa.Array, target: SqlType) -> Checked:
-    return from_text(usual_dates(text), arrow_type(target))
-
-
-def _time_from_string(text: pa.Array, target: SqlType) -> Checked:
-    read = time_from_text(usual_times(text))
-    return Checked(cut_fraction(read.values, target), read.failed)
 
 
 def _float_from_string(text: pa.Array, target: SqlType) -> Checked:
@@ -207,54 +241,29 @@ def _decimal_from_string(text: pa.Array, target: SqlType) -> Checked:
     return Checked(pc.coalesce(fitting.values, read.values), failed)
 
 
-def _days(values: pa.Array) -> pa.Array:
-    return pc.floor_temporal(values, unit="day").cast(pa.date32())
-
-
-def _instant_from_string(text: pa.Array, target: SqlType) -> Checked:
-    if target.name is TypeName.TIMESTAMP:
-        read = from_text(usual_timestamps(text), pa.timestamp("us"))
-        return Checked(cut_fraction(read.values, target), read.failed)
-    to = arrow_type(target)
-    offset = mask_of(pc.match_substring_regex(text, r":\d{2}(\.\d+)?(Z|[+-]\d{2}:?\d{2})$"))
-    instant = from_text(null_where(text, ~offset), to)
-    local = from_text(usual_timestamps(null_where(text, offset)), pa.timestamp("us"))
-    values = pc.coalesce(instant.values, cast(local.values, to))
-    return Checked(cut_fraction(values, target), instant.failed | local.failed)
-
-
 _READERS: Mapping[TypeName, Callable[[pa.Array, SqlType], Checked]] = {
     **dict.fromkeys(INTEGERS, _integer_from_string),
     **dict.fromkeys(FLOATS, _float_from_string),
-    **dict.fromkeys(_INSTANTS, _instant_from_string),
+    TypeName.TIMESTAMP: timestamp_from_string,
     TypeName.DECIMAL: _decimal_from_string,
-    TypeName.DATE: _date_from_string,
-    TypeName.TIME: _time_from_string,
+    TypeName.DATE: date_from_string,
+    TypeName.TIME: time_from_string,
 }
 
 
-def _to_time(values: pa.Array, source: SqlType, target: SqlType) -> Checked:
-    if source.name is TypeName.TIME:
-        return sound(cut_fraction(values, target))
-    micros = values.cast(pa.timestamp("us")).cast(pa.int64())
-    numbers = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False) % MICROS_PER_DAY
-    valid = pa.array(mask_of(pc.is_valid(values)))
-    return sound(
-        cut_fraction(pc.if_else(valid, pa.array(numbers), pa.scalar(None, pa.int64())), target)
-    )
-
-
-def _to_string(values: pa.Array, source: SqlType) -> Checked:
+def _to_string(values: pa.Array, source: SqlType, rules: CastRules) -> Checked:
     if source.name is TypeName.BOOLEAN:
         return sound(pc.if_else(values, "TRUE", "FALSE"))
     if source.name in FLOATS:
-        shortest = _java_float if source.name is TypeName.FLOAT else _java_double
+        shortest = java_float if source.name is TypeName.FLOAT else java_double
         return rowwise(shortest, [values], pa.string())
     if source.name is TypeName.DECIMAL:
         return rowwise(lambda number: format(number, "f"), [values], pa.string())
     if source.name in _INSTANTS:
-        text = values.cast(pa.timestamp("us")).cast(pa.string())
-        return sound(trimmed_fraction(text, source.precision))
+        local = local_times(values, rules.zone if source.name is TypeName.TIMESTAMP_LTZ else UTC)
+        return sound(trimmed_fraction(local.cast(pa.string()), source.precision))
+    if source.name in _INTERVALS:
+        return rowwise(_INTERVALS[source.name], [values], pa.string())
     if source.name is TypeName.TIME:
         return sound(time_text(values, source.precision))
     return try_each(values, lambda part: part.cast(pa.string()), pa.string())
@@ -274,12 +283,13 @@ def checked_decimal(number: Decimal, target: SqlType) -> Decimal:
     return rounded
 
 
-def _java_double(number: float) -> str:
+def java_double(number: float) -> str:
     """As `Double.toString`: decimal from 1E-3 up to 1E7, else with an exponent."""
     return _java_text(repr(number), number)
 
 
-def _java_float(number: float) -> str:
+def java_float(number: float) -> str:
+    """As `Float.toString`."""
     return _java_text(str(np.float32(number)), number)
 
 

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.expressions.arrow_cast import cast
-from joins.kernels.expressions.casts import Checked, Mask, mask_of, null_where
-from joins.kernels.expressions.conversion import constant, convert, cut_fraction, sound
+from joins.kernels.expressions.casts import CastRules, Checked, Mask, mask_of, null_where, sound
+from joins.kernels.expressions.conversion import constant, convert
 from joins.kernels.expressions.functions import FUNCTIONS as _EAGER
 from joins.kernels.expressions.isolation import Isolated, isolated
 from joins.kernels.expressions.operation import Function, Operation, Value, broadcast
 from joins.kernels.expressions.result_limits import MAX_COLUMN_BYTES, MAX_VALUE_BYTES
+from joins.kernels.expressions.time_casts import cut_fraction
 from joins.plan.errors import ExpressionError
 from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan.types import SqlType, arrow_type
@@ -118,8 +119,11 @@ class _Evaluation:
             return operand
         single = isinstance(operand, pa.Scalar)
         column = broadcast(operand, 1)
+        rules = CastRules(node.wraps, node.zone)
         checked = isolated(
-            lambda first, stop: convert(column.slice(first, stop - first), source, node.type),
+            lambda first, stop: convert(
+                column.slice(first, stop - first), source, node.type, rules
+            ),
             len(column),
             arrow_type(node.type),
         )
@@ -235,7 +239,13 @@ def _failure(node: Call, reason: str | None) -> str:
 
 
 _LIMITED = frozenset(
-    ("||", "CONCAT", "CONCAT_WS", "REPLACE", "LPAD", "RPAD", "ARRAY_JOIN", "ROW", "ARRAY", "MAP")
+    (
+        *("||", "CONCAT", "CONCAT_WS", "REPLACE", "LPAD", "RPAD", "ARRAY_JOIN", "ROW", "ARRAY"),
+        *("MAP", "REPEAT", "OVERLAY", "TRANSLATE", "INITCAP", "ELT", "SPLIT", "PRINTF"),
+        *("HEX_TEXT", "TO_BASE64", "URL_ENCODE", "REGEXP_REPLACE", "REGEXP_EXTRACT_ALL"),
+        *("ARRAY_APPEND", "ARRAY_PREPEND", "ARRAY_CONCAT", "ARRAY_UNION", "MAP_UNION"),
+        *("JSON_STRING", "JSON_OBJECT", "JSON_ARRAY", "JSON_QUOTE"),
+    )
 )
 _LAZY: Mapping[str, Callable[[_Evaluation, Call, Mask], Value]] = {
     "AND": _Evaluation.connective,

@@ -9,10 +9,18 @@ from functools import partial, reduce
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.calendar.moves import add_months, difference
+from joins.kernels.calendar.parts import PARTS
+from joins.kernels.calendar.text_times import TEXT_TIMES
+from joins.kernels.calendar.units import rounded
+from joins.kernels.collections.arrays import ARRAYS, contains
+from joins.kernels.collections.comparison import distinct, equal
+from joins.kernels.collections.maps import MAPS
+from joins.kernels.documents.questions import QUESTIONS
+from joins.kernels.documents.values import VALUES
 from joins.kernels.expressions.arithmetic import ARITHMETIC
 from joins.kernels.expressions.arrow_cast import cast
 from joins.kernels.expressions.casts import Checked
-from joins.kernels.expressions.date_format import date_format
 from joins.kernels.expressions.nested_access import (
     array_contains,
     array_join,
@@ -28,7 +36,14 @@ from joins.kernels.expressions.nested_access import (
 from joins.kernels.expressions.operation import Function, Operation, Value, broadcast, plain
 from joins.kernels.expressions.result_limits import bounded, bytes_of_all
 from joins.kernels.expressions.text_functions import TEXT
-from joins.kernels.expressions.time_shift import add_months, from_epoch
+from joins.kernels.expressions.window_start import window_start
+from joins.kernels.numbers.functions import MATHEMATICS
+from joins.kernels.strings.digests import DIGESTS
+from joins.kernels.strings.encodings import ENCODINGS
+from joins.kernels.strings.printf import printf
+from joins.kernels.strings.regular import REGULAR
+from joins.kernels.strings.similar import similar
+from joins.kernels.strings.words import WORDS
 from joins.plan.types import TypeName
 
 
@@ -39,6 +54,11 @@ def _comparison(function: Callable[..., Value]) -> Function:
         return function(*op.arguments)
 
     return apply
+
+
+def _whole_or(nested: Function, scalar: Function) -> Function:
+    """`nested` for rows, arrays and maps, else `scalar`."""
+    return lambda op: (nested if op.types[0].is_nested else scalar)(op)
 
 
 def _is_distinct(op: Operation) -> Value:
@@ -77,6 +97,16 @@ def _in(op: Operation) -> Value:
     return pc.if_else(pc.is_valid(value), is_member, pa.scalar(None, pa.bool_()))
 
 
+def _in_wholes(op: Operation) -> Value:
+    """IN of rows, arrays or maps."""
+    value, *candidates = op.arguments
+    pairs = [
+        Operation((value, item), (op.types[0], op.types[0]), op.result, op.num_rows)
+        for item in candidates
+    ]
+    return reduce(pc.or_kleene, [equal(pair) for pair in pairs])
+
+
 def _null_if(op: Operation) -> Value:
     left, right = op.arrays()
     equal = pc.fill_null(pc.equal(left, right), False)
@@ -107,7 +137,18 @@ _COMPARED_AS = {TypeName.BOOLEAN: pa.int8(), TypeName.TIMESTAMP_LTZ: pa.timestam
 
 FUNCTIONS: Mapping[str, Function] = {
     **ARITHMETIC,
+    **MATHEMATICS,
     **TEXT,
+    **WORDS,
+    **ENCODINGS,
+    **DIGESTS,
+    **REGULAR,
+    **ARRAYS,
+    **MAPS,
+    **QUESTIONS,
+    **VALUES,
+    **TEXT_TIMES,
+    **PARTS,
     ".": field_of,
     "[]": element_of,
     "CARDINALITY": cardinality,
@@ -116,10 +157,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "MAP": bounded(map_of, bytes_of_all),
     "MAP_KEYS": entries_of(0),
     "MAP_VALUES": entries_of(1),
-    "ARRAY_CONTAINS": array_contains,
+    "ARRAY_CONTAINS": lambda op: (
+        contains if op.types[0].members[0].type.is_nested else array_contains
+    )(op),
     "ARRAY_JOIN": bounded(array_join, array_join_bytes),
-    "=": plain(pc.equal),
-    "<>": plain(pc.not_equal),
+    "=": _whole_or(equal, plain(pc.equal)),
+    "<>": _whole_or(_not(equal), plain(pc.not_equal)),
     "<": _comparison(pc.less),
     "<=": _comparison(pc.less_equal),
     ">": _comparison(pc.greater),
@@ -131,17 +174,21 @@ FUNCTIONS: Mapping[str, Function] = {
     "IS FALSE": _is_true(False),
     "IS NOT TRUE": _not(_is_true(True)),
     "IS NOT FALSE": _not(_is_true(False)),
-    "IS DISTINCT FROM": _is_distinct,
-    "IS NOT DISTINCT FROM": _not(_is_distinct),
-    "IN": _in,
-    "NOT IN": _not(_in),
+    "IS DISTINCT FROM": _whole_or(distinct, _is_distinct),
+    "IS NOT DISTINCT FROM": _whole_or(_not(distinct), _not(_is_distinct)),
+    "IN": _whole_or(_in_wholes, _in),
+    "NOT IN": _whole_or(_not(_in_wholes), _not(_in)),
+    "SIMILAR": similar,
+    "PRINTF": printf,
     "NOT LIKE": _not(TEXT["LIKE"]),
     "NULLIF": _null_if,
     "GREATEST": _extreme(pc.max_element_wise),
     "LEAST": _extreme(pc.min_element_wise),
-    "DATE_FORMAT": date_format,
-    "TO_TIMESTAMP_LTZ": from_epoch,
     "ADD_MONTHS": add_months,
+    "TIMESTAMPDIFF": difference,
+    "CEIL_TO": rounded(up=True),
+    "FLOOR_TO": rounded(up=False),
+    "WINDOW_START": window_start,
     "YEAR": _date_part(pc.year),
     "QUARTER": _date_part(pc.quarter),
     "WEEK": _date_part(pc.iso_week),

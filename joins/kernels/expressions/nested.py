@@ -67,12 +67,19 @@ def parts_of(column: pa.Array, *, entries: bool = False) -> Parts:
     return Parts(elements.flatten() if entries else [elements], lengths.astype(np.int64))
 
 
-def mapped(column: pa.Array, to: pa.DataType, child: Callable[[int, pa.Array], Checked]) -> Checked:
+def mapped(
+    column: pa.Array,
+    to: pa.DataType,
+    child: Callable[[int, pa.Array], Checked],
+    *,
+    entries: bool = False,
+) -> Checked:
     """`column` as `to`, made of what `child` makes of the child at each place.
 
-    A row fails, and is NULL, if a part of it has failed. A list of (key, value) may become a map.
+    A row fails, and is NULL, if a part of it has failed. A list of (key, value) may become a map;
+    with `entries` it is one.
     """
-    parts = parts_of(column, entries=pa.types.is_map(to))
+    parts = parts_of(column, entries=entries or pa.types.is_map(to))
     made = [child(at, values) for at, values in enumerate(parts.children)]
     failed = np.zeros(len(column), dtype=np.bool_)
     for each in made:
@@ -89,8 +96,10 @@ def assembled(parts: Parts, to: pa.DataType, missing: Mask) -> pa.Array:
     if parts.lengths is None:
         return pa.StructArray.from_arrays(parts.children, fields=list(to), mask=mask)
     ends = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(parts.lengths)])
-    of = pa.MapArray if pa.types.is_map(to) else pa.ListArray
-    return of.from_arrays(pa.array(ends, pa.int32()), *parts.children, type=to, mask=mask)
+    of, children = (pa.MapArray if pa.types.is_map(to) else pa.ListArray), parts.children
+    if len(children) == 2 and not pa.types.is_map(to):
+        children = [pa.StructArray.from_arrays(children, fields=list(to.value_type))]
+    return of.from_arrays(pa.array(ends, pa.int32()), *children, type=to, mask=mask)
 
 
 def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[str, Mask]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.collections.codes import codes_of
 from joins.kernels.expressions.casts import Checked, Mask, mask_of
 from joins.kernels.expressions.nested import Parts, Rows, assembled, parts_of
 from joins.kernels.expressions.operation import Function, Operation
@@ -39,12 +40,13 @@ def array_of(op: Operation) -> pa.Array:
 
 
 def map_of(op: Operation) -> Checked:
-    """`MAP[key, value, …]`; of equal keys the last one counts, a row with a NULL key fails."""
+    """`MAP[key, value, …]`; of equal keys the last one counts."""
     arguments = op.arrays()
     keys, values = arguments[::2], arguments[1::2]
-    coded = pc.fill_null(pa.concat_arrays(keys).dictionary_encode().indices, -1)
-    codes = coded.to_numpy().reshape(len(keys), op.num_rows).T
-    failed = (codes < 0).any(axis=1)
+    coded = codes_of(pa.concat_arrays(keys), op.types[0])
+    codes = coded.reshape(len(keys), op.num_rows).T
+    failed = np.asarray((codes < 0).any(axis=1), dtype=np.bool_)
+    failed &= not op.result.members[0].nullable
     kept = _last_of_equal(codes)
     kept[failed] = False
     made = _filled(op, [keys, values], kept)
@@ -84,7 +86,7 @@ def entries_of(at: int) -> Function:
 
     def apply(op: Operation) -> pa.Array:
         column = op.array(0)
-        parts = parts_of(column)
+        parts = parts_of(column, entries=True)
         chosen = Parts([parts.children[at]], parts.lengths)
         return assembled(chosen, arrow_type(op.result), mask_of(column.is_null()))
 
@@ -159,7 +161,7 @@ def _array_element(op: Operation) -> pa.Array:
 
 
 def _map_value(op: Operation) -> pa.Array:
-    parts = parts_of(op.array(0))
+    parts = parts_of(op.array(0), entries=True)
     owners = parts.owners
     assert owners is not None, "a map has entries"
     keys, values = parts.children

@@ -46,6 +46,11 @@ def bounded(make: Function, sizes: Callable[[Operation], Sizes]) -> Function:
     return apply
 
 
+def grown(make: Function, factor: int = 1) -> Function:
+    """`make`, whose results have at most `factor` times the bytes of all arguments together."""
+    return bounded(make, bytes_of_all if factor == 1 else lambda op: bytes_of_all(op) * factor)
+
+
 def _whole_bytes(op: Operation) -> int:
     """Of all arguments in all rows."""
     scalars = [item for item in op.arguments if isinstance(item, pa.Scalar)]

@@ -187,6 +187,6 @@ TEXT: Mapping[str, Function] = {
     "REVERSE": plain(pc.utf8_reverse),
     "LEFT": _edge(end=False),
     "RIGHT": _edge(end=True),
-    "STARTSWITH": _affix(pc.starts_with, str.startswith),
-    "ENDSWITH": _affix(pc.ends_with, str.endswith),
+    "STARTSWITH": _affix(pc.starts_with, lambda text, start: text.startswith(start)),
+    "ENDSWITH": _affix(pc.ends_with, lambda text, end: text.endswith(end)),
 }

@@ -103,8 +103,7 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
     connector_name, values = read_options(script, node)
     key = tuple(name.text for name in node.primary_key)
     fields = _fields(node, key)
-    _check_key(script, node, [field.name for field in fields])
-    _check_no_nested_key(script, node.name, fields, key)
+    _check_key(script, node, fields, key)
     _check_partitions(script, node, connector_name, fields)
     inline = secrets.take(node.name.text, values)
     connector = build_connector(connector_name, values, fields)
@@ -182,7 +181,10 @@ def _check_names(script: Script, node: CreateTable) -> None:
         )
 
 
-def _check_key(script: Script, node: CreateTable, physical: list[str]) -> None:
+def _check_key(
+    script: Script, node: CreateTable, fields: tuple[Field, ...], key: tuple[str, ...]
+) -> None:
+    physical = [field.name for field in fields]
     names = [name.text for name in node.primary_key]
     for name in node.primary_key:
         if name.text not in physical or names.count(name.text) > 1:
@@ -193,6 +195,7 @@ def _check_key(script: Script, node: CreateTable, physical: list[str]) -> None:
                     name.text, physical, "Physical columns are " + ", ".join(physical) + "."
                 ),
             )
+    _check_no_nested_key(script, node.name, fields, key)
 
 
 def _check_no_nested_key(

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from joins.kernels.expressions.date_format import arrow_pattern
+from joins.kernels.strings.regular import UnknownAnswerError, compiled
+from joins.kernels.strings.similar import SimilarError, matcher
 from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.scope import Typed
@@ -11,55 +12,82 @@ from service.sql.grammar.type_rules import rounded_type
 from service.sql.text.script import Script
 
 
-def round_type(script: Script, arguments: Sequence[Typed]) -> SqlType:
-    """The result of ROUND, whose scale is in the type: of a DECIMAL it must be a literal."""
+def round_type(script: Script, name: str, arguments: Sequence[Typed]) -> SqlType:
+    """The result of ROUND or TRUNCATE, whose scale is in the type: a literal for a DECIMAL.
+
+    Raises:
+        SqlError: it is none.
+    """
     if len(arguments) == 1:
         return rounded_type(arguments[0].type, 0)
     digits = arguments[1].expression
     if arguments[0].type.name is not TypeName.DECIMAL:
         return arguments[0].type
-    if not isinstance(digits, Constant) or digits.value is None:
+    if isinstance(digits, Constant) and digits.value is None:
+        return rounded_type(arguments[0].type, 0)
+    if not isinstance(digits, Constant):
         raise script.error(
             arguments[1].at,
-            "ROUND of a DECIMAL takes a literal number of digits",
-            hint="Write ROUND(x, 2).",
+            f"{name} of a DECIMAL takes a literal number of digits",
+            hint=f"Write {name}(x, 2).",
         )
-    return rounded_type(arguments[0].type, int(digits.value))
+    return rounded_type(arguments[0].type, int(digits.value or 0))
 
 
 def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> None:
-    """See that an argument which must be a literal is one that has a meaning.
+    """See that a literal regular expression or pattern is one that can be matched.
 
     Raises:
         SqlError: it is none.
     """
-    if call == "DATE_FORMAT":
-        _check_pattern(script, arguments[1])
-    elif call == "TO_TIMESTAMP_LTZ" and len(arguments) > 1:
-        _check_precision(script, arguments[1])
-
-
-def _check_precision(script: Script, precision: Typed) -> None:
-    value = precision.expression
-    if isinstance(value, Constant) and value.value in ("0", "3"):
+    if call in ("STARTSWITH", "ENDSWITH") and arguments[0].type != arguments[1].type:
+        raise script.error(
+            arguments[1].at,
+            f"{call} takes two texts or two BYTES, not one of each",
+            hint="Write CAST(… AS BYTES).",
+        )
+    text = _literal(arguments[1]) if call in (*_REGULAR, "SIMILAR") else None
+    if text is None:
         return
-    raise script.error(
-        precision.at,
-        "the precision of TO_TIMESTAMP_LTZ must be the literal 0 or 3",
-        hint="Write TO_TIMESTAMP_LTZ(x, 3) for milliseconds since 1970, 0 for seconds.",
-    )
+    hint = "Write it without looking ahead or back and without references to groups."
+    try:
+        if call != "SIMILAR":
+            by = compiled(text)
+        elif len(arguments) == 2:
+            by = matcher(text)
+        else:
+            escape = _literal(arguments[2])
+            by = True if escape is None else matcher(text, escape)
+    except UnknownAnswerError as error:
+        raise script.error(
+            arguments[1].at, "the regular expression is not linear in the text", hint=hint
+        ) from error
+    except SimilarError as error:
+        raise script.error(
+            arguments[1].at,
+            "the pattern of SIMILAR TO is none",
+            hint="Write x SIMILAR TO '(a|b)_%' ESCAPE '!'.",
+        ) from error
+    if by is None and call in _STRICT:
+        raise script.error(
+            arguments[1].at, f"the regular expression of {call} is none", hint="Close its groups."
+        )
 
 
-def _check_pattern(script: Script, pattern: Typed) -> None:
-    """See that the pattern of DATE_FORMAT is one that gives the same text as in Flink."""
-    value = pattern.expression
-    if isinstance(value, Constant) and value.value and arrow_pattern(value.value) is not None:
-        return
-    raise script.error(
-        pattern.at,
-        "the pattern of DATE_FORMAT must be a literal of yyyy, MM, dd, HH, mm, ss and SSS",
-        hint="Write DATE_FORMAT(x, 'yyyy-MM-dd HH:mm:ss'); other letters go between quotes.",
-    )
+def _literal(argument: Typed) -> str | None:
+    expression = argument.expression
+    return expression.value if isinstance(expression, Constant) else None
+
+
+_STRICT = ("REGEXP_REPLACE", "REGEXP_EXTRACT")
+_REGULAR = (
+    *_STRICT,
+    "REGEXP",
+    "REGEXP_EXTRACT_ALL",
+    "REGEXP_COUNT",
+    "REGEXP_INSTR",
+    "REGEXP_SUBSTR",
+)
 
 
 def check_count(script: Script, node: FunctionCall, least: int, most: int) -> None:

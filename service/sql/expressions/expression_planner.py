@@ -3,16 +3,24 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from joins.plan.expressions import Constant, ProcTime
+from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions import functions
 from service.sql.expressions.argument_rules import check_count, check_literals, round_type
-from service.sql.expressions.functions import ACCEPTED, FUNCTIONS, Function, Takes
-from service.sql.expressions.literals import typed_literal
+from service.sql.expressions.array_functions import ARRAY_FUNCTIONS
+from service.sql.expressions.functions import FUNCTIONS
+from service.sql.expressions.json_functions import JSON_FUNCTIONS
+from service.sql.expressions.library.function import ACCEPTED, Function, Takes
+from service.sql.expressions.library.numbers import TO_DOUBLE
+from service.sql.expressions.library.refused import REFUSED
+from service.sql.expressions.literals import check_nanos, typed_literal
 from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
+from service.sql.expressions.operands import Special
+from service.sql.expressions.other_functions import OTHER_FUNCTIONS
 from service.sql.expressions.scope import NameScope, Typed
 from service.sql.expressions.text_limits import check_length, check_padding
-from service.sql.expressions.time_arithmetic import shifted
+from service.sql.expressions.time_arithmetic import folded_interval, shifted
+from service.sql.expressions.time_functions import TIME_FUNCTIONS, local
 from service.sql.expressions.typed_values import TypedValues
 from service.sql.grammar.expression_nodes import (
     AggregateNode,
@@ -28,10 +36,12 @@ from service.sql.grammar.expression_nodes import (
 from service.sql.grammar.type_rules import (
     BIGINT,
     BOOLEAN,
+    BYTES,
     DOUBLE,
+    INSTANTS,
     INT,
+    INTERVALS,
     NUMERIC,
-    PROCTIME,
     STRING,
     TEMPORAL,
     arithmetic_type,
@@ -49,7 +59,7 @@ class ExpressionPlanner(TypedValues):
     # reads better long: typed values are made by one set of steps, whoever plans them.
 
     def __init__(self, scope: NameScope) -> None:
-        super().__init__(scope.script)
+        super().__init__(scope.script, scope.zone)
         self._scope = scope
 
     def plan(self, node: Node) -> Typed:
@@ -118,17 +128,21 @@ class ExpressionPlanner(TypedValues):
                 if operand.type.is_nested
                 else "Cast to STRING first, or choose another type.",
             )
-        return self._sized(self.cast(operand, target, safe=node.safe), node.type)
+        value = operand.expression
+        if isinstance(value, Constant) and value.value and target.name in INSTANTS:
+            check_nanos(self._script, value.value, target, operand.at)
+        return self._sized(self.written_cast(operand, target, safe=node.safe), node.type)
 
     def _sized(self, value: Typed, target: TypeNode) -> Typed:
-        """CHAR(n) pads and cuts, VARCHAR(n) cuts."""
+        """CHAR(n) and BINARY(n) pad and cut, VARCHAR(n) and VARBINARY(n) cut."""
         if target.length is None or target.length == 2**31 - 1:
             return value
-        if target.type != STRING:
-            raise self._script.error(
-                target.at, "a cast to a sized binary type is not supported", hint="Write BYTES."
-            )
         length = Typed(Constant(str(target.length), INT), nullable=False, at=target.at)
+        if target.type == BYTES:
+            check_padding(self._script, length)
+            text = str(target.fixed).lower()
+            fixed = Typed(Constant(text, BOOLEAN), nullable=False, at=target.at)
+            return self.call("SIZED", (value, length, fixed), BYTES, value.at)
         if not target.fixed:
             return self.call("LEFT", (value, length), STRING, value.at)
         check_padding(self._script, length)
@@ -157,17 +171,28 @@ class ExpressionPlanner(TypedValues):
         rewrite = _REWRITES.get(node.name)
         if rewrite is not None:
             return rewrite(self, node)
-        nested = NESTED.get(node.name)
-        if nested is not None:
-            return nested(self, self._script, node)
+        special = _SPECIAL.get(node.name)
+        if special is not None:
+            return special(self, self._script, node)
+        if node.name == "NEG":
+            return self._negated(node)
         function = FUNCTIONS.get(node.name)
         if function is None:
             raise self._unknown_function(node)
         return self._function(node, function)
 
+    def _negated(self, node: FunctionCall) -> Typed:
+        interval = folded_interval(self._script, node)
+        if interval is not None:
+            return interval
+        value = self.plan(node.arguments[0])
+        if value.type.name not in INTERVALS:
+            value = self.argument('"-"', value, Takes.NUMBER)
+        return self.call("NEG", (value,), value.type, node.at)
+
     def _unknown_function(self, node: FunctionCall) -> SqlError:
-        if node.name in functions.REFUSED:
-            message, hint = f"function {node.name} is not supported", functions.REFUSED[node.name]
+        if node.name in REFUSED:
+            message, hint = f"function {node.name} is not supported", REFUSED[node.name]
         else:
             message = f'unknown function "{node.name[:100]}"'
             otherwise = "Functions are " + ", ".join(functions.NAMES) + "."
@@ -176,11 +201,15 @@ class ExpressionPlanner(TypedValues):
 
     def _arithmetic(self, node: FunctionCall) -> Typed:
         check_count(self._script, node, 2, 2)
-        moved = shifted(self, self._script, node)
+        interval = folded_interval(self._script, node)
+        if interval is not None:
+            return interval
+        left, right = (self.plan(argument) for argument in node.arguments)
+        moved = shifted(self, self._script, node, (left, right))
         if moved is not None:
             return moved
         name = "%" if node.name == "MOD" else node.name
-        left, right = self._numbers(node)
+        left, right = self._numbers(node, left, right)
         result = arithmetic_type(name, left.type, right.type)
         if result.name is not TypeName.DECIMAL:
             operands = (self.cast(left, result), self.cast(right, result))
@@ -195,9 +224,8 @@ class ExpressionPlanner(TypedValues):
         is_whole = name == "%" and TypeName.DECIMAL not in (left.type.name, right.type.name)
         return self.cast(typed, right.type) if is_whole else typed
 
-    def _numbers(self, node: FunctionCall) -> tuple[Typed, Typed]:
+    def _numbers(self, node: FunctionCall, left: Typed, right: Typed) -> tuple[Typed, Typed]:
         """Both operands; a bare NULL takes the other's type."""
-        left, right = (self.plan(argument) for argument in node.arguments)
         if left.is_bare_null:
             left = self.retyped_null(left, INT if right.is_bare_null else right.type)
         if right.is_bare_null:
@@ -224,6 +252,14 @@ class ExpressionPlanner(TypedValues):
         )
         return self.conjunction("AND", bounds, node.at)
 
+    def _between_symmetric(self, node: FunctionCall) -> Typed:
+        """Between the two in either order."""
+        value, low, high = node.arguments
+        both = [
+            self._between(replace(node, arguments=(value, *b))) for b in ((low, high), (high, low))
+        ]
+        return self.conjunction("OR", both, node.at)
+
     def _if(self, node: FunctionCall) -> Typed:
         check_count(self._script, node, 3, 3)
         condition = self.condition(node.arguments[0], "the condition of IF")
@@ -238,13 +274,6 @@ class ExpressionPlanner(TypedValues):
         typed = replace(self.call("NULLIF", both, both[0].type, node.at), nullable=True)
         return typed if left.is_bare_null else self.cast(typed, left.type)
 
-    def _now(self, node: FunctionCall) -> Typed:
-        check_count(self._script, node, 0, 0)
-        now = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
-        if node.name == "LOCALTIMESTAMP":
-            return self.cast(now, SqlType(TypeName.TIMESTAMP, 3))
-        return now
-
     def _logic(self, node: FunctionCall) -> Typed:
         what = f'an operand of "{node.name}"'
         parts = [self.condition(argument, what) for argument in node.arguments]
@@ -255,25 +284,35 @@ class ExpressionPlanner(TypedValues):
         check_count(self._script, node, len(function.takes) - function.optional, most)
         arguments = [self.plan(argument) for argument in node.arguments]
         if function.common:
-            if function.call != "COALESCE":
+            if function.call not in ("COALESCE", "IN"):
                 refuse_nested(self._script, arguments, node.name)
             arguments = self.common(arguments, node.at, node.name)
         else:
             arguments = [
-                self._argument(node, argument, function.takes[min(i, len(function.takes) - 1)])
+                self._fitting(node, argument, function.takes[min(i, len(function.takes) - 1)])
                 for i, argument in enumerate(arguments)
             ]
-        if function.call in functions.TO_DOUBLE:
+        if function.call in TO_DOUBLE:
             arguments = [self.cast(argument, DOUBLE) for argument in arguments]
         result = function.result([argument.type for argument in arguments])
-        if function.call == "ROUND":
-            result = round_type(self._script, arguments)
+        if function.call in ("ROUND", "TRUNCATE"):
+            result = round_type(self._script, function.call, arguments)
         check_length(self._script, node.at, function.call, arguments)
         check_literals(self._script, function.call, arguments)
         typed = self.call(function.call, arguments, result, node.at)
         return replace(typed, nullable=_result_nullable(function, arguments))
 
-    def _argument(self, node: FunctionCall, argument: Typed, takes: Takes) -> Typed:
+    def _fitting(self, node: FunctionCall, argument: Typed, takes: Takes) -> Typed:
+        """An argument as a function takes it; the parts of an instant are local ones."""
+        fitting = self.argument(node.name, argument, takes)
+        return local(self, fitting) if takes in _LOCAL else fitting
+
+    def argument(self, name: str, argument: Typed, takes: Takes) -> Typed:
+        """`argument` as the function `name` takes it.
+
+        Raises:
+            SqlError: it has another type.
+        """
         accepted, expected = ACCEPTED[takes]
         if argument.is_bare_null:
             return self.retyped_null(argument, _NULL_TYPES.get(takes, STRING))
@@ -283,32 +322,29 @@ class ExpressionPlanner(TypedValues):
                 hint = f"Write CAST(… AS {expected})."
             raise self._script.error(
                 argument.at,
-                f"{node.name} takes {expected}, not {type_text(argument.type)}",
+                f"{name} takes {expected}, not {type_text(argument.type)}",
                 hint=hint,
             )
         target = _CAST_TO.get(takes)
         return argument if target is None else self.cast(argument, target)
 
-    def _instr(self, node: FunctionCall) -> Typed:
-        """INSTR is POSITION with its arguments the other way round."""
-        check_count(self._script, node, 2, 2)
-        swapped = replace(node, name="POSITION", arguments=node.arguments[::-1])
-        return self._operation(swapped)
-
 
 def _result_nullable(function: Function, arguments: Sequence[Typed]) -> bool:
-    if function.null_free:
-        return False
+    if function.null_free or function.may_be_null:
+        return function.may_be_null
     if function.call == "COALESCE":
         return all(argument.nullable for argument in arguments)
     return any(argument.nullable for argument in arguments)
 
 
-_CAST_TO = {Takes.WHOLE: INT, Takes.EPOCH: BIGINT}
+_CAST_TO = {Takes.WHOLE: INT, Takes.LONG: BIGINT}
+_LOCAL = (Takes.CALENDAR, Takes.CLOCK)
 _NULL_TYPES = {
     **_CAST_TO,
     Takes.NUMBER: INT,
     Takes.CONDITION: BOOLEAN,
+    Takes.BYTES: BYTES,
+    Takes.TIME: SqlType(TypeName.TIMESTAMP, 3),
     Takes.CALENDAR: SqlType(TypeName.TIMESTAMP, 3),
     Takes.CLOCK: SqlType(TypeName.TIMESTAMP, 3),
     Takes.MOMENT: SqlType(TypeName.TIMESTAMP, 3),
@@ -318,9 +354,13 @@ _REWRITES: dict[str, Callable[[ExpressionPlanner, FunctionCall], Typed]] = {
     "OR": ExpressionPlanner._logic,
     "BETWEEN": ExpressionPlanner._between,
     "IF": ExpressionPlanner._if,
-    "INSTR": ExpressionPlanner._instr,
     "NULLIF": ExpressionPlanner._nullif,
-    "PROCTIME": ExpressionPlanner._now,
-    "CURRENT_TIMESTAMP": ExpressionPlanner._now,
-    "LOCALTIMESTAMP": ExpressionPlanner._now,
+    "BETWEEN SYMMETRIC": ExpressionPlanner._between_symmetric,
+}
+_SPECIAL: dict[str, Special] = {
+    **NESTED,
+    **ARRAY_FUNCTIONS,
+    **TIME_FUNCTIONS,
+    **JSON_FUNCTIONS,
+    **OTHER_FUNCTIONS,
 }

@@ -3,7 +3,7 @@
 from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW
 from joins.plan.types import TypeName
-from service.sql.grammar.type_rules import INSTANTS, type_text
+from service.sql.grammar.type_rules import TEMPORAL, type_text
 
 _INFIX = frozenset(
     (
@@ -82,7 +82,7 @@ def _part(function: str, whole: str, named: Expression, text: str) -> str:
 def _interval(call: Call) -> str | None:
     """What is added to a time or subtracted from it; None for other calls."""
     size = call.arguments[-1] if call.arguments else None
-    if call.type.name not in INSTANTS or not isinstance(size, Constant) or size.value is None:
+    if call.type.name not in TEMPORAL or not isinstance(size, Constant) or size.value is None:
         return None
     if call.function == "ADD_MONTHS":
         sign = "-" if size.value.startswith("-") else "+"

@@ -1,7 +1,7 @@
 """Literals: their types, and their change of type without a cast."""
 
 from joins.plan.expressions import Constant
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import MAX_MICRO_DIGITS, SqlType, TypeName
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import Literal, LiteralKind
 from service.sql.grammar.type_rules import BOOLEAN, BYTES, DOUBLE, STRING
@@ -12,6 +12,9 @@ _LITERAL_TYPES = {
     LiteralKind.BYTES: BYTES,
     LiteralKind.BOOLEAN: BOOLEAN,
     LiteralKind.DATE: SqlType(TypeName.DATE),
+    LiteralKind.INTERVAL: SqlType(TypeName.INTERVAL_SECOND, 3),
+    LiteralKind.INTERVAL_DAYS: SqlType(TypeName.INTERVAL_SECOND),
+    LiteralKind.INTERVAL_MONTHS: SqlType(TypeName.INTERVAL_MONTH),
 }
 
 
@@ -19,25 +22,34 @@ def typed_literal(script: Script, node: Literal) -> Typed:
     """A literal with Flink's type: the narrowest of INT, BIGINT and DECIMAL for whole numbers.
 
     Raises:
-        SqlError: a number has more digits than DECIMAL can hold, or it is an INTERVAL, which is no
-            value by itself.
+        SqlError: a number has more digits than DECIMAL can hold, or a time is out of range.
     """
     if node.kind is LiteralKind.NULL:
         return Typed(Constant(None, STRING), nullable=True, at=node.at, is_bare_null=True)
     if node.kind is LiteralKind.NUMBER:
         return _number(script, node)
-    if node.kind in (LiteralKind.INTERVAL, LiteralKind.INTERVAL_MONTHS):
-        raise script.error(
-            node.at,
-            "an INTERVAL is no value here",
-            hint="Add it to a TIMESTAMP or subtract it from one: ts - INTERVAL '5' SECOND.",
-        )
     if node.kind in (LiteralKind.TIME, LiteralKind.TIMESTAMP):
         name = TypeName[node.kind.name]
         sql_type = SqlType(name, len(node.text.partition(".")[2]))
+        check_nanos(script, node.text, sql_type, node.at)
     else:
         sql_type = _LITERAL_TYPES[node.kind]
     return Typed(Constant(node.text, sql_type), nullable=False, at=node.at)
+
+
+def check_nanos(script: Script, text: str, kind: SqlType, at: int) -> None:
+    """See that a time with 7 to 9 digits of a fraction is of a year that nanoseconds reach.
+
+    Raises:
+        SqlError: it is not.
+    """
+    year = text.strip()[:4]
+    if kind.precision > MAX_MICRO_DIGITS and year.isdigit() and not 1678 <= int(year) <= 2261:
+        raise script.error(
+            at,
+            f"a time of the year {year} with more than 6 digits of a second's fraction",
+            hint="Keep 6 digits: nanoseconds reach from the year 1678 to 2261.",
+        )
 
 
 def _number(script: Script, node: Literal) -> Typed:

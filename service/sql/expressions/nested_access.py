@@ -1,40 +1,20 @@
 """What is read out of ROW, ARRAY and MAP, what makes them, and what they refuse."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from joins.plan.expressions import Constant
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.expressions.argument_rules import check_count
+from service.sql.expressions.operands import OperandPlanner, Special
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.expression_nodes import FunctionCall, Literal, Node
+from service.sql.grammar.expression_nodes import FunctionCall, Literal
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
-from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, type_text
+from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, is_implicit, type_text
 from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
 
 PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."
-
-
-class OperandPlanner(Protocol):
-    """What plans the operands."""
-
-    def plan(self, node: Node) -> Typed:
-        """The typed form of a node."""
-        ...
-
-    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
-        """All values in their common type."""
-        ...
-
-    def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
-        """`value` as `target`, where Flink casts by itself."""
-        ...
-
-    def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
-        """A call of a function."""
-        ...
 
 
 def refuse_nested(script: Script, values: Sequence[Typed], what: str) -> None:
@@ -83,7 +63,10 @@ def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     """
     column, key = (planner.plan(argument) for argument in node.arguments)
     if column.type.name is TypeName.MAP:
-        expected, fits = "STRING", key.type == STRING
+        kind = column.type.members[0].type
+        expected, fits = type_text(kind), key.type == kind
+        if not fits and not kind.is_nested and is_implicit(key.type, kind):
+            key, fits = planner.cast(key, kind), True
     elif column.type.name is TypeName.ARRAY:
         expected, fits = "an integer", key.type.name in INTEGERS
     else:
@@ -92,7 +75,7 @@ def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
             f"[…] is asked of {_type_of(column)}, which has no elements",
             hint="Write elements[1] of an ARRAY, labels['key'] of a MAP, payload.field of a ROW.",
         )
-    if key.is_bare_null or not fits:
+    if key.is_bare_null or not fits or key.type.is_nested:
         have = "NULL" if key.is_bare_null else type_text(key.type)
         raise script.error(
             key.at,
@@ -111,7 +94,7 @@ def cardinality(planner: OperandPlanner, script: Script, node: FunctionCall) -> 
         SqlError: it is neither.
     """
     check_count(script, node, 1, 1)
-    column = _whole(planner, script, node, TypeName.ARRAY, TypeName.MAP)
+    column = whole(planner, script, node, TypeName.ARRAY, TypeName.MAP)
     return planner.call("CARDINALITY", (column,), INT, node.at)
 
 
@@ -122,7 +105,7 @@ def entries_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
         SqlError: it is no MAP.
     """
     check_count(script, node, 1, 1)
-    column = _whole(planner, script, node, TypeName.MAP)
+    column = whole(planner, script, node, TypeName.MAP)
     member = column.type.members[0 if node.name == "MAP_KEYS" else 1]
     kind = array_type(member.type, nullable=member.nullable)
     return planner.call(node.name, (column,), kind, node.at)
@@ -132,15 +115,11 @@ def array_contains(planner: OperandPlanner, script: Script, node: FunctionCall) 
     """`ARRAY_CONTAINS(array, value)`: NULL if the array is; a NULL value is looked for, too.
 
     Raises:
-        SqlError: it is no ARRAY of scalar values, or the value has another type.
+        SqlError: it is no ARRAY, or the value has another type.
     """
     check_count(script, node, 2, 2)
-    column = _whole(planner, script, node, TypeName.ARRAY)
+    column = whole(planner, script, node, TypeName.ARRAY)
     element = column.type.members[0].type
-    if element.is_nested:
-        raise script.error(
-            column.at, f"ARRAY_CONTAINS takes no {type_text(column.type)[:200]}", hint=PARTS_HINT
-        )
     what = f"the value that ARRAY_CONTAINS looks for in {type_text(column.type)}"
     value = planner.implicit_cast(planner.plan(node.arguments[1]), element, what)
     contains = planner.call("ARRAY_CONTAINS", (column, value), BOOLEAN, node.at)
@@ -154,7 +133,7 @@ def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
         SqlError: it is no ARRAY of texts, or another argument is no text.
     """
     check_count(script, node, 2, 3)
-    column = _whole(planner, script, node, TypeName.ARRAY)
+    column = whole(planner, script, node, TypeName.ARRAY)
     if column.type.members[0].type != STRING:
         raise script.error(
             column.at,
@@ -168,8 +147,12 @@ def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     return planner.call("ARRAY_JOIN", (column, *texts), STRING, node.at)
 
 
-def _whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: TypeName) -> Typed:
-    """The first argument, which must be of one of `kinds`."""
+def whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: TypeName) -> Typed:
+    """The first argument, which must be of one of `kinds`.
+
+    Raises:
+        SqlError: it is not.
+    """
     column = planner.plan(node.arguments[0])
     if column.type.name not in kinds or column.is_bare_null:
         names = " or ".join(f"{'an' if kind.value[0] == 'A' else 'a'} {kind}" for kind in kinds)
@@ -211,8 +194,7 @@ def map_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     """`MAP['key', value, …]`: its values in their common type.
 
     Raises:
-        SqlError: a key has no value or is no text; the values have no common type, or one that a
-            nested type cannot have.
+        SqlError: a key has no value; the keys or the values have no common type.
     """
     planned = [planner.plan(argument) for argument in node.arguments]
     keys, values = planned[::2], planned[1::2]
@@ -221,14 +203,13 @@ def map_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
             keys[-1].at, "the last key of MAP has no value", hint="Write MAP['key', value, …]."
         )
     for key in keys:
-        if key.is_bare_null or key.type != STRING:
-            raise script.error(
-                key.at,
-                f"a key of MAP is {_type_of(key)}, expected STRING",
-                hint="Write CAST(… AS STRING); a record whose key is NULL is a dead letter.",
-            )
+        if key.is_bare_null:
+            raise script.error(key.at, "a key of MAP is NULL", hint="Write MAP['key', value, …].")
+    keys = planner.common(keys, node.at, "MAP")
     values = planner.common(values, node.at, "MAP")
-    kind = map_type(values[0].type, nullable=any(value.nullable for value in values))
+    nullable = any(value.nullable for value in values)
+    of_key = Member("key", keys[0].type, any(key.nullable for key in keys))
+    kind = map_type(values[0].type, key=of_key, nullable=nullable)
     pairs = [part for pair in zip(keys, values, strict=True) for part in pair]
     return _made(planner, script, node, pairs, kind)
 
@@ -241,11 +222,11 @@ def _made(
     kind: SqlType,
 ) -> Typed:
     for value in values:
-        if value.is_bare_null or value.type.name is TypeName.TIME:
+        if value.is_bare_null:
             raise script.error(
                 value.at,
                 f"a part of {node.name} is {_type_of(value)}",
-                hint="Write CAST(NULL AS TYPE), and CAST(… AS STRING) for a TIME.",
+                hint="Write CAST(NULL AS TYPE).",
             )
     if kind.depth > MAX_TYPE_DEPTH:
         raise script.error(
@@ -276,7 +257,7 @@ def _type_of(value: Typed) -> str:
     return "NULL" if value.is_bare_null else type_text(value.type)[:200]
 
 
-NESTED: dict[str, Callable[[OperandPlanner, Script, FunctionCall], Typed]] = {
+NESTED: dict[str, Special] = {
     ".": _field,
     "[]": element_of,
     "CARDINALITY": cardinality,

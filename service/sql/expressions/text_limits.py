@@ -8,6 +8,7 @@ from service.sql.expressions.scope import Typed
 from service.sql.text.script import Script
 
 MAX_GROWTH = 256
+MAX_REPEATED = 1 << 20
 _GROWTH_OF_ANY_TEXT = 100
 
 
@@ -19,6 +20,12 @@ def check_length(script: Script, at: int, call: str, arguments: Sequence[Typed])
     """
     if call in PADDING:
         check_padding(script, arguments[1])
+    if call == "REPEAT" and _repeated(*(a.expression for a in arguments)) > MAX_REPEATED:
+        raise script.error(
+            at,
+            f"REPEAT may make a text more than {MAX_REPEATED:,} times as long",
+            hint="Repeat it less often, and do not nest what makes a text longer.",
+        )
     if call == "REPLACE" and _replaced(*(a.expression for a in arguments)) > MAX_GROWTH:
         raise script.error(
             at,
@@ -34,7 +41,7 @@ def check_padding(script: Script, length: Typed) -> None:
         SqlError: it is not.
     """
     value, highest = length.expression, MAX_PADDED_LENGTH
-    if isinstance(value, Constant) and value.value is not None and int(value.value) <= highest:
+    if isinstance(value, Constant) and (value.value is None or int(value.value) <= highest):
         return
     raise script.error(
         length.at,
@@ -56,8 +63,16 @@ def _growth(expression: Expression) -> float:
         return 1.0
     if expression.function == "REPLACE":
         return _replaced(*expression.arguments)
+    if expression.function == "REPEAT":
+        return _repeated(*expression.arguments)
     grown = [_growth(argument) for argument in expression.arguments]
     return sum(grown) if expression.function.startswith("CONCAT") else max(grown, default=1.0)
+
+
+def _repeated(text: Expression, count: Expression) -> float:
+    """A count that is no literal has the limit of a value when it is known."""
+    times = int(count.value or 0) if isinstance(count, Constant) else 1
+    return _growth(text) * max(1, times)
 
 
 def _replaced(text: Expression, old: Expression, new: Expression) -> float:

@@ -1,18 +1,32 @@
-"""`time + INTERVAL` and `time - INTERVAL`: the plan has whole milliseconds or months instead."""
+"""`time + INTERVAL` and `time - INTERVAL`: the plan has whole milliseconds or months instead.
 
-from collections.abc import Sequence
+An INTERVAL is a value, too: two are added and subtracted, one is multiplied by a number.
+"""
+
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from joins.plan.expressions import Constant
+from joins.plan.expressions import Call, Constant, Expression
 from joins.plan.types import SqlType, TypeName
+from service.sql.expressions.operands import OperandPlanner
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node
 from service.sql.grammar.interval_literals import MAX_INTERVAL_MS
-from service.sql.grammar.type_rules import BIGINT, INSTANTS, INT, type_text
+from service.sql.grammar.type_rules import (
+    BIGINT,
+    INT,
+    INTEGERS,
+    INTERVALS,
+    NUMERIC,
+    TEMPORAL,
+    type_text,
+)
 from service.sql.text.script import Script
 
-_KINDS = (LiteralKind.INTERVAL, LiteralKind.INTERVAL_MONTHS)
+_KINDS = {
+    LiteralKind.INTERVAL: LiteralKind.INTERVAL,
+    LiteralKind.INTERVAL_DAYS: LiteralKind.INTERVAL,
+    LiteralKind.INTERVAL_MONTHS: LiteralKind.INTERVAL_MONTHS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,26 +41,11 @@ class Interval:
     size: int
 
 
-class IntervalOperandPlanner(Protocol):
-    """What plans the operand of an INTERVAL."""
-
-    def plan(self, node: Node) -> Typed:
-        """The typed form of a node."""
-        ...
-
-    def cast(self, value: Typed, target: SqlType, *, safe: bool = False) -> Typed:
-        """The value as another type."""
-        ...
-
-    def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
-        """A call of a function."""
-        ...
-
-
 def interval_of(node: Node) -> Interval | None:
     """The INTERVAL that `node` is: a literal, or a sum of literals of one kind."""
     if isinstance(node, Literal):
-        return Interval(node.kind, int(node.text)) if node.kind in _KINDS else None
+        kind = _KINDS.get(node.kind)
+        return None if kind is None else Interval(kind, int(node.text))
     if not isinstance(node, FunctionCall) or node.name not in ("+", "-", "NEG"):
         return None
     parts = [interval_of(argument) for argument in node.arguments]
@@ -58,47 +57,103 @@ def interval_of(node: Node) -> Interval | None:
     return replace(parts[0], size=parts[0].size + sign * parts[1].size)
 
 
-def shifted(planner: IntervalOperandPlanner, script: Script, node: FunctionCall) -> Typed | None:
-    """A time and an INTERVAL, added or subtracted; None for arithmetic without an INTERVAL.
+def shifted(
+    planner: OperandPlanner, script: Script, node: FunctionCall, both: tuple[Typed, Typed]
+) -> Typed | None:
+    """Arithmetic with an INTERVAL of planned operands; None for arithmetic without one.
 
     Raises:
-        SqlError: an INTERVAL meets something that is no TIMESTAMP.
+        SqlError: an INTERVAL meets something that it cannot be added to or multiplied by.
     """
-    if node.name not in ("+", "-"):
+    if node.name not in ("+", "-", "*"):
         return None
-    time, interval = node.arguments[0], interval_of(node.arguments[1])
-    if interval is None and node.name == "+":
-        time, interval = node.arguments[1], interval_of(node.arguments[0])
-    if interval is None:
+    left, right = both
+    names = (left.type.name, right.type.name)
+    if not set(names) & INTERVALS or (left.is_bare_null and right.is_bare_null):
         return None
-    _check_size(script, interval, node.at)
-    value = planner.plan(time)
-    if value.is_bare_null:
+    if node.name == "*":
+        return _multiplied(planner, script, (left, right), node.at)
+    if set(names) <= INTERVALS:
+        return _of_intervals(planner, node, left, right)
+    if node.name == "+" and names[0] in INTERVALS:
+        left, right = right, left
+    if right.type.name not in INTERVALS:
+        raise _unfit(script, node, right)
+    return moved(planner, script, left, right, node)
+
+
+def _of_intervals(planner: OperandPlanner, node: FunctionCall, left: Typed, right: Typed) -> Typed:
+    first, second = planner.common((left, right), node.at, f'"{node.name}"')
+    return planner.call(node.name, (first, second), first.type, node.at)
+
+
+def _multiplied(
+    planner: OperandPlanner, script: Script, both: tuple[Typed, Typed], at: int
+) -> Typed:
+    left, right = both if both[0].type.name in INTERVALS else both[::-1]
+    if right.type.name not in NUMERIC or right.is_bare_null:
+        raise script.error(
+            right.at,
+            f'"*" of an INTERVAL takes a number, not {type_text(right.type)}',
+            hint="Write INTERVAL '1' SECOND * 3.",
+        )
+    return planner.call("*", (left, right), left.type, at)
+
+
+def moved(
+    planner: OperandPlanner, script: Script, time: Typed, by: Typed, node: FunctionCall
+) -> Typed:
+    """`time` plus or minus an INTERVAL, a number of milliseconds or of months.
+
+    Raises:
+        SqlError: it is no time.
+    """
+    if time.is_bare_null:
         null = Constant(None, SqlType(TypeName.TIMESTAMP, 3))
         return Typed(null, nullable=True, at=node.at)
-    if value.type.name not in INSTANTS:
-        raise script.error(
-            value.at,
-            f'"{node.name}" with an INTERVAL takes TIMESTAMP, not {type_text(value.type)}',
-            hint="Write CAST(… AS TIMESTAMP(3)), or TO_TIMESTAMP_LTZ(…, 3) for milliseconds.",
-        )
-    return _moved(planner, value, replace(interval, size=_signed(node, interval)), node.at)
+    if time.type.name not in TEMPORAL:
+        raise _unfit(script, node, time)
+    sign = "-" if node.name == "-" else "+"
+    if by.type.name is TypeName.INTERVAL_MONTH:
+        return planner.call("ADD_MONTHS", (time, _months(planner, by, sign)), time.type, node.at)
+    result = _result(time.type, by)
+    value = planner.cast(time, result)
+    constant = by.expression
+    if isinstance(constant, Constant) and constant.value is not None:
+        size = int(constant.value) * (-1 if sign == "-" else 1)
+        sign = "-" if size < 0 else "+"
+        by = Typed(Constant(str(abs(size)), BIGINT), nullable=False, at=by.at)
+    return planner.call(sign, (value, by), result, node.at)
 
 
-def _signed(node: FunctionCall, interval: Interval) -> int:
-    return interval.size if node.name == "+" else -interval.size
+def _result(time: SqlType, by: Typed) -> SqlType:
+    """A DATE stays one for whole days; milliseconds need three digits."""
+    if time.name is TypeName.DATE:
+        return SqlType(TypeName.TIMESTAMP, 6) if by.type.precision else time
+    return time if _is_whole(by.expression) or time.precision >= 3 else SqlType(time.name, 3)
 
 
-def _moved(planner: IntervalOperandPlanner, value: Typed, by: Interval, at: int) -> Typed:
-    if by.kind is LiteralKind.INTERVAL_MONTHS:
-        months = Typed(Constant(str(by.size), INT), nullable=False, at=at)
-        return planner.call("ADD_MONTHS", (value, months), value.type, at)
-    result = value.type
-    if by.size % 1_000 and result.precision < 3:
-        result = SqlType(result.name, 3)
-    size = Typed(Constant(str(abs(by.size)), BIGINT), nullable=False, at=at)
-    name = "-" if by.size < 0 else "+"
-    return planner.call(name, (planner.cast(value, result), size), result, at)
+def _is_whole(by: Expression) -> bool:
+    """Whether an INTERVAL is of whole seconds, as far as it is known."""
+    if isinstance(by, Call) and by.function == "*" and by.arguments[1].type.name in INTEGERS:
+        return _is_whole(by.arguments[0])
+    return isinstance(by, Constant) and int(by.value or 0) % 1_000 == 0
+
+
+def _months(planner: OperandPlanner, by: Typed, sign: str) -> Typed:
+    constant = by.expression
+    if isinstance(constant, Constant) and constant.value is not None:
+        count = int(constant.value) * (-1 if sign == "-" else 1)
+        return Typed(Constant(str(count), INT), nullable=False, at=by.at)
+    return planner.call("NEG", (by,), by.type, by.at) if sign == "-" else by
+
+
+def _unfit(script: Script, node: FunctionCall, value: Typed) -> Exception:
+    return script.error(
+        value.at,
+        f'"{node.name}" with an INTERVAL takes a time, not {type_text(value.type)}',
+        hint="Write CAST(… AS TIMESTAMP(3)), or TO_TIMESTAMP_LTZ(…, 3) for milliseconds.",
+    )
 
 
 def _check_size(script: Script, interval: Interval, at: int) -> None:
@@ -107,3 +162,26 @@ def _check_size(script: Script, interval: Interval, at: int) -> None:
         raise script.error(
             at, "the INTERVAL is longer than 10,000 years", hint="Use a shorter one."
         )
+
+
+def folded_interval(script: Script, node: FunctionCall) -> Typed | None:
+    """The value of an INTERVAL that is known when the script is planned; None for another node.
+
+    Raises:
+        SqlError: it is longer than all times.
+    """
+    interval = interval_of(node)
+    if interval is None:
+        return None
+    _check_size(script, interval, node.at)
+    if interval.kind is LiteralKind.INTERVAL_MONTHS:
+        kind = SqlType(TypeName.INTERVAL_MONTH)
+    else:
+        kind = SqlType(TypeName.INTERVAL_SECOND, 0 if _is_of_days(node) else 3)
+    return Typed(Constant(str(interval.size), kind), nullable=False, at=node.at)
+
+
+def _is_of_days(node: Node) -> bool:
+    if isinstance(node, FunctionCall):
+        return all(map(_is_of_days, node.arguments))
+    return isinstance(node, Literal) and node.kind is LiteralKind.INTERVAL_DAYS

@@ -3,18 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from joins.kernels.calendar.zones import UTC
 from joins.plan.expressions import Call, Case, Cast, Constant, Expression
-from joins.plan.types import SqlType
+from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.literals import folded
 from service.sql.expressions.nested_access import PARTS_HINT, refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Typed
 from service.sql.grammar.type_rules import (
     BOOLEAN,
+    NUMERIC,
     STRING,
     TEMPORAL,
     common_type,
     is_explicit,
     is_implicit,
+    is_lossless,
     type_text,
 )
 from service.sql.text.script import Script
@@ -23,8 +26,14 @@ from service.sql.text.script import Script
 class TypedValues:
     """Makes typed expressions of typed ones, within the limits of a plan."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, zone: str = UTC) -> None:
         self._script = script
+        self._zone = zone
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the session."""
+        return self._zone
 
     def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
         """`value` as `target`, where Flink casts by itself.
@@ -46,13 +55,22 @@ class TypedValues:
 
     def cast(self, value: Typed, target: SqlType, *, safe: bool = False) -> Typed:
         """`value` as `target`; nothing is added when it is one already."""
+        return self._cast(value, target, Cast(value.expression, target, safe))
+
+    def written_cast(self, value: Typed, target: SqlType, *, safe: bool) -> Typed:
+        """`value` as `target` by a CAST that was written: numbers wrap as Flink's do."""
+        wraps = _may_wrap(value.type, target)
+        return self._cast(value, target, Cast(value.expression, target, safe, wraps))
+
+    def _cast(self, value: Typed, target: SqlType, cast: Cast) -> Typed:
         if value.type == target:
             return value
         expression = value.expression
         if isinstance(expression, Constant) and (literal := folded(expression, target)) is not None:
             return replace(value, expression=literal)
-        nullable = value.nullable or safe
-        return self._made(Cast(expression, target, safe), nullable, value.at, (value,))
+        if _has_instant(value.type) or _has_instant(target):
+            cast = replace(cast, zone=self._zone)
+        return self._made(cast, value.nullable or cast.safe, value.at, (value,))
 
     def retyped_null(self, value: Typed, target: SqlType) -> Typed:
         """The literal NULL with a type."""
@@ -74,7 +92,8 @@ class TypedValues:
 
     def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
         """`left` and `right` in their common type, compared."""
-        refuse_nested(self._script, (left, right), f'"{name}"')
+        if name not in _EQUALITIES:
+            refuse_nested(self._script, (left, right), f'"{name}"')
         typed = self.call(name, self.common((left, right), at, f'"{name}"'), BOOLEAN, at)
         return replace(typed, nullable=False) if "DISTINCT" in name else typed
 
@@ -120,3 +139,20 @@ class TypedValues:
         """`value` where `row`, a column that is NULL only for a missing row, is there."""
         present = self.call("IS NOT NULL", (row,), BOOLEAN, value.at)
         return self.searched([replace(present, nullable=False)], [value], value.at)
+
+
+def _has_instant(kind: SqlType) -> bool:
+    return any(leaf.name is TypeName.TIMESTAMP_LTZ for leaf in kind.leaves())
+
+
+def _may_wrap(source: SqlType, target: SqlType) -> bool:
+    """Whether a number may not fit, or a text have more digits than a DECIMAL."""
+    pairs = zip(source.leaves(), target.leaves(), strict=False)
+    return any(
+        (one.name in NUMERIC and other.name in NUMERIC and not is_lossless(one, other))
+        or (one.name is TypeName.STRING and other.name is TypeName.DECIMAL)
+        for one, other in pairs
+    )
+
+
+_EQUALITIES = frozenset(("=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"))

@@ -42,6 +42,7 @@ class LiteralKind(Enum):
     TIME = auto()
     TIMESTAMP = auto()
     INTERVAL = auto()
+    INTERVAL_DAYS = auto()
     INTERVAL_MONTHS = auto()
 
 
@@ -49,7 +50,7 @@ class LiteralKind(Enum):
 class Literal:
     """A literal; the text is as in `joins.plan.expressions.Constant`.
 
-    That of an INTERVAL is its milliseconds, that of INTERVAL_MONTHS its months.
+    That of INTERVAL and INTERVAL_DAYS is its milliseconds, that of INTERVAL_MONTHS its months.
     """
 
     kind: LiteralKind

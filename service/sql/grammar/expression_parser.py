@@ -13,10 +13,11 @@ from service.sql.grammar.expression_nodes import (
     Node,
     Reference,
 )
+from service.sql.grammar.forms.json_forms import is_json
+from service.sql.grammar.forms.special_forms import SPECIAL_FORMS, SpecialForms
 from service.sql.grammar.literal_parser import fraction, plain_literal, time_literal
 from service.sql.grammar.operations import depth_over, operation, read_arguments, too_deep
 from service.sql.grammar.refused_forms import refuse_pattern
-from service.sql.grammar.special_forms import SPECIAL_FORMS, SpecialForms
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH
 from service.sql.text.dialect import MAX_DEPTH, SqlTokenKind
 
@@ -30,8 +31,15 @@ _BINARY = {
     "%": _PRODUCT,
 }
 _COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
-_SIGNED = (LiteralKind.NUMBER, LiteralKind.INTERVAL, LiteralKind.INTERVAL_MONTHS)
-_BARE_FUNCTIONS = frozenset(("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME"))
+_SIGNED = (
+    LiteralKind.NUMBER,
+    LiteralKind.INTERVAL,
+    LiteralKind.INTERVAL_DAYS,
+    LiteralKind.INTERVAL_MONTHS,
+)
+_BARE_FUNCTIONS = frozenset(
+    ("CURRENT_TIMESTAMP", "LOCALTIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME")
+)
 _UNSUPPORTED_WORDS = {
     "SELECT": ("a subquery", "Join the table with FOR SYSTEM_TIME AS OF instead."),
     "EXISTS": ("EXISTS", "Join the table with FOR SYSTEM_TIME AS OF instead."),
@@ -102,6 +110,7 @@ class ExpressionParser:
             "IN",
             "LIKE",
             "BETWEEN",
+            "SIMILAR",
         )
         if negated:
             cursor.advance()
@@ -116,24 +125,24 @@ class ExpressionParser:
             cursor.expect_symbol("(", hint="Write x IN (1, 2, 3).")
             return self._operation("IN", (left, *read_arguments(cursor, self.parse)), at)
         if cursor.accept_words("LIKE"):
-            return self._like(left, at)
+            return self._like("LIKE", left, at)
+        if cursor.accept_words("SIMILAR", "TO"):
+            return self._like("SIMILAR", left, at)
+        if cursor.accept_words("OVERLAPS"):
+            return self._operation("OVERLAPS", (left, self.parse(_SUM)), at)
         if cursor.accept_words("BETWEEN"):
-            if cursor.at_words("SYMMETRIC") or cursor.at_words("ASYMMETRIC"):
-                raise cursor.script.error(
-                    cursor.at,
-                    f"BETWEEN {cursor.token.text.upper()} is not supported",
-                    hint="Write x BETWEEN low AND high.",
-                )
+            name = "BETWEEN SYMMETRIC" if cursor.accept_words("SYMMETRIC") else "BETWEEN"
+            cursor.accept_words("ASYMMETRIC")
             low = self.parse(_SUM)
             cursor.expect_words("AND", hint="Write x BETWEEN low AND high.")
-            return self._operation("BETWEEN", (left, low, self.parse(_SUM)), at)
+            return self._operation(name, (left, low, self.parse(_SUM)), at)
         return None
 
-    def _like(self, left: Node, at: int) -> Node:
+    def _like(self, name: str, left: Node, at: int) -> Node:
         pattern = self.parse(_SUM)
         if self._cursor.accept_words("ESCAPE"):
-            return self._operation("LIKE", (left, pattern, self.parse(_SUM)), at)
-        return self._operation("LIKE", (left, pattern), at)
+            return self._operation(name, (left, pattern, self.parse(_SUM)), at)
+        return self._operation(name, (left, pattern), at)
 
     def _is(self, left: Node, at: int) -> Node:
         cursor = self._cursor
@@ -144,8 +153,11 @@ class ExpressionParser:
         for word in ("NULL", "TRUE", "FALSE", "UNKNOWN"):
             if cursor.accept_words(word):
                 return self._operation(f"IS {negated}{word}", (left,), at)
+        of_json = is_json(cursor, left, at)
+        if of_json is not None:
+            return self._operation("NOT", (of_json,), at) if negated else of_json
         raise cursor.unexpected(
-            "NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM", hint="Write x IS NOT NULL."
+            "NULL, TRUE, FALSE, UNKNOWN, JSON or DISTINCT FROM", hint="Write x IS NOT NULL."
         )
 
     def _prefix(self) -> Node:
@@ -181,17 +193,15 @@ class ExpressionParser:
         if token.kind is SqlTokenKind.WORD:
             return self._word()
         if token.kind is SqlTokenKind.QUOTED_NAME:
-            return self._reference()
+            opens = cursor.ahead(1).kind is SqlTokenKind.SYMBOL and cursor.ahead(1).text == "("
+            return self._call(token.text.upper()) if opens else self._reference()
         raise cursor.unexpected("an expression", hint="Write a column, a literal or a function.")
 
     def _parenthesis(self) -> Node:
+        at = self._cursor.at
         inner = self.parse()
-        if self._cursor.at_symbol(","):
-            raise self._cursor.script.error(
-                self._cursor.at,
-                "rows (a, b, …) are not supported",
-                hint="Compare the columns one by one with AND.",
-            )
+        if self._cursor.accept_symbol(","):
+            return self._operation("ROW", (inner, *read_arguments(self._cursor, self.parse)), at)
         self._cursor.expect_symbol(")", hint="Close the parenthesis.")
         return inner
 
@@ -274,7 +284,7 @@ class ExpressionParser:
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
             known = "Aggregates are " + ", ".join(AGGREGATES) + "."
             raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
-        arguments = read_arguments(cursor, self.parse, word=word)
+        arguments = read_arguments(cursor, self.parse)
         refuse_over(cursor, word, at)
         return self._operation(word, arguments, at)
 

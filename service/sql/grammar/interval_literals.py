@@ -2,6 +2,7 @@
 
 import re
 
+from joins.plan.types import SqlType, TypeName
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import Literal, LiteralKind
 from service.sql.text.dialect import SqlTokenKind
@@ -49,6 +50,24 @@ def interval_literal(cursor: TokenCursor) -> Literal:
     return Literal(kind, str(sign * value), at)
 
 
+def interval_type(cursor: TokenCursor) -> SqlType:
+    """Read the units behind INTERVAL in a type.
+
+    Raises:
+        SqlError: there are none, or they do not go together.
+    """
+    at = cursor.at
+    first = _unit(cursor)
+    last = _unit(cursor) if cursor.accept_words("TO") else first
+    if {first, last} <= set(_MONTHS):
+        return SqlType(TypeName.INTERVAL_MONTH)
+    if first in _MONTHS or last in _MONTHS:
+        raise cursor.script.error(
+            at, f"INTERVAL has no {first} TO {last}", hint="Write INTERVAL DAY TO SECOND."
+        )
+    return SqlType(TypeName.INTERVAL_SECOND, 0 if last in ("DAY", "WEEK") else 3)
+
+
 def _unit(cursor: TokenCursor) -> str:
     word = cursor.token.text.upper().removesuffix("S")
     if cursor.token.kind is not SqlTokenKind.WORD or word not in _UNITS:
@@ -76,7 +95,9 @@ def _value(
     elif first == last and first in _MONTHS:
         months = int(text) * _MONTHS[first] if re.fullmatch(_FIELD, text, re.ASCII) else None
     else:
-        return LiteralKind.INTERVAL, _milliseconds(cursor, at, text, units)
+        whole_days = first == last and first in ("DAY", "WEEK")
+        kind = LiteralKind.INTERVAL_DAYS if whole_days else LiteralKind.INTERVAL
+        return kind, _milliseconds(cursor, at, text, units)
     if months is None or months > _MAX_MONTHS:
         raise _malformed(cursor, at, units)
     return LiteralKind.INTERVAL_MONTHS, months

@@ -9,11 +9,12 @@ from service.sql.grammar.interval_literals import at_interval, interval_literal
 from service.sql.text.dialect import SqlToken, SqlTokenKind
 
 _DATE = r"\d{4}-\d{2}-\d{2}"
-_TIME = r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
+_TIME = r"\d{1,2}:\d{2}:\d{2}(\.\d{1,6})?"
+_LONG_TIME = r"\d{1,2}:\d{2}:\d{2}(\.\d{1,9})?"
 _TEMPORAL = {
     "DATE": (LiteralKind.DATE, _DATE, "2024-01-31"),
     "TIME": (LiteralKind.TIME, _TIME, "23:59:59"),
-    "TIMESTAMP": (LiteralKind.TIMESTAMP, f"{_DATE} {_TIME}", "2024-01-31 23:59:59"),
+    "TIMESTAMP": (LiteralKind.TIMESTAMP, f"{_DATE} {_LONG_TIME}", "2024-01-31 23:59:59"),
 }
 
 
@@ -77,9 +78,15 @@ def time_literal(cursor: TokenCursor) -> Literal | None:
 def _on_calendar(kind: LiteralKind, text: str) -> bool:
     try:
         if kind is LiteralKind.TIME:
-            dt.time.fromisoformat(text[:8])
+            dt.time.fromisoformat(_padded(text))
         else:
-            dt.datetime.fromisoformat(text[:19])
+            date, _, clock = text.partition(" ")
+            dt.datetime.fromisoformat(f"{date} {_padded(clock)}" if clock else date)
     except ValueError:
         return False
     return True
+
+
+def _padded(clock: str) -> str:
+    """`HH:MM:SS`."""
+    return clock.partition(".")[0].rjust(8, "0")

@@ -3,22 +3,42 @@
 from collections.abc import Callable, Sequence
 
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.expression_nodes import FunctionCall, Node
-from service.sql.grammar.refused_forms import refuse_unit
+from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node
 from service.sql.text.dialect import MAX_DEPTH
 from service.sql.text.errors import SqlError
 
 
+class FormReader:
+    """What reads functions with words between their arguments.
+
+    Args:
+        cursor: stands behind the word that the function begins with.
+        parse: reads an expression.
+        operand: reads an expression without comparisons and logic.
+    """
+
+    def __init__(
+        self, cursor: TokenCursor, parse: Callable[[], Node], operand: Callable[[], Node]
+    ) -> None:
+        self.cursor = cursor
+        self.parse = parse
+        self.operand = operand
+
+
+def named(word: str, at: int) -> Literal:
+    """A word of the language as an argument: a unit, a rule."""
+    return Literal(LiteralKind.STRING, word, at)
+
+
 def read_arguments(
-    cursor: TokenCursor, parse: Callable[[], Node], closing: str = ")", word: str = ""
+    cursor: TokenCursor, parse: Callable[[], Node], closing: str = ")"
 ) -> tuple[Node, ...]:
-    """The rest of `(a, b, …)` after its opening parenthesis; `word` is the function.
+    """The rest of `(a, b, …)` after its opening parenthesis.
 
     Raises:
         SqlError: it is no list, or not closed.
     """
     arguments = [parse()]
-    refuse_unit(cursor, word)
     while cursor.accept_symbol(","):
         arguments.append(parse())
     cursor.expect_symbol(closing, hint="Separate arguments by commas and close the list.")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from service.sql.grammar.column_types import column_type
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.expression_parser import ExpressionParser
@@ -19,7 +20,6 @@ from service.sql.grammar.syntax import (
     PhysicalColumn,
     WatermarkNode,
 )
-from service.sql.grammar.type_parser import parse_type
 from service.sql.text.dialect import SqlTokenKind
 
 _FORM = "Write CREATE TABLE name (columns) WITH (options)."
@@ -231,16 +231,16 @@ class TableParser:
             computed = ComputedColumn(name, expression, start, cursor.end_of_last)
             self._comment()
             return computed
-        column_type = parse_type(cursor)
+        kind = column_type(cursor)
         if cursor.at_words("METADATA"):
-            return self._metadata(name, column_type)
+            return self._metadata(name, kind)
         nullable = self._nullability()
         if cursor.accept_words("PRIMARY", "KEY"):
             self._not_enforced(schema)
             schema.keys.append((name,))
             nullable = self._nullability() and nullable
         self._comment()
-        return PhysicalColumn(name, column_type, nullable)
+        return PhysicalColumn(name, kind, nullable)
 
     def _nullability(self) -> bool:
         if self._cursor.at_words("NOT", "NULL"):
@@ -248,7 +248,7 @@ class TableParser:
         self._cursor.accept_words("NULL")
         return True
 
-    def _metadata(self, name: Name, column_type: TypeNode) -> MetadataColumn:
+    def _metadata(self, name: Name, kind: TypeNode) -> MetadataColumn:
         cursor = self._cursor
         cursor.advance()
         key = name.text
@@ -256,7 +256,7 @@ class TableParser:
             key = cursor.string("a metadata key in single quotes", hint="Write FROM 'offset'.").text
         virtual = cursor.accept_words("VIRTUAL")
         self._comment()
-        return MetadataColumn(name, column_type, key, virtual)
+        return MetadataColumn(name, kind, key, virtual)
 
     def _comment(self) -> None:
         if self._cursor.accept_words("COMMENT"):

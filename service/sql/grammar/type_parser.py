@@ -5,7 +5,7 @@ from collections.abc import Callable
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import TypeNode
-from service.sql.grammar.type_rules import type_text
+from service.sql.grammar.interval_literals import interval_type
 from service.sql.text.dialect import SqlTokenKind
 from service.sql.text.errors import SqlError, suggestion
 
@@ -29,7 +29,7 @@ _SIZED = {
     "BINARY": (TypeName.BYTES, True),
     "VARBINARY": (TypeName.BYTES, False),
 }
-_LATER = ("MULTISET", "RAW", "INTERVAL", "VARIANT", "STRUCTURED")
+_LATER = ("MULTISET", "RAW", "VARIANT", "STRUCTURED", "BITMAP")
 MAX_TYPE_DEPTH = 16
 MAX_TYPE_SIZE = 1_000
 _FORMS = {
@@ -40,7 +40,7 @@ _FORMS = {
 
 
 def parse_type(cursor: TokenCursor, depth: int = 1) -> TypeNode:
-    """Read a type, which stands `depth` levels deep in another one.
+    """Read a type of a value, which stands `depth` levels deep in another one.
 
     Raises:
         SqlError: it is not a type, or not one that Sluice carries.
@@ -51,7 +51,7 @@ def parse_type(cursor: TokenCursor, depth: int = 1) -> TypeNode:
     node = _plain(cursor, depth)
     while cursor.at_words("ARRAY"):
         cursor.advance()
-        node = _array(cursor, at, node, nullable=True)
+        node = _array(at, node, nullable=True)
     if node.type.depth > MAX_TYPE_DEPTH:
         raise _too_deep(cursor, at)
     if node.type.size > MAX_TYPE_SIZE:
@@ -114,7 +114,7 @@ def _nested(cursor: TokenCursor, word: str, at: int, depth: int) -> TypeNode:
         made = _row(cursor, at, depth)
     elif word == "ARRAY":
         element, nullable = _part(cursor, depth)
-        made = _array(cursor, at, element, nullable=nullable)
+        made = _array(at, element, nullable=nullable)
     else:
         made = _map(cursor, at, depth)
     cursor.expect_symbol(closing, hint=_FORMS[word])
@@ -124,20 +124,10 @@ def _nested(cursor: TokenCursor, word: str, at: int, depth: int) -> TypeNode:
 def _part(cursor: TokenCursor, depth: int) -> tuple[TypeNode, bool]:
     """A part's type and whether it may be NULL."""
     node = parse_type(cursor, depth + 1)
-    if node.type.name is TypeName.TIME:
-        raise _time_inside(cursor, node)
     if cursor.accept_words("NOT", "NULL"):
         return node, False
     cursor.accept_words("NULL")
     return node, True
-
-
-def _time_inside(cursor: TokenCursor, node: TypeNode) -> SqlError:
-    return cursor.script.error(
-        node.at,
-        "TIME inside of a nested type is not supported",
-        hint="Declare it as STRING and cast it: CAST(payload.at AS TIME).",
-    )
 
 
 def _row(cursor: TokenCursor, at: int, depth: int) -> TypeNode:
@@ -160,23 +150,16 @@ def _row(cursor: TokenCursor, at: int, depth: int) -> TypeNode:
             return TypeNode(row_type(*members), at, parts=tuple(parts))
 
 
-def _array(cursor: TokenCursor, at: int, element: TypeNode, *, nullable: bool) -> TypeNode:
-    if element.type.name is TypeName.TIME:
-        raise _time_inside(cursor, element)
+def _array(at: int, element: TypeNode, *, nullable: bool) -> TypeNode:
     return TypeNode(array_type(element.type, nullable=nullable), at, parts=(element,))
 
 
 def _map(cursor: TokenCursor, at: int, depth: int) -> TypeNode:
     key, _ = _part(cursor, depth)
-    if key.type.name is not TypeName.STRING:
-        raise cursor.script.error(
-            key.at,
-            f"the keys of a MAP are {type_text(key.type)}, expected STRING",
-            hint="Write MAP<STRING, TYPE>: the members of a JSON object have texts as names.",
-        )
     cursor.expect_symbol(",", hint=_FORMS["MAP"])
     value, nullable = _part(cursor, depth)
-    return TypeNode(map_type(value.type, nullable=nullable), at, parts=(key, value))
+    kind = map_type(value.type, key=Member("key", key.type, nullable=False), nullable=nullable)
+    return TypeNode(kind, at, parts=(key, value))
 
 
 def _double(cursor: TokenCursor) -> SqlType:
@@ -194,7 +177,7 @@ def _decimal(cursor: TokenCursor) -> SqlType:
 
 
 def _time(cursor: TokenCursor) -> SqlType:
-    digits = _fraction(cursor)
+    digits = _in_parentheses(cursor, "the number of fractional digits", 0, 6)
     if cursor.accept_words("WITHOUT"):
         cursor.expect_words("TIME", "ZONE", hint="Write TIME(3).")
     return SqlType(TypeName.TIME, 0 if digits is None else digits)
@@ -218,8 +201,8 @@ def _timestamp_ltz(cursor: TokenCursor) -> SqlType:
 
 
 def _fraction(cursor: TokenCursor) -> int | None:
-    """Fractional digits; Arrow carries microseconds, so 7 to 9 are refused."""
-    return _in_parentheses(cursor, "the number of fractional digits", 0, 6)
+    """Fractional digits."""
+    return _in_parentheses(cursor, "the number of fractional digits", 0, 9)
 
 
 def _in_parentheses(cursor: TokenCursor, what: str, lowest: int, highest: int) -> int | None:
@@ -238,4 +221,5 @@ _PARSERS: dict[str, Callable[[TokenCursor], SqlType]] = {
     "TIME": _time,
     "TIMESTAMP": _timestamp,
     "TIMESTAMP_LTZ": _timestamp_ltz,
+    "INTERVAL": interval_type,
 }

@@ -5,7 +5,7 @@ Source: Flink's LogicalTypeMerging (decimal results) and LogicalTypeCasts (casts
 
 from collections.abc import Callable, Sequence
 
-from joins.plan.types import NESTED, SqlType, TypeName, nested_text
+from joins.plan.types import NESTED, Member, SqlType, TypeName, nested_text
 
 MAX_PRECISION = 38
 MIN_KEPT_SCALE = 6
@@ -26,6 +26,7 @@ APPROXIMATE = frozenset((TypeName.FLOAT, TypeName.DOUBLE))
 NUMERIC = INTEGERS | APPROXIMATE | {TypeName.DECIMAL}
 INSTANTS = frozenset((TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ))
 TEMPORAL = INSTANTS | {TypeName.DATE, TypeName.TIME}
+INTERVALS = frozenset((TypeName.INTERVAL_MONTH, TypeName.INTERVAL_SECOND))
 
 BOOLEAN = SqlType(TypeName.BOOLEAN)
 INT = SqlType(TypeName.INT)
@@ -37,13 +38,14 @@ BYTES = SqlType(TypeName.BYTES)
 PROCTIME = SqlType(TypeName.TIMESTAMP_LTZ, 3)
 
 _EXPLICIT: dict[TypeName, frozenset[TypeName]] = {
-    TypeName.STRING: frozenset(TypeName) - NESTED,
     TypeName.BYTES: frozenset((TypeName.STRING, TypeName.BYTES)),
     TypeName.BOOLEAN: INTEGERS | {TypeName.STRING, TypeName.BOOLEAN},
     TypeName.DATE: INSTANTS | {TypeName.STRING, TypeName.DATE},
     TypeName.TIME: INSTANTS | {TypeName.STRING, TypeName.TIME},
-    TypeName.TIMESTAMP: INSTANTS | {TypeName.STRING, TypeName.DATE},
-    TypeName.TIMESTAMP_LTZ: INSTANTS | {TypeName.STRING, TypeName.DATE},
+    TypeName.TIMESTAMP: TEMPORAL | {TypeName.STRING},
+    TypeName.TIMESTAMP_LTZ: TEMPORAL | {TypeName.STRING},
+    TypeName.INTERVAL_MONTH: frozenset((TypeName.INTERVAL_MONTH,)),
+    TypeName.INTERVAL_SECOND: frozenset((TypeName.INTERVAL_SECOND,)),
 }
 _TO_NUMBER = NUMERIC | {TypeName.STRING, TypeName.BOOLEAN}
 
@@ -80,12 +82,26 @@ def _common_of_two(left: SqlType, right: SqlType) -> SqlType | None:
     if names <= NUMERIC:
         return _common_number(left, right)
     if names & NESTED:
-        return None
+        return _common_by_parts(left, right)
     if len(names) == 1:
         return SqlType(left.name, max(left.precision, right.precision))
-    if names == {TypeName.DATE, TypeName.TIMESTAMP}:
-        return left if left.name is TypeName.TIMESTAMP else right
+    if names <= INSTANTS | {TypeName.DATE}:
+        name = TypeName.TIMESTAMP_LTZ if TypeName.TIMESTAMP_LTZ in names else TypeName.TIMESTAMP
+        return SqlType(name, max(left.precision, right.precision))
     return None
+
+
+def _common_by_parts(left: SqlType, right: SqlType) -> SqlType | None:
+    """Two nested types of one form: each part in its common type, by the names of the first."""
+    if left.name is not right.name or len(left.members) != len(right.members):
+        return None
+    parts = []
+    for one, other in zip(left.members, right.members, strict=True):
+        merged = _common_of_two(one.type, other.type)
+        if merged is None:
+            return None
+        parts.append(Member(one.name, merged, one.nullable or other.nullable))
+    return SqlType(left.name, members=tuple(parts))
 
 
 def _common_number(left: SqlType, right: SqlType) -> SqlType:
@@ -156,6 +172,8 @@ def is_implicit(source: SqlType, target: SqlType) -> bool:
 
 def is_explicit(source: SqlType, target: SqlType) -> bool:
     """Whether CAST from `source` to `target` has a meaning."""
+    if target.name is TypeName.STRING:
+        return True
     if source.is_nested or target.is_nested:
         return _is_by_parts(source, target, is_explicit)
     if target.name in NUMERIC:

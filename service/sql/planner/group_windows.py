@@ -67,18 +67,12 @@ def group_window(script: Script, group_by: GroupBy) -> GroupWindow | None:
 def part_of(node: Node, window: GroupWindow | None) -> str | None:
     """START, END, ROWTIME or PROCTIME, where a call such as TUMBLE_START asks for it.
 
-    Its arguments may be written differently from those of GROUP BY: `check_same` compares them.
+    Its arguments are for the caller to compare.
     """
     if window is None or not isinstance(node, FunctionCall):
         return None
     kind, _, part = node.name.rpartition("_")
     return part if kind == window.node.kind.value and part in _PARTS else None
-
-
-def is_auxiliary(name: str) -> bool:
-    """Whether a function is one that only stands beside a window in GROUP BY."""
-    kind, _, part = name.rpartition("_")
-    return kind in WindowKind.__members__ and part in _PARTS
 
 
 def same_intervals(one: Sequence[Node], other: Sequence[Node]) -> bool:

@@ -49,7 +49,7 @@ from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import check_count, one_job
 from service.sql.planner.union_planner import Unions
 from service.sql.planner.update_sinks import partitioned_sink, taking_updates
-from service.sql.planner.view_columns import QUERY
+from service.sql.planner.view_columns import QUERY, preview_output
 from service.sql.text.errors import suggestion
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
@@ -145,9 +145,9 @@ class JobPlanner:
             written_at=insert.table.at,
             unions=unions,
         )
-        columns = query.query(insert.select)
+        values = query.windows.assigned([_value(c) for c in query.query(insert.select)])
         sink = self._sink(insert, table)
-        output = self._output(insert, table, [_value(column) for column in columns])
+        output = self._output(insert, table, values)
         window = query.windows.planned()
         if window is not None and window.lateness_ms:
             sink = taking_updates(self._script, table, sink, output, window)
@@ -161,9 +161,10 @@ class JobPlanner:
         """The plan of a bare SELECT: it prints some rows and ends by itself."""
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
+        values = query.windows.assigned([_value(column) for column in columns])
         rows = select.limit or PREVIEW_ROWS
-        output = _preview_output(columns)
-        self._check_size(select, [_value(column) for column in columns])
+        output = preview_output([column.name for column in columns], values)
+        self._check_size(select, values)
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
         self._warnings.append(
             f"This is a preview: it reads {PREVIEW_RECORDS:,} records of each partition at the "
@@ -392,15 +393,3 @@ def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
 def _value(column: ScopeColumn) -> Typed:
     assert column.value is not None
     return column.value
-
-
-def _preview_output(columns: Sequence[ScopeColumn]) -> tuple[OutputColumn, ...]:
-    """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
-    names: dict[str, Typed] = {}
-    for at, column in enumerate(columns):
-        plain = column.name or f"EXPR${at}"
-        name, number = plain, 0
-        while name in names:
-            name, number = f"{plain}{number}", number + 1
-        names[name] = _value(column)
-    return tuple(OutputColumn(name, value.expression) for name, value in names.items())

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from joins.plan.plan import OutputColumn
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute
+from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute, Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Name, Node, Reference
 from service.sql.grammar.syntax import CreateView, Select, Star
 from service.sql.text.script import Script
@@ -87,3 +88,15 @@ def _check(
     else:
         return
     raise script.error(column.value.at, f'{kind} "{view.name.text}" has {what}', hint=hint)
+
+
+def preview_output(own: Sequence[str], values: Sequence[Typed]) -> tuple[OutputColumn, ...]:
+    """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
+    names: dict[str, Typed] = {}
+    for at, value in enumerate(values):
+        plain = own[at] or f"EXPR${at}"
+        name, number = plain, 0
+        while name in names:
+            name, number = f"{plain}{number}", number + 1
+        names[name] = value
+    return tuple(OutputColumn(name, value.expression) for name, value in names.items())

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Column
+from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW, WindowKind
 from joins.plan.types import SqlType, TypeName
 from service.sql.catalog.option_values import duration_ms
@@ -19,7 +19,7 @@ from service.sql.expressions.scope import (
 from service.sql.expressions.time_arithmetic import interval_of
 from service.sql.grammar.expression_nodes import LiteralKind, Node
 from service.sql.grammar.syntax import WindowNode
-from service.sql.grammar.type_rules import PROCTIME, type_text
+from service.sql.grammar.type_rules import BIGINT, PROCTIME, type_text
 from service.sql.text.script import Script
 
 MAX_WINDOWS_OF_A_ROW = 1_000
@@ -102,6 +102,38 @@ def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
     if name == "window_time":
         return value
     return ExpressionPlanner(NameScope(script, ())).cast(value, _BOUND)
+
+
+def assigned(window: OpenWindow, value: Typed) -> Typed:
+    """`value` over the rows of a TUMBLE that nothing aggregates: its bounds are those of a row."""
+    time: Expression = ProcTime(PROCTIME) if window.time is None else window.time
+    size, offset = (Constant(str(ms), BIGINT) for ms in (window.size_ms, window.offset_ms))
+    start = Call("WINDOW_START", (time, size, offset), window.time_type)
+    end = Call("+", (start, size), window.time_type)
+    last = Call("-", (end, Constant("1", BIGINT)), window.time_type)
+    bounds = dict(zip(WINDOW_COLUMNS, (start, end, last), strict=True))
+    return replace(value, expression=_with_bounds(value.expression, bounds), size=value.size + 8)
+
+
+def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Expression:
+    """`expression` with what its columns of the window stand for."""
+    if isinstance(expression, Column):
+        return bounds[expression.name] if expression.relation == WINDOW else expression
+    if isinstance(expression, Cast):
+        return replace(expression, operand=_with_bounds(expression.operand, bounds))
+    if isinstance(expression, Call):
+        parts = tuple(_with_bounds(part, bounds) for part in expression.arguments)
+        return replace(expression, arguments=parts)
+    if isinstance(expression, Case):
+        branches = tuple(
+            (_with_bounds(condition, bounds), _with_bounds(value, bounds))
+            for condition, value in expression.branches
+        )
+        otherwise = expression.otherwise
+        if otherwise is not None:
+            otherwise = _with_bounds(otherwise, bounds)
+        return replace(expression, branches=branches, otherwise=otherwise)
+    return expression
 
 
 def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str]) -> int:

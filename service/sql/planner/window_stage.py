@@ -17,6 +17,7 @@ from service.sql.planner.aggregate_planner import (
 from service.sql.planner.group_windows import GroupWindow
 from service.sql.planner.window_planner import (
     OpenWindow,
+    assigned,
     lateness_ms,
     open_window,
     with_window_columns,
@@ -155,16 +156,22 @@ class WindowStage:
         )
         return columns
 
-    def planned(self) -> Windowing | None:
-        """The window as the plan has it, None without one.
+    def assigned(self, values: list[Typed]) -> list[Typed]:
+        """The `values` of a query over a window that is not aggregated, over its rows instead.
 
         Raises:
-            SqlError: its rows are not aggregated.
+            SqlError: the window is none of TUMBLE, in which each row is once.
         """
-        if self.window is not None:
-            raise self.script.error(
-                self.window.at, "a window that is not aggregated", hint=GROUP_FORM
-            )
+        window = self.window
+        if window is None:
+            return values
+        if window.kind is not WindowKind.TUMBLE:
+            raise self.script.error(window.at, f"{window.kind} is not aggregated", hint=GROUP_FORM)
+        self.window = None
+        return [assigned(window, value) for value in values]
+
+    def planned(self) -> Windowing | None:
+        """The window as the plan has it, None without one."""
         if self.windowing is None or not self.having:
             return self.windowing
         planner = ExpressionPlanner(NameScope(self.script, ()))

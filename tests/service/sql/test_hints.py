@@ -39,6 +39,26 @@ EXPRESSIONS = {
     "position": ("POSITION('x' IN t)", "INT"),
     "interval": ("CURRENT_TIMESTAMP - INTERVAL '5' SECOND(1)", "TIMESTAMP_LTZ(3)"),
     "number": ("0.5 + 1", "DECIMAL(10, 2)"),
+    "overlay": ("OVERLAY(t PLACING 'x' FROM 1 FOR 3)", "STRING"),
+    "overlay_by_commas": ("OVERLAY(t, 'x', 1)", "STRING"),
+    "floor": ("FLOOR(n)", "INT"),
+    "floor_to": ("FLOOR(CURRENT_TIMESTAMP TO HOUR)", "TIMESTAMP_LTZ(3)"),
+    "timestampadd": ("TIMESTAMPADD(DAY, 1, CURRENT_DATE)", "DATE"),
+    "timestampdiff": ("TIMESTAMPDIFF(DAY, CURRENT_DATE, CURRENT_DATE)", "INT"),
+    "json_exists": ("JSON_EXISTS(t, 'lax $.a' FALSE ON ERROR)", "BOOLEAN"),
+    "json_value": (
+        "JSON_VALUE(t, '$.a' RETURNING INT NULL ON EMPTY DEFAULT 0 ON ERROR)",
+        "INT",
+    ),
+    "json_query": (
+        "JSON_QUERY(t, '$.a' RETURNING STRING WITH WRAPPER NULL ON EMPTY NULL ON ERROR)",
+        "STRING",
+    ),
+    "json_query_without": ("JSON_QUERY(t, '$.a' WITHOUT ARRAY WRAPPER)", "STRING"),
+    "json_object": ("JSON_OBJECT(KEY 'a' VALUE k, KEY 'b' VALUE n ABSENT ON NULL)", "STRING"),
+    "json_array": ("JSON_ARRAY(k, n NULL ON NULL)", "STRING"),
+    "is_json": ("t IS JSON OBJECT", "BOOLEAN"),
+    "similar": ("t SIMILAR TO '(a|b)_%' ESCAPE '!'", "BOOLEAN"),
 }
 TYPES = (
     *("DECIMAL(10, 2)", "TIME(3)", "TIMESTAMP(3) WITHOUT TIME ZONE", "MAP<STRING, INT>"),

@@ -8,7 +8,8 @@ import pytest
 
 from joins.kernels.expressions import result_limits
 from joins.kernels.expressions.result_limits import MAX_VALUE_BYTES
-from service.sql.expressions.functions import FUNCTIONS, Takes
+from service.sql.expressions.functions import FUNCTIONS
+from service.sql.expressions.library.function import Takes
 from service.sql.text.errors import SqlError
 from tests.support.expressions import arrays, evaluated, planned
 
@@ -27,6 +28,17 @@ TOO_MUCH = {
     "array": ("ARRAY[a, a]", "x" * (9 * MIB)),
     "map": ("MAP['a', a, 'b', a]", "x" * (9 * MIB)),
     "row": ("ROW(a, a)", "x" * (9 * MIB)),
+    "hex": ("HEX(a)", "x" * (9 * MIB)),
+    "base64": ("TO_BASE64(a)", "x" * (13 * MIB)),
+    "url": ("URL_ENCODE(a)", "%" * (9 * MIB)),
+    "json_quote": ("JSON_QUOTE(a)", "\x01" * (9 * MIB)),
+    "json_array": ("JSON_ARRAY(a, a)", "x" * (9 * MIB)),
+    "repeat": ("REPEAT(a, 20)", "x" * MIB),
+    "repeat_by_column": ("REPEAT(a, n)", "x" * (9 * MIB)),
+    "overlay": ("OVERLAY(a PLACING a FROM 1)", "x" * (9 * MIB)),
+    "printf": ("PRINTF('%s%s', a, a)", "x" * (9 * MIB)),
+    "regexp_replace": ("REGEXP_REPLACE(a, 'x', 'yy')", "x" * (9 * MIB)),
+    "array_concat": ("ARRAY_CONCAT(ARRAY[a], ARRAY[a])", "x" * (9 * MIB)),
 }
 
 

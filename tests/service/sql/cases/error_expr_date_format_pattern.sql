@@ -1,4 +1,5 @@
--- error: the pattern of DATE_FORMAT must be a literal
+-- error: the pattern of DATE_FORMAT has "bb"
+-- fixed: 'yyyybb' => 'yyyy''bb'''
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
@@ -14,5 +15,5 @@ CREATE TABLE s (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT DATE_FORMAT(ts, 'dd MMM yyyy')
+INSERT INTO o SELECT DATE_FORMAT(ts, 'yyyybb')
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

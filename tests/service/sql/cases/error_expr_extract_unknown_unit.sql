@@ -1,5 +1,5 @@
--- error: Units are YEAR
--- fixed: CENTURY => YEAR
+-- error: Units are MILLENNIUM
+-- fixed: FORTNIGHT => WEEK
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
@@ -15,5 +15,5 @@ CREATE TABLE s (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT EXTRACT(CENTURY FROM ts)
+INSERT INTO o SELECT EXTRACT(FORTNIGHT FROM ts)
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,6 +1,5 @@
--- error: INSTR takes 2 arguments, not 1
--- fixed: SELECT INSTR(t) => SELECT INSTR(t, 'a')
--- fixed: (x STRING) => (x INT)
+-- error: INSTR takes 2 to 4 arguments, not 1
+-- fixed: INSTR(t) => INSTR(t, 'a')
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
@@ -15,6 +14,6 @@ CREATE TABLE s (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
+CREATE TABLE o (x INT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT INSTR(t)
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,5 +1,5 @@
--- error: expected NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM
--- fixed: t IS JSON => t IS NOT NULL
+-- error: expected NULL, TRUE, FALSE, UNKNOWN, JSON or DISTINCT FROM
+-- fixed: IS XML => IS NOT NULL
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
@@ -15,5 +15,5 @@ CREATE TABLE s (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (x BOOLEAN) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT t IS JSON
+INSERT INTO o SELECT t IS XML
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

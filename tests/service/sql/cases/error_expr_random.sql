@@ -1,4 +1,5 @@
--- error: Its value would differ when a batch is repeated
+-- error: function RAND without a seed
+-- fixed: RAND() => RAND(n)
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

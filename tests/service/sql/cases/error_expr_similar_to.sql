@@ -1,4 +1,5 @@
--- error: SIMILAR TO is not supported Use LIKE
+-- error: the pattern of SIMILAR TO is none
+-- fixed: 'a!' => '(a|b)_%'
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
@@ -13,6 +14,6 @@ CREATE TABLE s (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT t
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id WHERE t SIMILAR TO 'a.*';
+CREATE TABLE o (x BOOLEAN) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT t SIMILAR TO 'a!' ESCAPE '!'
+FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

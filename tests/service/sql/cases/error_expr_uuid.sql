@@ -1,4 +1,4 @@
--- error: function UUID is not supported
+-- error: Its value would differ when a batch is repeated
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED

@@ -1,4 +1,4 @@
--- error: unknown function "HOP_START"
+-- error: function HOP_START is not supported TUMBLE(ts, size) stands in GROUP BY
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
     ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND

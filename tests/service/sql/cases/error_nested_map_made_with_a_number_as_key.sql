@@ -1,5 +1,5 @@
--- error: a key of MAP is INT, expected STRING
--- fixed: MAP[n, n] => MAP[CAST(n AS STRING), n]
+-- error: expected MAP<STRING, INT>
+-- fixed: MAP[n, n] => CAST(MAP[n, n] AS MAP<STRING, INT>)
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
@@ -11,5 +11,6 @@ CREATE TABLE s (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (a MAP<STRING, INT>) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT MAP[n, n] FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+CREATE TABLE o (x MAP<STRING, INT>) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT MAP[n, n]
+FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,4 +1,4 @@
--- error: a part of ROW is TIME(0)
+-- error: expected ROW<`x` INT>
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
@@ -10,5 +10,6 @@ CREATE TABLE s (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (a ROW<x INT>) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT ROW(CAST(d.name AS TIME)) FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+CREATE TABLE o (x ROW<x INT>) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT ROW(CAST(d.name AS TIME))
+FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

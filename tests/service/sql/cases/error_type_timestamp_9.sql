@@ -1,2 +1,3 @@
--- error: number of fractional digits is 9
+-- error: a column of type TIMESTAMP(9)
+-- fixed: TIMESTAMP(9) => TIMESTAMP(6)
 CREATE TABLE t (a TIMESTAMP(9)) WITH ('connector' = 'print');

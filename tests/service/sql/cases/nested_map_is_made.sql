@@ -1,4 +1,4 @@
--- plan: SELECT MAP['a', CAST(s.n AS BIGINT), d.name, s.k, 'b', 3:BIGINT] AS a
+-- plan: SELECT CAST(MAP['a', CAST(s.n AS BIGINT), d.name, s.k, 'b', 3:BIGINT] AS MAP<STRING, BIGINT>) AS a
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

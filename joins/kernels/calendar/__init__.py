@@ -1,0 +1,1 @@
+"""Dates, times and intervals on columns: zones, units, parts, patterns of Java."""

@@ -1,0 +1,264 @@
+"""TO_TIMESTAMP, TO_DATE, DATE_FORMAT, FROM_UNIXTIME, UNIX_TIMESTAMP, CONVERT_TZ: times and texts.
+
+A text that is no time gives NULL; as in Flink UNIX_TIMESTAMP gives the lowest BIGINT for it.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from joins.kernels.calendar.java_patterns import Dialect
+from joins.kernels.calendar.pattern_texts import shown
+from joins.kernels.calendar.pattern_times import TextError, read
+from joins.kernels.calendar.ticks import FIRST, argument_ticks, numbers_of
+from joins.kernels.calendar.zones import UTC, instants_of, known_zone, local_times
+from joins.kernels.expressions.arrow_cast import cast
+from joins.kernels.expressions.casts import Checked
+from joins.kernels.expressions.conversion import rowwise
+from joins.kernels.expressions.date_format import arrow_pattern, date_format
+from joins.kernels.expressions.operation import Function, Operation, Value
+from joins.plan.types import TypeName, arrow_type
+
+USUAL = "yyyy-MM-dd HH:mm:ss"
+_DEFAULT = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{0,9}))?)?", re.ASCII
+)
+_FALLBACK = re.compile(
+    r"(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?", re.ASCII
+)
+_NANOS = 1_000_000_000
+_MS = 1_000_000
+_FIRST_MS, _LAST_MS = -62_167_219_200_000, 253_402_300_799_999
+_NO_TIME = -(2**63)
+_UNITS = {0: 1_000, 3: 1}
+
+
+def _of_usual(text: str, pattern: re.Pattern[str]) -> int | None:
+    """Nanoseconds of a usual time, with or without its clock; a 31 of a short month is its last."""
+    match = pattern.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    try:
+        first = dt.date(year, month, 1)
+        moment = dt.datetime(year, month, 1, hour, minute, second, tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    last = (first.replace(day=28) + dt.timedelta(days=4)).replace(day=1) - dt.timedelta(days=1)
+    if not 1 <= day <= 31:
+        return None
+    moment = moment.replace(day=min(day, last.day))
+    whole = int((moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) / dt.timedelta(seconds=1))
+    return whole * _NANOS + int((match[7] or "0").ljust(9, "0"))
+
+
+def _local_nanos(text: str, pattern: str | None) -> int | None:
+    if pattern is None:
+        return _of_usual(text, _DEFAULT)
+    try:
+        return read(text, pattern, Dialect.FORMATTER)[0]
+    except TextError:
+        return _of_usual(text.strip(), _FALLBACK)
+
+
+def to_timestamp(op: Operation) -> Checked:
+    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond."""
+
+    def micros(text: str, pattern: str | None = None) -> int | None:
+        nanos = _local_nanos(text, pattern)
+        return None if nanos is None else nanos // _MS * 1_000
+
+    made = rowwise(micros, op.arrays(), pa.int64())
+    return Checked(cast(made.values, arrow_type(op.result)), made.failed)
+
+
+def to_instant(op: Operation) -> Checked:
+    """`TO_TIMESTAMP_LTZ(text, pattern, zone)`, to the millisecond."""
+
+    def micros(text: str, pattern: str, zone: str) -> int | None:
+        nanos = _local_nanos(text, pattern or None)
+        return None if nanos is None else _instant_micros(nanos // _MS * 1_000, zone)
+
+    made = rowwise(micros, op.arrays(), pa.int64())
+    return Checked(cast(made.values, arrow_type(op.result)), made.failed)
+
+
+def from_number(op: Operation) -> Checked:
+    """`TO_TIMESTAMP_LTZ(number[, 0 or 3])`: milliseconds by default, NULL beyond years 0 to 9999.
+
+    Of the year 0 a row fails: others cannot read such times.
+    """
+    if op.types[0].name is TypeName.BIGINT:
+        return _from_whole(op)
+
+    def micros(number: float | Decimal, precision: int = 3) -> int | None:
+        if precision not in _UNITS:
+            raise ValueError(precision)
+        if isinstance(number, float) and not abs(number) < 1e18:
+            return None
+        unit = _UNITS[precision]
+        ms = int(number) * unit if isinstance(number, Decimal) else int(number * unit)
+        if _FIRST_MS <= ms < FIRST // 1_000:
+            raise ValueError(number)
+        return ms * 1_000 if _FIRST_MS <= ms <= _LAST_MS else None
+
+    made = rowwise(micros, op.arrays(), pa.int64())
+    return Checked(cast(made.values, arrow_type(op.result)), made.failed)
+
+
+def _from_whole(op: Operation) -> Checked:
+    numbers, valid = numbers_of(op.array(0))
+    digits, there = np.full(op.num_rows, 3, dtype=np.int64), valid
+    if len(op.arguments) > 1:
+        digits, said = numbers_of(op.array(1))
+        there = valid & said
+    unit = np.where(digits == 0, 1_000, 1)
+    fits = (numbers >= _FIRST_MS // unit) & (numbers <= _LAST_MS // unit)
+    micros = np.where(fits, numbers, 0) * unit * 1_000
+    failed = there & (((digits != 0) & (digits != 3)) | (micros < FIRST))
+    made = pa.array(micros, pa.int64(), mask=~(there & fits) | failed)
+    return Checked(cast(made, arrow_type(op.result)), failed)
+
+
+def to_date(op: Operation) -> Checked:
+    """`TO_DATE(text, pattern)`."""
+
+    def days(text: str, pattern: str) -> int | None:
+        try:
+            nanos, offset = read(text, pattern, Dialect.SIMPLE)
+        except TextError:
+            return None
+        return (nanos - (offset or 0) * 60 * _NANOS) // (86_400 * _NANOS)
+
+    made = rowwise(days, op.arrays(), pa.int32())
+    return Checked(made.values.cast(pa.date32()), made.failed)
+
+
+def format_time(op: Operation) -> Value | Checked:
+    """`DATE_FORMAT(time, pattern)`: by Arrow where it knows the letters."""
+    pattern = op.constant(1)
+    if pattern is not None and arrow_pattern(pattern.as_py()) and _is_plain(op):
+        return date_format(op)
+    ticks = argument_ticks(op, 0)
+    valid = pa.array(~ticks.valid)
+    columns = [
+        pa.array(numbers, pa.int64(), mask=valid.to_numpy(zero_copy_only=False))
+        for numbers in (ticks.micros, ticks.nanos)
+    ]
+    return rowwise(
+        lambda micros, nanos, by: shown(micros, nanos, by, Dialect.FORMATTER),
+        [*columns, op.array(1)],
+        pa.string(),
+    )
+
+
+def _is_plain(op: Operation) -> bool:
+    """Whether all times are of years that Arrow writes as Java does, in microseconds."""
+    ticks = argument_ticks(op, 0)
+    if op.types[0].precision > 6:
+        return False
+    return bool((np.abs(ticks.micros) < 250_000_000_000_000_000).all())
+
+
+def format_text(op: Operation) -> Checked:
+    """`DATE_FORMAT(text, pattern)`: a text `yyyy-MM-dd HH:mm:ss` in another form."""
+
+    def written(text: str, pattern: str) -> str | None:
+        try:
+            nanos, _ = read(text, USUAL, Dialect.SIMPLE)
+        except TextError:
+            return None
+        return shown(nanos // 1_000, 0, pattern, Dialect.SIMPLE)
+
+    return rowwise(written, op.arrays(), pa.string())
+
+
+def from_unixtime(op: Operation) -> Checked:
+    """`FROM_UNIXTIME(seconds, pattern, zone)`."""
+    return rowwise(
+        lambda seconds, pattern, zone: _shown_instant(seconds * 1_000_000, pattern, zone),
+        op.arrays(),
+        pa.string(),
+    )
+
+
+def unix_timestamp(op: Operation) -> Checked:
+    """`UNIX_TIMESTAMP(text, pattern, zone)`, in seconds."""
+
+    def seconds(text: str, pattern: str, zone: str) -> int:
+        micros = _read_instant(text, pattern, zone)
+        if micros is None:
+            return _NO_TIME
+        ms = micros // 1_000
+        return ms // 1_000 if ms >= 0 else -(-ms // 1_000)
+
+    return rowwise(seconds, op.arrays(), pa.int64())
+
+
+def convert_tz(op: Operation) -> Checked:
+    """`CONVERT_TZ(text, from zone, to zone)`."""
+
+    def converted(text: str, zone: str, other: str) -> str | None:
+        micros = _read_instant(text, USUAL, zone)
+        return None if micros is None else _shown_instant(micros, USUAL, other)
+
+    return rowwise(converted, op.arrays(), pa.string())
+
+
+def _read_instant(text: str, pattern: str, zone: str) -> int | None:
+    try:
+        nanos, offset = read(text, pattern, Dialect.SIMPLE)
+    except TextError:
+        return None
+    if offset is not None:
+        return nanos // 1_000 - offset * 60_000_000
+    return _instant_micros(nanos // 1_000, zone)
+
+
+def _shown_instant(micros: int, pattern: str, zone: str) -> str:
+    local = _local_micros(micros, zone)
+    return shown(local, 0, pattern, Dialect.SIMPLE, (local - micros) // 60_000_000)
+
+
+def _checked(zone: str) -> str:
+    if known_zone(zone) is None:
+        raise ValueError(f'no time zone "{zone}"')
+    return zone
+
+
+@lru_cache(maxsize=4096)
+def _instant_micros(micros: int, zone: str) -> int:
+    if known_zone(zone) == UTC:
+        return micros
+    instant = instants_of(_moment(micros), _checked(zone))
+    return int(instant.cast(pa.int64())[0].as_py())
+
+
+@lru_cache(maxsize=4096)
+def _local_micros(micros: int, zone: str) -> int:
+    if known_zone(zone) == UTC:
+        return micros
+    local = local_times(_moment(micros), _checked(zone))
+    return int(local.cast(pa.int64())[0].as_py())
+
+
+def _moment(micros: int) -> pa.Array:
+    return pa.array([micros], pa.int64()).cast(pa.timestamp("us"))
+
+
+TEXT_TIMES: Mapping[str, Function] = {
+    "TO_TIMESTAMP": to_timestamp,
+    "TO_TIMESTAMP_LTZ": from_number,
+    "TO_INSTANT": to_instant,
+    "TO_DATE": to_date,
+    "DATE_FORMAT": format_time,
+    "FORMAT_TEXT": format_text,
+    "FROM_UNIXTIME": from_unixtime,
+    "UNIX_TIMESTAMP": unix_timestamp,
+    "CONVERT_TZ": convert_tz,
+}

@@ -1,0 +1,87 @@
+"""Times of every type as whole microseconds in NumPy, and back.
+
+A DATE is its midnight, a TIME counts from midnight, an INTERVAL counts its milliseconds or months.
+Of a TIMESTAMP with 7 to 9 digits the nanoseconds below a microsecond are kept aside.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.arrow_cast import cast
+from joins.kernels.expressions.casts import Checked, Mask, mask_of
+from joins.kernels.expressions.operation import Operation
+from joins.plan.types import SqlType, TypeName, arrow_type
+
+Integers = npt.NDArray[np.int64]
+MICROS_OF_DAY = 86_400_000_000
+MICROS_OF_MS = 1_000
+# Years 1 to 9999: beyond them others cannot read the time.
+FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """Times of a column: 0 where `valid` is false.
+
+    Attributes:
+        nanos: below the microsecond, 0 to 999.
+    """
+
+    micros: Integers
+    nanos: Integers
+    valid: Mask
+
+
+def numbers_of(values: pa.Array) -> tuple[Integers, Mask]:
+    """Whole numbers with 0 for NULL, and where there is one."""
+    filled = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
+    return filled.astype(np.int64, copy=False), mask_of(values.is_valid())
+
+
+def ticks_of(values: pa.Array, kind: SqlType) -> Ticks:
+    """The times of a column of type `kind`, each as it is in UTC or in its day."""
+    to = pa.int32() if kind.name is TypeName.DATE else pa.int64()
+    numbers, valid = numbers_of(cast(values, to))
+    nothing = np.zeros(len(numbers), dtype=np.int64)
+    if kind.name is TypeName.DATE:
+        return Ticks(numbers * MICROS_OF_DAY, nothing, valid)
+    if pa.types.is_timestamp(values.type) and values.type.unit == "ns":
+        return Ticks(numbers // 1_000, numbers % 1_000, valid)
+    return Ticks(numbers, nothing, valid)
+
+
+def argument_ticks(op: Operation, at: int) -> Ticks:
+    """Those of argument `at` of a call."""
+    return ticks_of(op.array(at), op.types[at])
+
+
+def column_of(ticks: Ticks, kind: SqlType, failed: Mask | None = None) -> Checked:
+    """A column of type `kind`; `failed` rows are NULL, and so are times that do not fit it."""
+    failed = np.zeros(len(ticks.valid), dtype=np.bool_) if failed is None else failed
+    numbers, to = ticks.micros, arrow_type(kind)
+    if kind.name is TypeName.DATE:
+        days = numbers // MICROS_OF_DAY
+        failed = failed | (ticks.valid & (np.abs(days) > 2**31 - 1))
+        return _made(days, ticks.valid, failed, pa.int32(), to)
+    if pa.types.is_timestamp(to) and to.unit == "ns":
+        fits = np.abs(numbers) < (2**63 - 1) // 1_000
+        failed = failed | (ticks.valid & ~fits)
+        numbers = np.where(fits, numbers, 0) * 1_000 + ticks.nanos
+    return _made(numbers, ticks.valid, failed, pa.int64(), to)
+
+
+def _made(
+    numbers: Integers, valid: Mask, failed: Mask, plain: pa.DataType, to: pa.DataType
+) -> Checked:
+    kept = valid & ~failed
+    whole = pa.array(np.where(kept, numbers, 0), pa.int64(), mask=~kept)
+    return Checked(cast(cast(whole, plain), to), failed & valid)
+
+
+def whole_numbers(numbers: Integers, valid: Mask) -> pa.Array:
+    """BIGINT."""
+    return pa.array(numbers, pa.int64(), mask=~valid)

@@ -1,0 +1,1 @@
+"""Rows, arrays and maps as wholes: equality, order, sets of elements."""

@@ -1,0 +1,1 @@
+"""Functions of JSON texts: paths into them, their forms, values written as JSON."""

@@ -1,0 +1,223 @@
+"""Paths into JSON, as Jayway's JsonPath reads them: `$.a['b'][0]`, `[*]`, `..name`, slices, unions.
+
+A path that may lead to several values gives a list of those that are there. Filters and functions
+but `length()` are refused.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from joins.kernels.documents.texts import Json, JsonError
+
+MAX_PATH = 1_000
+_MODE = re.compile(r"\s*(strict|lax)\s+(.+)", re.IGNORECASE | re.DOTALL)
+_NAME = re.compile(r"[^.\[\]()\s'\"*?@,:]+")
+_INDEXES = re.compile(r"\s*(-?\d+)\s*(?:,\s*-?\d+\s*)*")
+_SLICE = re.compile(r"\s*(-?\d+)?\s*:\s*(-?\d+)?\s*")
+_QUOTED = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*""", re.DOTALL)
+_MOST_VALUES = 100_000
+
+
+class PathError(ValueError):
+    """A text is no path, or one with parts that are not supported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Members of an object."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """Elements of an array, from 0, or from the end if negative."""
+
+    indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Elements from one index up to another one."""
+
+    first: int | None
+    stop: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All members or elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A value and all that is inside of it, before the next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The number of elements or members."""
+
+
+Step = Names | Indexes | Slice | Every | Below | Length
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPath:
+    """A path; a `strict` one fails where it does not lead anywhere."""
+
+    steps: tuple[Step, ...]
+    strict: bool
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether it leads to one value at the most."""
+        return all(
+            isinstance(step, Length)
+            or (isinstance(step, Names) and len(step.names) == 1)
+            or (isinstance(step, Indexes) and len(step.indexes) == 1)
+            for step in self.steps
+        )
+
+    def read(self, document: Json) -> Json:
+        """What the path leads to: None for nothing.
+
+        Raises:
+            JsonError: it is strict and leads nowhere.
+        """
+        if not self.is_definite:
+            return list(_reached(document, self.steps))
+        try:
+            values = [document]
+            for step in self.steps:
+                values = list(_step(values[0], step))
+                if not values:
+                    raise JsonError("the path leads nowhere")
+            return values[0]
+        except JsonError:
+            if self.strict:
+                raise
+            return None
+
+
+def _reached(document: Json, steps: Sequence[Step]) -> Iterator[Json]:
+    values = [document]
+    for at, step in enumerate(steps):
+        values = [inner for value in values for inner in _step(value, step)]
+        if len(values) > _MOST_VALUES:
+            raise JsonError(f"the path leads to more than {_MOST_VALUES} values at step {at}")
+    yield from values
+
+
+def _step(value: Json, step: Step) -> Iterator[Json]:
+    if isinstance(step, Below):
+        yield value
+        for inner in _inside(value):
+            yield from _step(inner, step)
+    elif isinstance(step, Every):
+        yield from _inside(value)
+    elif isinstance(step, Names):
+        if isinstance(value, dict):
+            yield from (value[name] for name in step.names if name in value)
+    elif isinstance(value, list):
+        yield from _elements(value, step)
+    elif isinstance(value, dict) and isinstance(step, Length):
+        yield len(value)
+
+
+def _elements(values: list[Json], step: Indexes | Slice | Length) -> Iterator[Json]:
+    if isinstance(step, Length):
+        yield len(values)
+    elif isinstance(step, Slice):
+        yield from values[step.first : step.stop]
+    else:
+        yield from (values[at] for at in step.indexes if -len(values) <= at < len(values))
+
+
+def _inside(value: Json) -> Sequence[Json]:
+    return (
+        list(value.values())
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else ()
+    )
+
+
+@lru_cache(maxsize=512)
+def path_of(text: str) -> JsonPath:
+    """The path that `[strict|lax] path` is; strict if nothing is said.
+
+    Raises:
+        PathError: it is none.
+    """
+    mode = _MODE.fullmatch(text)
+    plain = (mode[2] if mode else text).strip()
+    if not plain or len(plain) > MAX_PATH:
+        raise PathError(text[:100])
+    if plain[0] != "$":
+        plain = f"$.{plain}"
+    steps = tuple(_steps(plain))
+    return JsonPath(steps, strict=mode is None or mode[1].lower() == "strict")
+
+
+def _steps(text: str) -> Iterator[Step]:
+    at = 1
+    while at < len(text):
+        if text.startswith("..", at):
+            yield Below()
+            at += 2
+            if text[at : at + 1] == "[":
+                continue
+        elif text[at] == ".":
+            at += 1
+            if text[at : at + 1] == "[":
+                continue
+        elif text[at] != "[":
+            raise PathError(text)
+        if text[at : at + 1] == "[":
+            step, at = _brackets(text, at + 1)
+        else:
+            step, at = _dotted(text, at)
+        yield step
+
+
+def _dotted(text: str, at: int) -> tuple[Step, int]:
+    if text[at : at + 1] == "*":
+        return Every(), at + 1
+    name = _NAME.match(text, at)
+    if name is None:
+        raise PathError(text)
+    if text.startswith("()", name.end()):
+        if name[0] not in ("length", "size"):
+            raise PathError(text)
+        return Length(), name.end() + 2
+    return Names((name[0],)), name.end()
+
+
+def _brackets(text: str, at: int) -> tuple[Step, int]:
+    end = at
+    step: Step
+    if (match := re.compile(r"\s*\*\s*").match(text, at)) is not None:
+        step, end = Every(), match.end()
+    elif (match := _SLICE.match(text, at)) is not None and ":" in match[0]:
+        first, stop = (None if part is None else int(part) for part in match.groups())
+        step, end = Slice(first, stop), match.end()
+    elif (match := _INDEXES.match(text, at)) is not None:
+        step, end = Indexes(tuple(map(int, match[0].split(",")))), match.end()
+    else:
+        names = []
+        while (match := _QUOTED.match(text, end)) is not None:
+            names.append(re.sub(r"\\(.)", r"\1", match[1] if match[1] is not None else match[2]))
+            end = match.end()
+            if text[end : end + 1] != ",":
+                break
+            end += 1
+        if not names:
+            raise PathError(text)
+        step = Names(tuple(names))
+    if text[end : end + 1] != "]":
+        raise PathError(text)
+    return step, end + 1

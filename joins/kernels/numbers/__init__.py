@@ -1,0 +1,1 @@
+"""Functions of numbers beyond arithmetic, with the digits that Java gives."""

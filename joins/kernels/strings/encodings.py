@@ -1,0 +1,151 @@
+"""Bytes as text and back: HEX, BIN, base64, character sets, URLs."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from urllib.parse import quote_plus
+
+from joins.kernels.expressions.operation import Function, of_rows
+from joins.kernels.expressions.result_limits import grown
+from joins.kernels.strings.rows import as_bytes, as_text
+
+_CHARSETS = {
+    "US-ASCII": "ascii", "ISO-8859-1": "latin-1", "UTF-8": "utf-8",
+    "UTF-16": "utf-16", "UTF-16BE": "utf-16-be", "UTF-16LE": "utf-16-le",
+}  # fmt: skip
+_ALPHABET = re.compile(rb"[A-Za-z0-9+/]*={0,2}")
+_URL = re.compile(
+    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)(?://(?P<authority>[^/?#]*))?"
+    r"(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<ref>.*))?",
+    re.DOTALL,
+)
+_PERCENT = re.compile(r"%(..?)?", re.DOTALL)
+
+
+def _charset(name: str) -> str:
+    charset = _CHARSETS.get(name.upper())
+    if charset is None:
+        raise ValueError(name)
+    return charset
+
+
+def _encode(text: str, name: str) -> bytes:
+    charset = _charset(name)
+    if charset == "utf-16":
+        return b"\xfe\xff" + text.encode("utf-16-be")
+    return text.encode(charset, "replace")
+
+
+def _decode(value: bytes, name: str) -> str:
+    charset = _charset(name)
+    if charset == "utf-16" and value[:2] not in (b"\xfe\xff", b"\xff\xfe"):
+        charset = "utf-16-be"
+    return value.decode(charset, "replace")
+
+
+def _hex_number(number: int) -> str:
+    """Of a negative number its two's complement of 64 bits."""
+    return format(number % 2**64, "X")
+
+
+def _unhex(text: str) -> bytes | None:
+    """Bytes; NULL for what has other than hexadecimal digits. A first one too many counts as 0."""
+    if not re.fullmatch(r"[0-9A-Fa-f]*", text, re.ASCII):
+        return None
+    return bytes.fromhex(text if len(text) % 2 == 0 else "00" + text[1:])
+
+
+def _from_base64(value: str | bytes) -> str:
+    raw = as_bytes(value)
+    if not _ALPHABET.fullmatch(raw) or len(raw.rstrip(b"=")) % 4 == 1:
+        raise ValueError("base64")
+    whole = raw.rstrip(b"=")
+    try:
+        return as_text(base64.b64decode(whole + b"=" * (-len(whole) % 4)))
+    except binascii.Error as error:
+        raise ValueError(error) from error
+
+
+def _url_decode(text: str) -> str | None:
+    """Of a form: `+` is a blank; NULL for what is not encoded so."""
+    pieces: list[bytes] = []
+    at = 0
+    for match in _PERCENT.finditer(text):
+        digits = match[1] or ""
+        if not re.fullmatch(r"[0-9A-Fa-f]{2}", digits, re.ASCII):
+            return None
+        pieces += [text[at : match.start()].replace("+", " ").encode(), bytes.fromhex(digits)]
+        at = match.end()
+    pieces.append(text[at:].replace("+", " ").encode())
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
+def _url_decode_recursive(text: str, most: int = 10) -> str | None:
+    """Decoded again and again until nothing changes, it fails, or the most steps are done."""
+    decoded = None
+    for _ in range(most):
+        following = _url_decode(text if decoded is None else decoded)
+        if following is None or following == decoded:
+            break
+        decoded = following
+    return decoded
+
+
+def _url_encode(text: str) -> str:
+    return quote_plus(text, safe="*").replace("~", "%7E")
+
+
+def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
+    """A part of a URL as `java.net.URL` names them."""
+    match = _URL.fullmatch(url.strip())
+    if match is None:
+        return None
+    if key is not None:
+        return _of_query(match["query"], key) if part == "QUERY" else None
+    authority = match["authority"] or None
+    user, _, place = (authority or "").rpartition("@")
+    host = re.sub(r":\d*\Z", "", place)
+    file = match["path"] + (f"?{match['query']}" if match["query"] is not None else "")
+    parts = {
+        "HOST": host,
+        "PATH": match["path"],
+        "QUERY": match["query"],
+        "REF": match["ref"],
+        "PROTOCOL": match["scheme"].lower(),
+        "FILE": file,
+        "AUTHORITY": authority,
+        "USERINFO": user or None,
+    }
+    return parts.get(part)
+
+
+def _of_query(query: str | None, key: str) -> str | None:
+    for pair in (query or "").split("&"):
+        name, equals, value = pair.partition("=")
+        if equals and name == key:
+            return value
+    return None
+
+
+def _sized(value: bytes, length: int, fixed: bool) -> bytes:
+    """No more bytes than `length`; if `fixed` not less either."""
+    cut = value[:length]
+    return cut.ljust(length, b"\0") if fixed else cut
+
+
+ENCODINGS: Mapping[str, Function] = {
+    "ENCODE": grown(of_rows(_encode), 4),
+    "DECODE": grown(of_rows(_decode), 3),
+    "HEX": of_rows(_hex_number),
+    "HEX_TEXT": grown(of_rows(lambda text: as_bytes(text).hex().upper()), 2),
+    "UNHEX": of_rows(_unhex),
+    "BIN": of_rows(lambda number: format(number % 2**64, "b")),
+    "TO_BASE64": grown(of_rows(lambda value: base64.b64encode(as_bytes(value)).decode()), 2),
+    "FROM_BASE64": grown(of_rows(_from_base64), 3),
+    "URL_DECODE": grown(of_rows(_url_decode), 3),
+    "URL_DECODE_RECURSIVE": grown(of_rows(_url_decode_recursive), 3),
+    "URL_ENCODE": grown(of_rows(_url_encode), 3),
+    "PARSE_URL": of_rows(_parse_url),
+    "SIZED": of_rows(_sized),
+}

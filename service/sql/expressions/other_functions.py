@@ -1,0 +1,124 @@
+"""Functions with rules of their own that are neither of times, of JSON nor of arrays."""
+
+import math
+from dataclasses import replace
+
+from joins.plan.expressions import Constant
+from joins.plan.types import TypeName
+from service.sql.expressions.argument_rules import check_count
+from service.sql.expressions.library.function import Takes
+from service.sql.expressions.operands import OperandPlanner, Special, literal_of
+from service.sql.expressions.scope import Typed
+from service.sql.grammar.expression_nodes import FunctionCall
+from service.sql.grammar.type_rules import BYTES, DOUBLE, INT, INTEGERS, STRING, type_text
+from service.sql.text.script import Script
+
+_CONSTANTS = {"PI": math.pi, "E": math.e}
+
+
+def _constant(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    check_count(script, node, 0, 0)
+    value = Constant(repr(_CONSTANTS[node.name]), DOUBLE)
+    return Typed(value, nullable=False, at=node.at)
+
+
+def _hex(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """Of a whole number, or of a text."""
+    check_count(script, node, 1, 1)
+    value = planner.plan(node.arguments[0])
+    if value.type in (STRING, BYTES):
+        text = planner.argument(node.name, value, Takes.TEXT_OR_BYTES)
+        return planner.call("HEX_TEXT", (text,), STRING, node.at)
+    number = planner.argument(node.name, value, Takes.LONG)
+    return planner.call("HEX", (number,), STRING, node.at)
+
+
+def _instr(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """`INSTR(text, part[, start[, occurrence]])`; POSITION where it is the first."""
+    check_count(script, node, 2, 4)
+    values = [planner.plan(argument) for argument in node.arguments]
+    texts = [planner.argument(node.name, value, Takes.TEXT) for value in values[:2]]
+    if len(values) == 2:
+        return planner.call("POSITION", texts[::-1], INT, node.at)
+    counts = [planner.argument(node.name, value, Takes.WHOLE) for value in values[2:]]
+    return planner.call("INSTR", (*texts, *counts), INT, node.at)
+
+
+def _split_index(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """`SPLIT_INDEX(text, delimiter, index)`; a number is the code of the delimiter."""
+    check_count(script, node, 3, 3)
+    values = [planner.plan(argument) for argument in node.arguments]
+    text = planner.argument(node.name, values[0], Takes.TEXT)
+    is_code = values[1].type.name in INTEGERS
+    delimiter = planner.argument(node.name, values[1], Takes.WHOLE if is_code else Takes.TEXT)
+    index = planner.argument(node.name, values[2], Takes.WHOLE)
+    call = "SPLIT_INDEX_AT" if is_code else "SPLIT_INDEX"
+    made = planner.call(call, (text, delimiter, index), STRING, node.at)
+    return replace(made, nullable=True)
+
+
+def _elt(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """`ELT(index, text, …)`: texts, or all BYTES."""
+    check_count(script, node, 2, 10_000)
+    values = [planner.plan(argument) for argument in node.arguments]
+    index = planner.argument(node.name, values[0], Takes.LONG)
+    parts = [planner.argument(node.name, value, Takes.TEXT_OR_BYTES) for value in values[1:]]
+    parts = planner.common(parts, node.at, node.name)
+    made = planner.call(node.name, (index, *parts), parts[0].type, node.at)
+    return replace(made, nullable=True)
+
+
+def _printf(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """`PRINTF(pattern, value, …)`."""
+    check_count(script, node, 1, 10_000)
+    pattern, *values = [planner.plan(argument) for argument in node.arguments]
+    pattern = planner.argument(node.name, pattern, Takes.TEXT)
+    for value in values:
+        if value.type.is_nested or value.type.name is TypeName.BYTES:
+            raise script.error(
+                value.at,
+                f"PRINTF takes no {type_text(value.type)[:200]}",
+                hint="Write CAST(… AS STRING).",
+            )
+    made = planner.call(node.name, (pattern, *values), STRING, node.at)
+    return replace(made, nullable=True)
+
+
+def _typeof(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """`TYPEOF(value[, serializable])`: the name of its type, which is known before it runs."""
+    check_count(script, node, 1, 2)
+    value = planner.plan(node.arguments[0])
+    name = "NULL" if value.is_bare_null else type_text(value.type)
+    if not value.nullable and not value.is_bare_null:
+        name += " NOT NULL"
+    return Typed(Constant(name, STRING), nullable=False, at=node.at)
+
+
+def _rand(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """`RAND(seed)`, `RAND_INTEGER(seed, bound)`: the same for a seed of the record."""
+    most = 1 if node.name == "RAND" else 2
+    values = [planner.plan(argument) for argument in node.arguments]
+    if len(values) != most or (literal_of(values[0]) is not None):
+        raise script.error(
+            node.at,
+            f"function {node.name} without a seed that a record has",
+            hint=f"Write {node.name}(seed{', 10' if most == 2 else ''}) with a column as the seed; "
+            "another value would differ when a batch is repeated.",
+        )
+    numbers = [planner.argument(node.name, value, Takes.WHOLE) for value in values]
+    kind = DOUBLE if node.name == "RAND" else INT
+    return planner.call(node.name, numbers, kind, node.at)
+
+
+OTHER_FUNCTIONS: dict[str, Special] = {
+    "PI": _constant,
+    "E": _constant,
+    "HEX": _hex,
+    "INSTR": _instr,
+    "SPLIT_INDEX": _split_index,
+    "ELT": _elt,
+    "PRINTF": _printf,
+    "TYPEOF": _typeof,
+    "RAND": _rand,
+    "RAND_INTEGER": _rand,
+}

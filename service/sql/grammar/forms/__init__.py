@@ -1,0 +1,1 @@
+"""Functions with words between their arguments, read from a cursor."""
