@@ -286,7 +286,7 @@ class TopicFeedSession:
         }
         if ranges:
             with self._reading():
-                for batch in self._together(self._records.batches(self._name, ranges, _COLUMNS)):
+                for batch in self._in_parts(self._records.batches(self._name, ranges, _COLUMNS)):
                     self._take(batch)
             self._read |= {p: end for p, (_, end) in ranges.items()}
         return self._order.take([p for p, end in ends.items() if self._read[p] >= end])
@@ -298,7 +298,7 @@ class TopicFeedSession:
         except RecordsExpiredError as exc:
             raise self._expired("a partition") from exc
 
-    def _together(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _in_parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Parts that are decoded at once: many partitions may have a few records each."""
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
