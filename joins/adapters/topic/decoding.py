@@ -18,7 +18,7 @@ from joins.kernels.debezium.options import (
 )
 from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.topic.rows_by_key import KeyedRowDecoder
-from joins.kernels.topic.rows_by_place import PlacedRowDecoder, RowDecoder
+from joins.kernels.topic.rows_by_place import PlacedRowDecoder, TopicDecoder
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Field, TopicSource, declared_fields
 
@@ -38,7 +38,7 @@ def decoder_of(
     fields: tuple[Field, ...],
     primary_key: tuple[str, ...],
     schemas: SchemaRegistry | None,
-) -> RowDecoder:
+) -> TopicDecoder:
     """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
     if source.value.name not in OF_CHANGES:
         declared = declared_fields(fields)

@@ -10,17 +10,17 @@ from joins.plan.plan import COORDINATES
 from joins.plan.types import arrow_type
 
 
-class RowDecoder(Protocol):
-    """What makes rows of records."""
+class TopicDecoder(Protocol):
+    """What makes changes of records."""
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
-        """The changes of `records`."""
+        """The changes of `records`, of which `key` and `value` (binary) are read."""
 
 
 class PlacedRowDecoder:
     """Gives the rows of `decoder`, which know no key, partition and offset of their records."""
 
-    def __init__(self, decoder: RowDecoder) -> None:
+    def __init__(self, decoder: TopicDecoder) -> None:
         self._decoder = decoder
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:

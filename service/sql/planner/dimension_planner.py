@@ -60,14 +60,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     lookup = _lookup(table, context.settings)
     dimension = Dimension(table.name, source, table.fields, table.primary_key, lookup)
     if not table.primary_key:
-        if is_versioned and table.watermark is not None:
-            raise context.script.error(
-                table.at,
-                f'table "{table.name}" has WATERMARK FOR and no primary key',
-                hint="Add PRIMARY KEY (…) NOT ENFORCED: a version is that of one row.",
-            )
         key = tuple(field.name for field in COORDINATES)
-        return replace(dimension, fields=(*table.fields, *COORDINATES), primary_key=key)
+        dimension = replace(dimension, fields=(*table.fields, *COORDINATES), primary_key=key)
     if not is_versioned or table.watermark is None:
         return dimension
     if lookup.strategy is not LookupStrategy.INDEX:

@@ -460,7 +460,7 @@ def placed_feed(servers, topic, directory):
     """A feed of the rows of `topic`, whose table has no key."""
     kafka = KafkaOptions(servers, topic)
     ends = tuple(sorted(KafkaCluster(kafka).end_offsets(topic).items()))
-    made = TopicSource(kafka, KafkaFormat.JSON, end_offsets=ends, changelog_partitions=2)
+    made = TopicSource(kafka, JSON_FORMAT, end_offsets=ends, changelog_partitions=2)
     config = TopicFeedConfig(
         source=made,
         fields=(*USER_COLUMNS, *COORDINATES),

@@ -1,4 +1,4 @@
--- error: computed column "p" of a kafka table is not supported
+-- error: option "scan.startup.mode" of table "s" has no effect on a dimension
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
