@@ -47,6 +47,7 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from joins.plan.plan import declared_fields
 from watermark.foreign import (
     Complete,
     ForeignSnapshot,
@@ -88,6 +89,7 @@ class TopicFeedSession:
         kafka = config.source.kafka
         self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
         self._schemas = schemas_of(config.source)
+        self._is_placed = declared_fields(config.fields) != config.fields
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         kept = read_state(config.state_file)
         self._rules = self._find_rules()
@@ -454,7 +456,7 @@ class TopicFeedSession:
             rows = piece.key.filter(pa.array(is_row))
             self._counted.add(hash_rows(rows.columns), 0)
             self._snapshot.counted(len(self._counted))
-        if self._config.partitions == 1 or not acts.any():
+        if self._config.partitions == 1 or self._is_placed or not acts.any():
             return
         rows = piece.key.filter(pa.array(acts))
         known = self._placed.add(hash_rows(rows.columns), piece.partition)
