@@ -28,9 +28,9 @@ def sql_type(text: str) -> SqlType:
 
 def planned(expression: str, types: Mapping[str, str], zone: str = "UTC") -> Typed:
     """`expression` over columns of `types`; raises SqlError where a script would."""
-    script = Script(expression)
+    script = Script(expression, zone)
     columns = tuple(ScopeColumn(name, sql_type(text), True) for name, text in types.items())
-    scope = NameScope(script, (ScopeRelation("t", "t", columns, "t"),), zone)
+    scope = NameScope(script, (ScopeRelation("t", "t", columns, "t"),))
     return ExpressionPlanner(scope).plan(
         ExpressionParser(TokenCursor(script, tokenize(script))).parse()
     )

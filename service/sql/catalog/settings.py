@@ -8,6 +8,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.plan import JoinPlan, LookupStrategy
 from service.sql.catalog.flink_settings import of_flink, only_value
 from service.sql.catalog.option_values import duration_ms
@@ -22,6 +23,7 @@ PIPELINE_NAME = "pipeline.name"
 TRIGGER_INTERVAL = "sluice.trigger-interval"
 RUNTIME_MODE = "execution.runtime-mode"
 SOURCE_IDLE_TIMEOUT = "table.exec.source.idle-timeout"
+LOCAL_TIME_ZONE = "table.local-time-zone"
 ALLOW_LATENESS = "table.exec.emit.allow-lateness"
 MAX_LATENESS_MS = 365 * 86_400_000
 BATCH = "batch"
@@ -68,8 +70,9 @@ def _one_of(*accepted: str) -> Callable[[str], str | None]:
     return lambda value: known.get(value.lower())
 
 
-def _utc(value: str) -> str | None:
-    return "UTC" if value.upper() in ("UTC", "GMT", "Z", "ETC/UTC", "GMT+00:00", "UTC+0") else None
+def _zone(value: str) -> str | None:
+    place = UTC if value.upper() in ("DEFAULT", UTC, "GMT", "Z") else known_zone(value)
+    return None if place is None else UTC if place in (UTC, 0) else value
 
 
 SETTINGS: dict[str, Setting] = {
@@ -106,11 +109,11 @@ SETTINGS: dict[str, Setting] = {
         "0 s to 365 d, such as 1 min",
         _up_to(MAX_LATENESS_MS),
     ),
-    "table.local-time-zone": Setting(
-        "Times are always in UTC; accepted so that scripts for Flink run unchanged.",
+    LOCAL_TIME_ZONE: Setting(
+        "In which instants have dates and clocks, and texts of them are read and written.",
         "UTC",
-        "UTC",
-        _utc,
+        "a name such as Europe/Berlin, or an offset such as +02:00",
+        _zone,
     ),
 }
 

@@ -59,7 +59,7 @@ class ExpressionPlanner(TypedValues):
     # reads better long: typed values are made by one set of steps, whoever plans them.
 
     def __init__(self, scope: NameScope) -> None:
-        super().__init__(scope.script, scope.zone)
+        super().__init__(scope.script)
         self._scope = scope
 
     def plan(self, node: Node) -> Typed:

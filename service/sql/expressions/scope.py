@@ -82,15 +82,10 @@ class ScopeRelation:
 
 @dataclass(frozen=True, slots=True)
 class NameScope:
-    """The relations of a query from left to right.
-
-    Attributes:
-        zone: the time zone of the session.
-    """
+    """The relations of a query from left to right."""
 
     script: Script
     relations: tuple[ScopeRelation, ...]
-    zone: str = "UTC"
 
     def typed(self, relation: ScopeRelation, column: ScopeColumn, at: int) -> Typed:
         """The reference to a column that was found."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.kernels.calendar.zones import UTC
 from joins.plan.expressions import Call, Case, Cast, Constant, Expression
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.literals import folded
@@ -26,14 +25,13 @@ from service.sql.text.script import Script
 class TypedValues:
     """Makes typed expressions of typed ones, within the limits of a plan."""
 
-    def __init__(self, script: Script, zone: str = UTC) -> None:
+    def __init__(self, script: Script) -> None:
         self._script = script
-        self._zone = zone
 
     @property
     def zone(self) -> str:
         """The time zone of the session."""
-        return self._zone
+        return self._script.zone
 
     def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
         """`value` as `target`, where Flink casts by itself.
@@ -69,7 +67,7 @@ class TypedValues:
         if isinstance(expression, Constant) and (literal := folded(expression, target)) is not None:
             return replace(value, expression=literal)
         if _has_instant(value.type) or _has_instant(target):
-            cast = replace(cast, zone=self._zone)
+            cast = replace(cast, zone=self.zone)
         return self._made(cast, value.nullable or cast.safe, value.at, (value,))
 
     def retyped_null(self, value: Typed, target: SqlType) -> Typed:

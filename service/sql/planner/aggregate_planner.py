@@ -28,6 +28,7 @@ from service.sql.grammar.type_rules import (
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.planner.group_windows import GroupWindow, part_of, same_intervals
 from service.sql.planner.join_planner import relations_of
+from service.sql.planner.kept_types import refuse_unkept
 from service.sql.planner.window_planner import OpenWindow, window_value
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
@@ -248,6 +249,7 @@ class GroupedPlanner(ExpressionPlanner):
     def _result(self, node: AggregateNode, function: AggregateKind, argument: Typed) -> SqlType:
         if function is AggregateKind.COUNT:
             refuse_nested(self._script, (argument,), node.name)
+            refuse_unkept(self._script, argument, node.name)
             return BIGINT
         accepted, expected = _TAKES[function]
         if argument.is_bare_null or argument.type.name not in accepted:
@@ -255,6 +257,7 @@ class GroupedPlanner(ExpressionPlanner):
             raise self._script.error(
                 argument.at, f"{node.name} takes {expected}, not {have}", hint="Cast the argument."
             )
+        refuse_unkept(self._script, argument, node.name)
         return _result_type(function, argument.type)
 
 
@@ -334,6 +337,7 @@ def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, nod
         )
     value = RowPlanner(scope).plan(node)
     refuse_nested(script, (value,), "GROUP BY")
+    refuse_unkept(script, value, "GROUP BY")
     return value
 
 

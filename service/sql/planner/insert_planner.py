@@ -24,7 +24,6 @@ from service.sql.catalog.format_columns import refusal_of_sink
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
-from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.query_parser import MAX_COLUMNS
 from service.sql.grammar.syntax import (
     CreateTableAs,
@@ -32,11 +31,11 @@ from service.sql.grammar.syntax import (
     Insert,
     JobStatement,
     MetadataColumn,
-    PhysicalColumn,
     Select,
     StatementSet,
 )
 from service.sql.planner.dimension_planner import check_no_effect, same_path
+from service.sql.planner.kept_types import check_zone, created_columns, shown
 from service.sql.planner.probe_planner import (
     PREVIEW_RECORDS,
     Extent,
@@ -128,10 +127,7 @@ class JobPlanner:
         """Declare the table with the columns of the query, which are then inserted."""
         view = CreateView(node.table.name, False, None, node.select, node.at, node.at, node.at)
         columns = QueryPlanner(self._session).view(view, QUERY)
-        fields = tuple(
-            PhysicalColumn(Name(c.name, node.at), TypeNode(c.type, node.at), c.nullable)
-            for c in columns
-        )
+        fields = created_columns(self._script, columns, node.at)
         table = replace(node.table, columns=fields)
         self._session.create_table(replace(table, if_not_exists=False))
         return Insert(table.name, None, node.select, node.at)
@@ -163,6 +159,7 @@ class JobPlanner:
         columns = query.query(select)
         values = query.windows.assigned([_value(column) for column in columns])
         rows = select.limit or PREVIEW_ROWS
+        values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
         self._check_size(select, values)
         target = _Target(PREVIEW, PrintSink(row_limit=rows), output)
@@ -194,6 +191,7 @@ class JobPlanner:
                 "others.",
             )
         self._check_times(query, window)
+        check_zone(self._script, select.at, window)
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,

@@ -1,9 +1,17 @@
 """What a script has declared so far, statement by statement: tables, views and settings."""
 
+from dataclasses import replace
+
+from joins.kernels.calendar.zones import UTC
 from service.sql.catalog.catalog import Table, build_table
 from service.sql.catalog.inline_secrets import InlineSecrets
 from service.sql.catalog.like import merged, with_hint
-from service.sql.catalog.settings import check_setting_name, read_setting, without_effect
+from service.sql.catalog.settings import (
+    LOCAL_TIME_ZONE,
+    check_setting_name,
+    read_setting,
+    without_effect,
+)
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import (
     CreateTable,
@@ -115,9 +123,20 @@ class ScriptSession:
         warning = without_effect(self.script, node)
         if warning is None:
             key, value = read_setting(self.script, node)
+            if key == LOCAL_TIME_ZONE:
+                self._set_zone(node, value)
             self.settings[key] = value
         else:
             self.warnings.append(warning)
+
+    def _set_zone(self, node: SetOption, zone: str) -> None:
+        if self.relations and zone != self.script.zone:
+            raise self.script.error(
+                node.option.at,
+                f'"{LOCAL_TIME_ZONE}" is set behind a table, whose columns may depend on it',
+                hint="Put this SET in front of the first CREATE.",
+            )
+        self.script = replace(self.script, zone=zone)
 
     def create_table(self, node: CreateTable) -> None:
         """Declare a table.
@@ -181,6 +200,9 @@ class ScriptSession:
     def _reset(self, node: Reset) -> None:
         if node.key is None:
             self.settings.clear()
+            self.script = replace(self.script, zone=UTC)
             return
         check_setting_name(self.script, node.key, node.at)
         self.settings.pop(node.key, None)
+        if node.key == LOCAL_TIME_ZONE:
+            self.script = replace(self.script, zone=UTC)

@@ -10,9 +10,14 @@ _EXCERPT_WIDTH = 120
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """User SQL as submitted. A position is an offset into `text`."""
+    """User SQL as submitted. A position is an offset into `text`.
+
+    Attributes:
+        zone: the time zone of the session, as SET has left it.
+    """
 
     text: str
+    zone: str = "UTC"
 
     def line_and_column(self, at: int) -> tuple[int, int]:
         """The 1-based line and column of the character at `at`."""
