@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from joins.plan.expressions import Column, Expression
 from joins.plan.formats import JSON_FORMAT, RecordFormat, RecordKey
-from joins.plan.types import SqlType
+from joins.plan.types import SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
 SET_FORMAT_VERSION = 2
@@ -470,6 +470,18 @@ class FileSource:
 DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource
 
 
+COORDINATES = (
+    Field("_source_partition", SqlType(TypeName.INT), nullable=False),
+    Field("_source_offset", SqlType(TypeName.BIGINT), nullable=False),
+)
+"""The key of rows whose table has none: partition and offset of a record, or file and row."""
+
+
+def declared_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The columns of a dimension that its table has in SQL."""
+    return tuple(field for field in fields if field not in COORDINATES)
+
+
 @dataclass(frozen=True, slots=True)
 class Dimension:
     """A versioned table on the build side.
@@ -477,6 +489,7 @@ class Dimension:
     Attributes:
         name: the table's name in SQL, unique in the plan; one dimension may be joined in several
             roles.
+        fields: the declared columns, and `COORDINATES` behind them if it has no key.
         primary_key: column names, in key order, never empty.
         watermark: makes it a versioned table: `FOR SYSTEM_TIME AS OF` a rowtime sees the version
             that was valid then. Its expression reads `Column("", name)`. None for the newest rows.
@@ -488,6 +501,17 @@ class Dimension:
     primary_key: tuple[str, ...]
     lookup: Lookup = Lookup()
     watermark: WatermarkSpec | None = None
+
+    @property
+    def declared_fields(self) -> tuple[Field, ...]:
+        """The columns that it has in SQL."""
+        return declared_fields(self.fields)
+
+    @property
+    def declared_key(self) -> tuple[str, ...]:
+        """The primary key that it has in SQL, empty if it has none."""
+        coordinates = {field.name for field in COORDINATES}
+        return tuple(name for name in self.primary_key if name not in coordinates)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def inputs(plan: JoinPlan) -> list[Dataset]:
     """Stream and tables, each once."""
     probe = plan.probe
     tables = [_table(name_of(probe.source), (*probe.fields, *probe.metadata_fields))]
-    tables += [_table(name_of(d.source), d.fields) for d in plan.dimensions]
+    tables += [_table(name_of(d.source), d.declared_fields) for d in plan.dimensions]
     return [table for table in tables if table is not None]
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.file_feeds import write_json_lines
 from tests.support.rig import Rig, kafka_table
 from tests.support.shop import CLICKS_DDL, click
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(600)]
@@ -70,6 +70,46 @@ def test_records_are_joined_with_files_that_nobody_needs_any_more(rig: Rig) -> N
         job.wait_for(
             lambda s: by_name(s)["items"]["evidence"] == "bounded_input_ended", "it is told again"
         )
+
+
+def test_a_record_meets_all_rows_of_tables_without_a_key(rig: Rig) -> None:
+    """One table is a file, one a topic that ends; its later rows are none of the table."""
+    clicks, path = create_topic(rig.kafka.bootstrap_servers), unique_name("static")
+    labels, prices = f"{unique_name('labels')}.json", create_topic(rig.kafka.bootstrap_servers)
+    rig.settings.warehouse_dir.mkdir(parents=True, exist_ok=True)
+    write_json_lines(
+        rig.output(labels),
+        [{"id": 1, "label": "new"}, {"id": 1, "label": "red"}, {"id": 1, "label": "red"}],
+    )
+    produce(rig.kafka.bootstrap_servers, prices, [{"id": 1, "price": 5}, {"id": 1, "price": 6}])
+    produce(rig.kafka.bootstrap_servers, clicks, [click(7, 1), click(7, 2)])
+    servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
+    sql = (
+        f"CREATE TABLE labels (id BIGINT, label STRING) WITH ('connector'='filesystem', "
+        f"'path'='{labels}', 'format'='json');"
+        f"CREATE TABLE prices (id BIGINT, price INT) WITH ('connector'='kafka', {servers}, "
+        f"'topic'='{prices}', 'format'='json', 'scan.bounded.mode'='latest-offset');"
+        + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
+        + "CREATE TABLE enriched (item_id BIGINT, label STRING, price INT) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO enriched SELECT c.item_id, l.label, p.price FROM click_event AS c "
+        "LEFT JOIN labels FOR SYSTEM_TIME AS OF c.proctime AS l ON c.item_id = l.id "
+        "LEFT JOIN prices FOR SYSTEM_TIME AS OF c.proctime AS p ON c.item_id = p.id;"
+    )
+    both = [(1, label, price) for label in ("new", "red", "red") for price in (5, 6)]
+    with rig.job(sql) as job:
+        produce(rig.kafka.bootstrap_servers, prices, [{"id": 2, "price": 7}])
+        opened = by_name(job.wait_joining())
+        assert {d["evidence"] for d in opened.values()} == {"bounded_input_ended"}
+        rows = [(r["item_id"], r["label"], r["price"]) for r in job.wait_output(path, 7)]
+        assert sorted(rows, key=str) == sorted([*both, (2, None, None)], key=str)
+        wait_until(lambda: not job.children("joins.adapters.topic.feed"), what="its reader ends")
+
+        delete_topics(rig.kafka.bootstrap_servers, prices)
+        job.wait_restarted(job.kill_runner())
+        produce(rig.kafka.bootstrap_servers, clicks, [click(7, 1)])
+        rows = [(r["item_id"], r["label"], r["price"]) for r in job.wait_output(path, 13)]
+        assert sorted(rows, key=str) == sorted([*both, *both, (2, None, None)], key=str)
 
 
 def test_a_bad_line_stalls_until_the_file_is_corrected(rig: Rig) -> None:

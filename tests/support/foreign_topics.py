@@ -176,7 +176,7 @@ class TopicFeed:
                 return self.run(own)
         config = self.config
         producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
-        session._heard_at_s = 0.0
+        session._heard_at_s = session._described_at_s = 0.0
         try:
             while session.step(producer):
                 pass

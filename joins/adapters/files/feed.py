@@ -10,6 +10,9 @@ import sys
 import time
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+
 from joins.adapters.files.feed_state import (
     FileFeedConfig,
     FileFeedState,
@@ -23,6 +26,7 @@ from joins.adapters.process.sessions import run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import encode_snapshot
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.plan import COORDINATES, declared_fields
 
 _PROGRESS_S = 0.5
 
@@ -76,11 +80,12 @@ class FileFeedSession:
         path = self._config.path / file.path
         rows = 0
         try:
-            for batch in read_file(path, self._config.format, self._config.fields):
+            declared = declared_fields(self._config.fields)
+            for batch in read_file(path, self._config.format, declared):
                 if not batch.num_rows:
                     continue
                 encoded = encode_snapshot(
-                    batch,
+                    batch if declared == self._config.fields else self._placed(batch, rows),
                     self._config.primary_key,
                     self._state.place,
                     generation=self._state.generation,
@@ -101,6 +106,16 @@ class FileFeedSession:
             raise
         self._require_same(file)
         return rows
+
+    def _placed(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+        """Rows of the next file, from row `first` on, with the places that are their key."""
+        places = (
+            np.full(batch.num_rows, self._state.files_done),
+            np.arange(first, first + batch.num_rows),
+        )
+        columns = [*batch.columns, *(pa.array(each, pa.int64()) for each in places)]
+        names = [*batch.schema.names, *(field.name for field in COORDINATES)]
+        return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _require_same(self, file: FileStamp) -> None:
         if stamp_of(self._config.path, file.path) != file:

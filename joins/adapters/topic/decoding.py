@@ -1,15 +1,11 @@
 """Records of a dimension's topic as changes of its columns, by the format of the topic."""
 
 from collections.abc import Mapping
-from typing import Protocol
-
-import pyarrow as pa
 
 from joins.adapters.registry.schemas import SchemaRegistry
 from joins.kernels.avro import payloads as avro
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium import decoder as debezium
-from joins.kernels.debezium.changes import ChangeRows
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
@@ -22,15 +18,9 @@ from joins.kernels.debezium.options import (
 )
 from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.topic.rows_by_key import KeyedRowDecoder
+from joins.kernels.topic.rows_by_place import PlacedRowDecoder, RowDecoder
 from joins.plan.formats import OF_CHANGES
-from joins.plan.plan import Field, TopicSource
-
-
-class TopicDecoder(Protocol):
-    """What makes changes of records."""
-
-    def decode(self, records: pa.RecordBatch) -> ChangeRows:
-        """The changes of `records`, of which `key` and `value` (binary) are read."""
+from joins.plan.plan import Field, TopicSource, declared_fields
 
 
 def schemas_of(source: TopicSource) -> SchemaRegistry | None:
@@ -48,10 +38,13 @@ def decoder_of(
     fields: tuple[Field, ...],
     primary_key: tuple[str, ...],
     schemas: SchemaRegistry | None,
-) -> TopicDecoder:
+) -> RowDecoder:
     """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
     if source.value.name not in OF_CHANGES:
-        columns = RecordColumns(fields, source.value, source.key)
+        declared = declared_fields(fields)
+        columns = RecordColumns(declared, source.value, source.key)
+        if declared != fields:
+            return PlacedRowDecoder(KeyedRowDecoder(columns, (), deletes_by_null=False))
         return KeyedRowDecoder(columns, primary_key, deletes_by_null=source.deletes_by_null)
     options, payloads = debezium_options(dict(source.value.options)), None
     if schemas is not None:

@@ -47,6 +47,7 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from joins.plan.plan import declared_fields
 from watermark.foreign import (
     Complete,
     ForeignSnapshot,
@@ -88,6 +89,7 @@ class TopicFeedSession:
         kafka = config.source.kafka
         self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
         self._schemas = schemas_of(config.source)
+        self._is_placed = declared_fields(config.fields) != config.fields
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         kept = read_state(config.state_file)
         self._rules = self._find_rules()
@@ -284,7 +286,7 @@ class TopicFeedSession:
         }
         if ranges:
             with self._reading():
-                for batch in self._together(self._records.batches(self._name, ranges, _COLUMNS)):
+                for batch in self._in_parts(self._records.batches(self._name, ranges, _COLUMNS)):
                     self._take(batch)
             self._read |= {p: end for p, (_, end) in ranges.items()}
         return self._order.take([p for p, end in ends.items() if self._read[p] >= end])
@@ -296,7 +298,7 @@ class TopicFeedSession:
         except RecordsExpiredError as exc:
             raise self._expired("a partition") from exc
 
-    def _together(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _in_parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Parts that are decoded at once: many partitions may have a few records each."""
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
@@ -454,7 +456,7 @@ class TopicFeedSession:
             rows = piece.key.filter(pa.array(is_row))
             self._counted.add(hash_rows(rows.columns), 0)
             self._snapshot.counted(len(self._counted))
-        if self._config.partitions == 1 or not acts.any():
+        if self._config.partitions == 1 or self._is_placed or not acts.any():
             return
         rows = piece.key.filter(pa.array(acts))
         known = self._placed.add(hash_rows(rows.columns), piece.partition)

@@ -74,12 +74,12 @@ def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
     if kept is not None and kept.is_copied:
         return good(title, f"all files were read, generation {kept.generation}")
     path = output_path(source, patient.settings)
-    count = check_files(path, source.format, dimension.fields)
+    count = check_files(path, source.format, dimension.declared_fields)
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 
 
 def _foreign_topic(dimension: Dimension, source: TopicSource) -> Iterator[Check]:
-    check_topic(source, dimension.fields, dimension.primary_key)
+    check_topic(source, dimension.declared_fields, dimension.declared_key)
     what = f'topic "{source.kafka.topic}" is there, and a record of it fits the declaration'
     yield good(f"source {dimension.name}", what)
 

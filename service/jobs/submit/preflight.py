@@ -128,10 +128,10 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     source = dimension.source
     if isinstance(source, TopicSource):
-        check_topic(source, dimension.fields, dimension.primary_key)
+        check_topic(source, dimension.declared_fields, dimension.declared_key)
         return
     if isinstance(source, FileSource):
-        check_files(output_path(source, settings), source.format, dimension.fields)
+        check_files(output_path(source, settings), source.format, dimension.declared_fields)
         return
     if isinstance(source, DeltaTableSource):
         path = output_path(source, settings)

@@ -174,11 +174,13 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
     conditions = [_key(join.alias, key) for key in join.keys]
     if join.condition is not None:
         conditions.append(expression_text(join.condition))
+    names = ", ".join(dimension.declared_key)
+    key = f"key {names}" if names else "no key"
     return (
         f"{join.join_type.value} JOIN {join.dimension} AS {join.alias} "
         f"{_dimension_source(dimension.source)} "
-        f"[{', '.join(_field(field) for field in dimension.fields)}; "
-        f"key {', '.join(dimension.primary_key)}] ON {' AND '.join(conditions)}"
+        f"[{', '.join(_field(field) for field in dimension.declared_fields)}; "
+        f"{key}] ON {' AND '.join(conditions)}"
         + ("" if join.time is None else f" AS OF {expression_text(join.time)}")
     )
 

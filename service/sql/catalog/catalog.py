@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
-from joins.plan.plan import Field, LookupStrategy, MetadataField, MysqlCdcSource
+from joins.plan.plan import COORDINATES, Field, LookupStrategy, MetadataField, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import (
     Connector,
@@ -264,13 +264,16 @@ def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> M
     return MetadataField(column.name.text, column.key, column.type.type)
 
 
-def check_dimension(script: Script, table: Table) -> None:
+def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> None:
     """See that a table can be a dimension by its declaration.
 
     Raises:
-        SqlError: it has no key, or a column that the changelog cannot have.
+        SqlError: it has not the key that it needs, or a column that the changelog cannot have.
     """
+    taken = _CHANGELOG_COLUMNS
     if not table.primary_key:
+        taken |= {field.name for field in COORDINATES}
+    if needs_key and not table.primary_key:
         raise script.error(
             table.at,
             f'table "{table.name}" has no primary key',
@@ -279,7 +282,7 @@ def check_dimension(script: Script, table: Table) -> None:
     for column in table.columns:
         if isinstance(column, PhysicalColumn):
             _check_database_type(script, table, column)
-        if column.name.text in _CHANGELOG_COLUMNS:
+        if column.name.text in taken:
             raise script.error(
                 column.name.at,
                 f'column name "{column.name.text}" is taken by the changelog',

@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from joins.plan.expressions import Column
+from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import (
+    COORDINATES,
     ChosenBy,
     Dimension,
     DimensionJoin,
@@ -56,8 +58,18 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     """
     source = _source(context.script, table, name)
     lookup = _lookup(table, context.settings)
+    dimension = Dimension(table.name, source, table.fields, table.primary_key, lookup)
+    if not table.primary_key:
+        if is_versioned and table.watermark is not None:
+            raise context.script.error(
+                table.at,
+                f'table "{table.name}" has WATERMARK FOR and no primary key',
+                hint="Add PRIMARY KEY (…) NOT ENFORCED: a version is that of one row.",
+            )
+        key = tuple(field.name for field in COORDINATES)
+        return replace(dimension, fields=(*table.fields, *COORDINATES), primary_key=key)
     if not is_versioned or table.watermark is None:
-        return Dimension(table.name, source, table.fields, table.primary_key, lookup)
+        return dimension
     if lookup.strategy is not LookupStrategy.INDEX:
         raise context.script.error(
             name.at,
@@ -68,7 +80,7 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     _check_versions(context.script, table, name)
     relation = dimension_relation(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
-    return Dimension(table.name, source, table.fields, table.primary_key, lookup, watermark)
+    return replace(dimension, watermark=watermark)
 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
@@ -175,7 +187,8 @@ def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tupl
         table: the dimension.
         relation: it, or a view of it.
     """
-    key = next(f for f in table.fields if f.name in table.primary_key)
+    fields = (*table.fields, *COORDINATES)  # its key, or what is a key in place of one
+    key = next(f for f in fields if f.name in table.primary_key or f in COORDINATES)
     planner = ExpressionPlanner(NameScope(script, ()))
     columns = []
     for column in relation.columns:
@@ -235,17 +248,9 @@ def _lookup(table: Table, settings: Mapping[str, str]) -> Lookup:
 def _check_topic(script: Script, table: Table, name: Name) -> None:
     """See that what is known of a topic's rows is enough to keep them, and to know all of them."""
     connector = table.connector
-    if not table.primary_key:
-        raise script.error(
-            name.at,
-            f'table "{table.name}" of {table.connector_name} has no primary key, so that nothing '
-            "shows when its topic is whole",
-            hint="Add PRIMARY KEY (…) NOT ENFORCED, and say what the records are: changes by "
-            "'format' = 'debezium-json', rows by key by the connector 'upsert-kafka' or 'format' "
-            "= 'json'; or join the database itself by mysql-cdc, or a delta table.",
-        )
-    check_dimension(script, table)
+    check_dimension(script, table, needs_key=False)
     if isinstance(connector, KafkaTable):
+        _check_topic_key(script, table, connector)
         check_no_effect(script, table, connector.stream_options, "a dimension")
     if isinstance(connector, UpsertKafkaTable):
         check_no_effect(script, table, connector.sink_options, "a dimension")
@@ -258,8 +263,19 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
         )
 
 
+def _check_topic_key(script: Script, table: Table, connector: KafkaTable) -> None:
+    """See that changes of rows have a key; rows that never change are known by their places."""
+    if table.primary_key or connector.dimension.value.name not in OF_CHANGES:
+        return
+    raise script.error(
+        table.at,
+        f'table "{table.name}" has no primary key, and its records are changes of rows',
+        hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
+    )
+
+
 def _check_files(script: Script, table: Table, name: Name) -> None:
-    check_dimension(script, table)
+    check_dimension(script, table, needs_key=False)
     if table.watermark is not None:
         raise script.error(
             name.at,

@@ -14,12 +14,14 @@ from joins.adapters.files.feed_state import FileFeedConfig
 from joins.adapters.files.listing import list_files
 from joins.adapters.process.process import SourceProcess
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.plan.plan import KafkaOptions
+from joins.plan.plan import COORDINATES, KafkaOptions
 from tests.support.feeds import PARTITIONS, Silent
 from tests.support.file_feeds import USER_FIELDS, file_feed, write_json_lines
 from tests.support.topics import consume, create_topic
 from tests.support.wait import wait_until
 
+NULLABLE = tuple(replace(field, nullable=True) for field in USER_FIELDS)
+COORDINATE_NAMES = tuple(field.name for field in COORDINATES)
 USERS = [{"id": n, "name": f"n{n}"} for n in range(1, 7)]
 
 
@@ -61,6 +63,24 @@ def test_of_rows_with_one_key_the_last_one_counts(users):
     source = file_feed(users)
     source.run()
     assert {row["id"]: row["name"] for row in source.rows()} == {1: "newest", 2: "n2", 3: "last"}
+
+
+def test_rows_without_a_key_are_known_by_file_and_row(users):
+    same = {"id": 1, "name": None}
+    write_json_lines(users / "a.json", [same, same])
+    source = file_feed(users, fields=(*NULLABLE, *COORDINATES), key=COORDINATE_NAMES)
+    source.sink.topic.takes = 3
+    with pytest.raises(SourceUnavailableError):
+        source.run()
+    source.sink.topic.takes = None
+    source.run()
+    places = {key: (row["id"], row["name"]) for key, row in source.copy().rows.items()}
+    first = {(0, 0): (1, None), (0, 1): (1, None)}
+    assert places == first | {
+        (file, row): (2 * file + row + 1, f"n{2 * file + row + 1}")
+        for file in (1, 2)
+        for row in (0, 1)
+    }
 
 
 def test_once_whole_the_files_are_not_looked_at_any_more(users):

@@ -18,10 +18,18 @@ from joins.adapters.topic.feed_state import (
 )
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
-from joins.plan.plan import BoundedMode, KafkaOptions, SnapshotEvidence
+from joins.plan.plan import COORDINATES, BoundedMode, KafkaOptions, SnapshotEvidence, TopicSource
 from tests.joins.adapters.kafka.test_groups import member
+from tests.support.foreign_topics import FIELDS as USER_COLUMNS
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
-from tests.support.topics import add_partitions, consume, create_topic, delete_topics, unique_name
+from tests.support.topics import (
+    add_partitions,
+    consume,
+    create_topic,
+    delete_topics,
+    produce,
+    unique_name,
+)
 from tests.support.wait import wait_until
 
 USERS = {n: f"n{n}" for n in range(1, 9)}
@@ -427,3 +435,38 @@ def test_a_table_whose_end_is_not_there_yet_is_waited_for(single, tmp_path):
         single.change(2, "behind the end")
         assert source.run(session)["complete"]
     assert source.rows() == {1: "last", 2: "b"}
+
+
+def test_rows_without_a_key_are_known_by_their_places(kafka, tmp_path):
+    topic = create_topic(kafka.bootstrap_servers, partitions=2)
+    same = row(1, "a")
+    produce(kafka.bootstrap_servers, topic, [same, same, row(2, "b")], partition=0)
+    produce(kafka.bootstrap_servers, topic, [same], partition=1)
+    source = placed_feed(kafka.bootstrap_servers, topic, tmp_path)
+    with source.session() as session:
+        state = source.run(session)
+        assert (state["complete"], state["evidence"]) == (True, "end_offsets")
+        assert sorted(r["name"] for r in source.copy().rows.values()) == ["a", "a", "a", "b"]
+        produce(kafka.bootstrap_servers, topic, [row(2, "c")], partition=1)
+        source.run(session)
+    places = {key: r["name"] for key, r in source.copy().rows.items()}
+    assert places == {(0, 0): "a", (0, 1): "a", (0, 2): "b", (1, 0): "a", (1, 1): "c"}
+    produce(kafka.bootstrap_servers, topic, [None], keys=[{"id": 1}], partition=0)
+    with pytest.raises(ForeignRecordError, match=r"record 0/3 .*its value is null"):
+        source.run()
+
+
+def placed_feed(servers, topic, directory):
+    """A feed of the rows of `topic`, whose table has no key."""
+    kafka = KafkaOptions(servers, topic)
+    ends = tuple(sorted(KafkaCluster(kafka).end_offsets(topic).items()))
+    made = TopicSource(kafka, KafkaFormat.JSON, end_offsets=ends, changelog_partitions=2)
+    config = TopicFeedConfig(
+        source=made,
+        fields=(*USER_COLUMNS, *COORDINATES),
+        primary_key=tuple(field.name for field in COORDINATES),
+        kafka=KafkaOptions(servers, create_topic(servers, partitions=2)),
+        state_file=directory / "source.json",
+        decisions_file=directory / "decisions.json",
+    )
+    return TopicFeed(TopicFeedConfig.from_json(config.as_json()))

@@ -1,4 +1,4 @@
--- error: has no primary key, so that nothing shows when its topic is whole
+-- error: table "d" has no primary key, and its records are changes of rows
 -- fixed: name STRING) WITH => name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH
 CREATE TABLE d (id BIGINT, name STRING) WITH (
     'connector' = 'kafka', 'topic' = 'shop.shop.d', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-json'

@@ -1,4 +1,4 @@
--- plan: INNER JOIN users AS u mysql-cdc(shop.users @ db:3306) [id BIGINT NOT NULL, name STRING, level INT; key id] ON o.user_id = u.id | LEFT JOIN rates AS r json(rates @ broker:9092, key currency) [currency STRING NOT NULL, rate DECIMAL(10, 4); key currency] ON o.currency = r.currency | WHERE ((r.rate IS NULL) OR (CAST(r.rate AS DECIMAL(14, 4)) > 1:DECIMAL(14, 4))) | SELECT o.id AS id, u.name AS name | INTO o blackhole()
+-- plan: INNER JOIN users AS u mysql-cdc(shop.users @ db:3306) [id BIGINT NOT NULL, name STRING, level INT; key id] ON o.user_id = u.id | LEFT JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, rate DECIMAL(10, 4); key currency] ON o.currency = r.currency | WHERE ((r.rate IS NULL) OR (CAST(r.rate AS DECIMAL(14, 4)) > 1:DECIMAL(14, 4))) | SELECT o.id AS id, u.name AS name | INTO o blackhole()
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
     ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND

@@ -1,4 +1,4 @@
--- plan: INNER JOIN rates AS r json(rates @ broker:9092, key currency) [currency STRING NOT NULL, rate DECIMAL(10, 4), at TIMESTAMP(3); key currency] ON o.currency = r.currency | SELECT o.id AS id, r.currency AS name | INTO o blackhole()
+-- plan: INNER JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, rate DECIMAL(10, 4), at TIMESTAMP(3); key currency] ON o.currency = r.currency | SELECT o.id AS id, r.currency AS name | INTO o blackhole()
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
     ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND

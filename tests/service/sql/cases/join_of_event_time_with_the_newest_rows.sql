@@ -1,4 +1,4 @@
--- plan: WATERMARK o.ts AS (o.ts - INTERVAL '5' SECOND) | INNER JOIN rates AS r json(rates @ broker:9092, key currency) [currency STRING NOT NULL, rate DECIMAL(10, 4); key currency] ON o.currency = r.currency AS OF o.ts | WAIT until the watermark of o has reached the record's time | NEWEST rows of rates, which has no WATERMARK | LATE records INTO the job's own table | SELECT o.id AS id, r.currency AS name | INTO o blackhole()
+-- plan: WATERMARK o.ts AS (o.ts - INTERVAL '5' SECOND) | INNER JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, rate DECIMAL(10, 4); key currency] ON o.currency = r.currency AS OF o.ts | WAIT until the watermark of o has reached the record's time | NEWEST rows of rates, which has no WATERMARK | LATE records INTO the job's own table | SELECT o.id AS id, r.currency AS name | INTO o blackhole()
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
     ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND

@@ -1,4 +1,4 @@
--- plan: INNER JOIN rates AS r json(rates @ broker:9092, key currency) [currency STRING NOT NULL, rate DECIMAL(12, 6); key currency] ON p.currency = r.currency | SELECT p.payment_id AS payment_id, (p.amount * r.rate):DECIMAL(31, 8) AS usd | INTO converted delta(converted)
+-- plan: INNER JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, rate DECIMAL(12, 6); key currency] ON p.currency = r.currency | SELECT p.payment_id AS payment_id, (p.amount * r.rate):DECIMAL(31, 8) AS usd | INTO converted delta(converted)
 CREATE TABLE payments (
     payment_id STRING,
     account STRING,

@@ -1,0 +1,9 @@
+-- plan: INNER JOIN d AS d filesystem(d, json, read once) [id BIGINT NOT NULL, _source_offset STRING; key id] ON s.k = d.id
+CREATE TABLE d (id BIGINT, _source_offset STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'd', 'format' = 'json');
+CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
+    'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
+INSERT INTO o SELECT s.k
+FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
