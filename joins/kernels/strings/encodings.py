@@ -20,6 +20,7 @@ _URL = re.compile(
     r"(?P<path>[^?#]*)(?:\?(?P<query>[^#]*))?(?:#(?P<ref>.*))?",
     re.DOTALL,
 )
+_PROTOCOLS = frozenset(("http", "https", "ftp", "file", "jar", "mailto"))  # java.net.URL's
 _PERCENT = re.compile(r"%(..?)?", re.DOTALL)
 
 
@@ -99,13 +100,15 @@ def _url_encode(text: str) -> str:
 def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
     """A part of a URL as `java.net.URL` names them."""
     match = _URL.fullmatch(url.strip())
-    if match is None:
+    if match is None or match["scheme"].lower() not in _PROTOCOLS:
         return None
     if key is not None:
         return _of_query(match["query"], key) if part == "QUERY" else None
     authority = match["authority"] or None
     user, _, place = (authority or "").rpartition("@")
     host = re.sub(r":\d*\Z", "", place)
+    if ":" in host and not host.startswith("["):
+        return None
     file = match["path"] + (f"?{match['query']}" if match["query"] is not None else "")
     parts = {
         "HOST": host,

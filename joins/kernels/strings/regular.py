@@ -4,7 +4,6 @@ An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that
 does not (looking ahead or back, references to groups) fails the row: its answer is not known.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -13,17 +12,18 @@ import re2
 
 from joins.kernels.expressions.operation import Function, Operation, of_rows
 from joins.kernels.expressions.result_limits import Sizes, bounded, bytes_of, grown
+from joins.kernels.strings.java_regex import (
+    InvalidExpressionError,
+    UnknownAnswerError,
+    translated,
+)
 
 MAX_EXPRESSION = 10_000
 _MEMORY = 8 << 20
 _ELEMENT = 6  # a byte as an element of a list: itself, where it ends, and a mark
-_NAMED = re.compile(r"(?<!\\)\(\?<(?![=!])")
-_ONLY_JAVA = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9]|\\k<|[*+?}]\+|\\[GZ]")
+# What RE2 says of an expression that Java refuses, too.
+_INVALID = ("missing ", "unexpected )", "no argument", "trailing ", "bad repetition")
 Expression = Any
-
-
-class UnknownAnswerError(ValueError):
-    """Only a backtracking engine knows what an expression matches."""
 
 
 @lru_cache(maxsize=512)
@@ -39,22 +39,14 @@ def compiled(expression: str) -> Expression | None:
     options.log_errors = False
     options.max_mem = _MEMORY
     try:
-        return re2.compile(_NAMED.sub("(?P<", expression), options)
-    except re2.error as error:
-        if _is_beyond(expression):
-            raise UnknownAnswerError(str(error)) from error
+        return re2.compile(translated(expression), options)
+    except InvalidExpressionError:
         return None
-
-
-def _is_beyond(expression: str) -> bool:
-    """Whether another engine takes it."""
-    if _ONLY_JAVA.search(expression):
-        return True
-    try:
-        re.compile(_NAMED.sub("(?P<", expression))
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return True
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace")
+        if reason.startswith(_INVALID):
+            return None
+        raise UnknownAnswerError(reason) from error
 
 
 def _regexp(text: str, expression: str) -> bool:

@@ -150,6 +150,7 @@ WORDS: Mapping[str, Function] = {
     "SPLIT_INDEX": of_rows(_split_index),
     "SPLIT_INDEX_AT": of_rows(_split_index_at),
     "INSTR": of_rows(_instr),
+    "LOCATE": of_rows(lambda part, text, start: text.find(part, max(start - 1, 0)) + 1),
     "HASH_CODE": of_rows(_hash_code),
     "IS_DECIMAL": with_nulls(_is_decimal),
     "IS_DIGIT": with_nulls(_is_digit),

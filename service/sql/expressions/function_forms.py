@@ -9,7 +9,7 @@ FORMS: dict[str, dict[str, str]] = {
         "IS_ALPHA": "(text)",
         "IS_DECIMAL": "(text)",
         "IS_DIGIT": "(text)",
-        "LOCATE": "(part, text)",
+        "LOCATE": "(part, text[, start])",
         "POSITION": "(part IN text)",
         "STARTSWITH": "(text, start)",
     },

@@ -29,7 +29,7 @@ _OF_JSON = ("JSON", "JSON_ARRAY", "JSON_EXISTS", "JSON_LENGTH", "JSON_OBJECT", "
             "JSON_STRING", "JSON_VALUE")  # fmt: skip
 _TIMES = ("CONVERT_TZ", "DATE_FORMAT", "FROM_UNIXTIME", "TIMESTAMPDIFF", "TO_DATE",
           "TO_TIMESTAMP", "TO_TIMESTAMP_LTZ", "UNIX_TIMESTAMP")  # fmt: skip
-_OTHERS = ("ELT", "HEX", "INSTR", "PRINTF", "RAND", "RAND_INTEGER", "SPLIT_INDEX")
+_OTHERS = ("ELT", "HEX", "INSTR", "LOCATE", "PRINTF", "RAND", "RAND_INTEGER", "SPLIT_INDEX")
 CALLS = (
     frozenset(function.call for function in (*FUNCTIONS.values(), *EXTRACTED.values()))
     | COMPARISONS

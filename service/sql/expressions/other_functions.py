@@ -44,6 +44,16 @@ def _instr(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     return planner.call("INSTR", (*texts, *counts), INT, node.at)
 
 
+def _locate(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
+    """`LOCATE(part, text[, start])`; POSITION without a start."""
+    check_count(script, node, 2, 3)
+    values = [planner.plan(argument) for argument in node.arguments]
+    texts = [planner.argument(node.name, value, Takes.TEXT) for value in values[:2]]
+    starts = [planner.argument(node.name, value, Takes.WHOLE) for value in values[2:]]
+    call = "LOCATE" if starts else "POSITION"
+    return planner.call(call, (*texts, *starts), INT, node.at)
+
+
 def _split_index(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     """`SPLIT_INDEX(text, delimiter, index)`; a number is the code of the delimiter."""
     check_count(script, node, 3, 3)
@@ -115,6 +125,7 @@ OTHER_FUNCTIONS: dict[str, Special] = {
     "E": _constant,
     "HEX": _hex,
     "INSTR": _instr,
+    "LOCATE": _locate,
     "SPLIT_INDEX": _split_index,
     "ELT": _elt,
     "PRINTF": _printf,

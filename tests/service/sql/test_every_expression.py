@@ -175,6 +175,7 @@ TO_TIMESTAMP({c}, 'yyyy-M-d H:m')|TO_TIMESTAMP_LTZ({c}, 0)|TO_TIMESTAMP_LTZ({c})
 TO_TIMESTAMP_LTZ({c}, {t}, 'Asia/Tokyo')|FROM_UNIXTIME({c})|FROM_UNIXTIME({c}, 'yy Z X')
 UNIX_TIMESTAMP({c})|UNIX_TIMESTAMP({c}, 'HH:mm')|CONVERT_TZ({c}, 'UTC', {t})|UNIX_TIMESTAMP()
 HEX({c})|INSTR({c}, {t}, 1, 1)|INSTR({c}, {t}, -1)|SPLIT_INDEX({c}, {t}, 1)|TO_DATE({c})
+LOCATE({t}, {c}, {n})
 SPLIT_INDEX({c}, 32, 0)|ELT({n}, {c}, {c})|PRINTF({t}, {c})|TYPEOF({c})|TO_DATE({c}, {t})
 PRINTF('%s %d %x %5.2f %b', {c}, {c}, {c}, {c}, {c})|RAND({c})|RAND_INTEGER({c}, {n})
 {c} SIMILAR TO {t}|{c} SIMILAR TO 'a._%'|{c} BETWEEN SYMMETRIC {d} AND {c}

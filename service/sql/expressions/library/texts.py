@@ -40,7 +40,6 @@ TEXTS: dict[str, Function] = {
     "LPAD": text("LPAD", _T, _W, _T),
     "RPAD": text("RPAD", _T, _W, _T),
     "POSITION": _counted("POSITION", _T, _T),
-    "LOCATE": _counted("POSITION", _T, _T),
     "REVERSE": text("REVERSE", _T),
     "LEFT": text("LEFT", _T, _W),
     "RIGHT": text("RIGHT", _T, _W),

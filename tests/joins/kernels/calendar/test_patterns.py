@@ -1,0 +1,64 @@
+"""Texts of times by Java's patterns, and times of such texts."""
+
+import pytest
+
+from joins.kernels.calendar.java_patterns import Dialect, PatternError, items_of
+from joins.kernels.calendar.pattern_texts import shown
+from joins.kernels.calendar.pattern_times import TextError, read
+
+FORMATTER, SIMPLE = Dialect.FORMATTER, Dialect.SIMPLE
+TIME = 1_709_211_845_678_901  # 2024-02-29 13:04:05.678901, a Thursday
+SHOWN = {
+    "yyyy-MM-dd'T'HH:mm:ss.SSSSSS": ("2024-02-29T13:04:05.678901",) * 2,
+    "yy M d H h a": ("24 2 29 13 1 PM",) * 2,
+    "EEE, dd MMM yyyy": ("Thu, 29 Feb 2024",) * 2,
+    "EEEE MMMM D": ("Thursday February 60",) * 2,
+    "SS": ("67", "678"),
+    "k K": ("13 1",) * 2,
+    "'o''clock'": ("o'clock",) * 2,
+}
+
+
+@pytest.mark.parametrize(("pattern", "texts"), SHOWN.items(), ids=SHOWN)
+def test_a_time_is_shown_by_a_pattern(pattern, texts):
+    if "SSSSSS" in pattern:
+        texts = (texts[0], texts[1].replace("678901", "000678"))
+    assert shown(TIME, 234, pattern, FORMATTER) == texts[0]
+    assert shown(TIME, 234, pattern, SIMPLE) == texts[1]
+
+
+SECOND = 10**9
+READ = {
+    "fixed_widths": ("20240229130405", "yyyyMMddHHmmss", FORMATTER, 1_709_211_845),
+    "a_day_that_is_not_there_is_the_last": ("2023-02-31", "yyyy-MM-dd", FORMATTER, 1_677_542_400),
+    "half_days": ("01 PM", "hh a", FORMATTER, 46_800),
+    "names": ("29 Feb 2024", "dd MMM yyyy", FORMATTER, 1_709_164_800),
+    "day_of_the_year": ("2024-060", "yyyy-DDD", FORMATTER, 1_709_164_800),
+    "fields_run_over": ("2023-13-01", "yyyy-MM-dd", SIMPLE, 1_704_067_200),
+    "the_rest_is_left": ("2024-02-29 and more", "yyyy-MM-dd", SIMPLE, 1_709_164_800),
+}
+
+
+@pytest.mark.parametrize(("text", "pattern", "dialect", "seconds"), READ.values(), ids=READ)
+def test_a_text_is_read_by_a_pattern(text, pattern, dialect, seconds):
+    assert read(text, pattern, dialect) == (seconds * SECOND, None)
+
+
+def test_an_offset_is_read_with_the_time():
+    assert read("2024-02-29 +0130", "yyyy-MM-dd Z", SIMPLE)[1] == 90
+    assert read("2024-02-29Z", "yyyy-MM-ddX", SIMPLE)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [("24-2-9", "yyyy-MM-dd"), ("2024-13-01", "yyyy-MM-dd"), ("25", "HH"), ("x", "d"), ("0", "h")],
+)
+def test_a_text_that_is_no_time_is_told(text, pattern):
+    with pytest.raises(TextError):
+        read(text, pattern, FORMATTER)
+
+
+@pytest.mark.parametrize("pattern", ["YYYY", "G", "yyyy 'open", "b", "ddd", "[yyyy]", "VV"])
+def test_a_pattern_with_other_letters_is_told(pattern):
+    with pytest.raises(PatternError):
+        items_of(pattern, FORMATTER)

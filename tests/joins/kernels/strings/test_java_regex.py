@@ -1,0 +1,80 @@
+"""Regular expressions of Java by RE2: what is the same, what is none, what is not known."""
+
+import time
+
+import pytest
+
+from joins.kernels.strings.java_regex import UnknownAnswerError
+from joins.kernels.strings.regular import compiled
+from joins.kernels.strings.similar import SimilarError, matcher
+from tests.support.expressions import arrays, evaluated, planned
+
+MATCHES = {
+    "a_point_is_no_end_of_a_line": (".+", "a\rb", "a"),
+    "a_point_is_all_with_s": ("(?s).+", "a\rb", "a\rb"),
+    "quoted": ("\\Qa.b\\E", "axb a.b", "a.b"),
+    "a_bracket_that_stands_first": ("[]a]+", "x]a", "]a"),
+    "named": ("(?<n>b)+", "abba", "bb"),
+    "code_point": ("\\u0041", "xA", "A"),
+    "lazy": ("a+?", "aaa", "a"),
+}
+NONE = ("(", ")", "[a", "*a", "a**", "{", "x{y", "a\\")
+UNKNOWN = (
+    *("a(?=b)", "(?<!a)b", "(a)\\1", "(?<x>a)\\k<x>", "a++", "a*+", "[a-z&&[^b]]", "[a[b]]"),
+    *("\\h", "\\R", "a\\Z", "(?>a)", "(?x)a b", "\\p{javaLowerCase}", "a{5000}"),
+)
+
+
+@pytest.mark.parametrize(("expression", "text", "expected"), MATCHES.values(), ids=MATCHES)
+def test_an_expression_matches_what_it_matches_in_java(expression, text, expected):
+    assert compiled(expression).search(text).group() == expected
+
+
+@pytest.mark.parametrize("expression", NONE)
+def test_what_java_refuses_matches_nothing(expression):
+    assert compiled(expression) is None
+
+
+@pytest.mark.parametrize("expression", UNKNOWN)
+def test_what_only_java_knows_is_not_answered(expression):
+    with pytest.raises(UnknownAnswerError):
+        compiled(expression)
+
+
+def test_an_expression_of_a_column_that_only_java_knows_fails_its_row():
+    types = {"t": "STRING", "r": "STRING"}
+    columns = arrays(types, [("ab", "a(?=b)"), ("ab", "a"), ("ab", "("), (None, "a(?=b)")])
+    answer = evaluated(planned("REGEXP(t, r)", types), columns)
+    assert list(answer.errors) == [0]
+    assert answer.values.to_pylist() == [None, True, False, None]
+
+
+@pytest.mark.parametrize("expression", ["(a+)+$", "(a|a)*b", "(.*a){20}", "(x+x+)+y"])
+def test_no_expression_takes_more_than_linear_time(expression):
+    text = "a" * 50_000 + "!"
+    columns = arrays({"t": "STRING"}, [[text]])
+    begin = time.monotonic()
+    for call in (f"REGEXP(t, '{expression}')", f"REGEXP_COUNT(t, '{expression}')"):
+        assert evaluated(planned(call, {"t": "STRING"}), columns).errors == {}
+    assert time.monotonic() - begin < 20
+
+
+SIMILAR = {
+    "one_character": ("a_", "ab", True),
+    "any_number": ("a%", "abc", True),
+    "the_whole_text": ("b", "abc", False),
+    "choice": ("(a|b)+c", "abac", True),
+    "class": ("[[:DIGIT:]]+", "12", True),
+}
+
+
+@pytest.mark.parametrize(("pattern", "text", "expected"), SIMILAR.values(), ids=SIMILAR)
+def test_similar_to_is_a_regular_expression_of_sql(pattern, text, expected):
+    assert (matcher(pattern).fullmatch(text) is not None) == expected
+
+
+def test_an_escape_stands_before_a_character():
+    assert matcher("100!%", "!").fullmatch("100%") is not None
+    assert matcher("100!%", "!").fullmatch("1000") is None
+    with pytest.raises(SimilarError):
+        matcher("a!", "!")
