@@ -13,6 +13,7 @@ class KafkaFormat(StrEnum):
 
     JSON = "json"
     CSV = "csv"
+    RAW = "raw"
     DEBEZIUM_JSON = "debezium-json"
     DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from joins.kernels.csv.dialect import dialect_of
 from joins.kernels.formats.parsed import ParsedRows
+from joins.kernels.formats.raw import RawForm
 from joins.kernels.json.lenient import without_errors
 from joins.kernels.json.missing import without_missing
 from joins.kernels.json.rows import json_schema, parse
@@ -73,6 +74,8 @@ def decoder_of(
         from joins.kernels.csv.rows import CsvRows  # loads numba, which who plans does without
 
         return CsvRows(columns, read, dialect_of(form), form.flag(IGNORE_PARSE_ERRORS))
+    if form.name is KafkaFormat.RAW:
+        return RawForm.of(form, columns[0], read=bool(read))
     assert form.name is KafkaFormat.JSON, "no other format has rows"
     by_name = {item.name: item for item in columns}
     return JsonDecoder(form, tuple(by_name[name] for name in read))

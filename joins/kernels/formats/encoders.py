@@ -8,6 +8,7 @@ import pyarrow as pa
 from joins.kernels.changelog.change_encode import debezium_values
 from joins.kernels.csv.dialect import CsvDialect, dialect_of
 from joins.kernels.csv.encode import encode_rows
+from joins.kernels.formats.raw import RawForm
 from joins.kernels.json.encode import JsonStyle, encode_objects
 from joins.kernels.json.render import with_text_times
 from joins.plan.formats import (
@@ -72,4 +73,6 @@ def encoder_of(form: RecordFormat, columns: tuple[Field, ...]) -> ValueEncoder:
     """What writes `columns` as keys or values of the format `form`."""
     if form.name is KafkaFormat.CSV:
         return CsvEncoder(dialect_of(form), columns)
+    if form.name is KafkaFormat.RAW:
+        return RawForm.of(form, columns[0])
     return JsonEncoder(form, columns)

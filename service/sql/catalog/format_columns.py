@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from joins.kernels.csv.dialect import dialect_of
+from joins.kernels.formats.raw import OF_ALL_CHARACTERS, TYPES
 from joins.plan.formats import (
     FAIL_ON_MISSING_FIELD,
     IGNORE_PARSE_ERRORS,
@@ -56,7 +57,8 @@ def check_format(
 
 def refusal_of_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
     """Why such rows cannot be written so that they are read back, if that is so."""
-    return _of_csv_sink(form, columns) if form.name is KafkaFormat.CSV else None
+    check = _CHECKS_OF_SINKS.get(form.name)
+    return None if check is None else check(form, columns)
 
 
 def _of_json(form: RecordFormat, _: Sequence[Field]) -> Misfit | None:
@@ -101,6 +103,32 @@ def _of_csv(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
     return None
 
 
+def _of_raw(_: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
+    if len(columns) != 1:
+        names = ", ".join(column.name for column in columns)
+        return Misfit(
+            f"raw has one column, not {len(columns)}: {names}",
+            "Leave one column, or make others the key with key.fields and "
+            "'value.fields-include' = 'EXCEPT_KEY'.",
+        )
+    if columns[0].type.name not in TYPES:
+        return Misfit(
+            f'column "{columns[0].name}" is {columns[0].type}, which raw does not know as bytes',
+            "Declare STRING, BYTES, BOOLEAN, an integer, FLOAT or DOUBLE.",
+        )
+    return None
+
+
+def _of_raw_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
+    charset = form.text("charset", "UTF-8")
+    if columns[0].type.name is TypeName.STRING and charset not in OF_ALL_CHARACTERS:
+        return Misfit(
+            f'column "{columns[0].name}" may have characters that {charset} has not',
+            "Write " + " or ".join(OF_ALL_CHARACTERS) + ".",
+        )
+    return None
+
+
 def _is_in_a_cell(kind: SqlType) -> bool:
     if kind.name is TypeName.MAP:
         return False
@@ -131,4 +159,9 @@ def _of_csv_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
 _CHECKS: dict[KafkaFormat, Callable[[RecordFormat, Sequence[Field]], Misfit | None]] = {
     KafkaFormat.JSON: _of_json,
     KafkaFormat.CSV: _of_csv,
+    KafkaFormat.RAW: _of_raw,
+}
+_CHECKS_OF_SINKS: dict[KafkaFormat, Callable[[RecordFormat, Sequence[Field]], Misfit | None]] = {
+    KafkaFormat.CSV: _of_csv_sink,
+    KafkaFormat.RAW: _of_raw_sink,
 }

@@ -1,5 +1,6 @@
 """Options of the formats of rows: one table for keys and values, streams, dimensions and sinks."""
 
+from joins.kernels.formats.raw import CHARSETS
 from joins.plan.formats import (
     FAIL_ON_MISSING_FIELD,
     IGNORE_NULL_FIELDS,
@@ -111,7 +112,24 @@ _CSV = (
         default="true",
     ),
 )
+_RAW = (
+    Option(
+        "charset",
+        "Of a STRING: how its characters are bytes. A sink takes those that have all characters.",
+        OptionType.CHOICE,
+        default="UTF-8",
+        choices=tuple(CHARSETS),
+    ),
+    Option(
+        "endianness",
+        "Of a number: whether its highest or its lowest byte comes first.",
+        OptionType.CHOICE,
+        default="big-endian",
+        choices=("big-endian", "little-endian"),
+    ),
+)
 OPTIONS_OF_FORMATS = (
     *with_prefix(f"{KafkaFormat.JSON}.", *_JSON),
     *with_prefix(f"{KafkaFormat.CSV}.", *_CSV),
+    *with_prefix(f"{KafkaFormat.RAW}.", *_RAW),
 )
