@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.kernels.calendar.java_patterns import Dialect
 from joins.kernels.calendar.pattern_texts import shown
@@ -28,6 +29,7 @@ USUAL = "yyyy-MM-dd HH:mm:ss"
 _DEFAULT = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?: (\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{0,9}))?)?", re.ASCII
 )
+_WHOLE = r"^[1-9]\d{3}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,9})?$"
 _FALLBACK = re.compile(
     r"(\d{4})-(\d{1,2})-(\d{1,2})(?: +(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?)?", re.ASCII
 )
@@ -67,7 +69,10 @@ def _local_nanos(text: str, pattern: str | None) -> int | None:
 
 
 def to_timestamp(op: Operation) -> Checked:
-    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond."""
+    """`TO_TIMESTAMP(text[, pattern])`, to the millisecond: by Arrow where all texts are usual."""
+    usual = _usual(op)
+    if usual is not None:
+        return Checked(usual, np.zeros(op.num_rows, dtype=np.bool_))
 
     def micros(text: str, pattern: str | None = None) -> int | None:
         nanos = _local_nanos(text, pattern)
@@ -75,6 +80,20 @@ def to_timestamp(op: Operation) -> Checked:
 
     made = rowwise(micros, op.arrays(), pa.int64())
     return Checked(cast(made.values, arrow_type(op.result)), made.failed)
+
+
+def _usual(op: Operation) -> pa.Array | None:
+    """All texts as times, if each is a whole one that Arrow reads alike."""
+    pattern = op.constant(1) if len(op.arguments) > 1 else None
+    if len(op.arguments) > 1 and (pattern is None or pattern.as_py() != USUAL):
+        return None
+    text = op.array(0)
+    if not pc.all(pc.match_substring_regex(text, _WHOLE)).as_py():
+        return None
+    try:
+        return cast(pc.utf8_slice_codeunits(text, 0, 23), arrow_type(op.result))
+    except pa.ArrowInvalid:
+        return None
 
 
 def to_instant(op: Operation) -> Checked:
