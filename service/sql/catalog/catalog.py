@@ -270,9 +270,7 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
     Raises:
         SqlError: it has not the key that it needs, or a column that the changelog cannot have.
     """
-    taken = _CHANGELOG_COLUMNS
-    if not table.primary_key:
-        taken |= {field.name for field in COORDINATES}
+    taken = _CHANGELOG_COLUMNS | {field.name for field in COORDINATES}
     if needs_key and not table.primary_key:
         raise script.error(
             table.at,

@@ -1,5 +1,6 @@
--- plan: INNER JOIN d AS d filesystem(d, json, read once) [id BIGINT NOT NULL, _source_offset STRING; key id] ON s.k = d.id
-CREATE TABLE d (id BIGINT, _source_offset STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'd', 'format' = 'json');
+-- error: column name "_source_offset" is taken by the changelog
+-- fixed: _source_offset => source_offset
+CREATE TABLE d (id BIGINT, _source_offset BIGINT NOT NULL, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'd', 'format' = 'json');
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'
