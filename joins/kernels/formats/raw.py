@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Checked, mask_of, null_where, try_each
 from joins.kernels.formats.parsed import BadRow, ParsedRows
-from joins.kernels.texts import bytes_of, text_array
 from joins.plan.formats import RecordFormat
 from joins.plan.plan import Field
 from joins.plan.types import TypeName, arrow_type
@@ -74,6 +73,8 @@ class RawForm:
 
     def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
         """The value of each row, NULL of a NULL."""
+        from joins.kernels.texts import text_array  # loads the compiler, which only workers have
+
         column, kind = rows.column(0), self.column.type.name
         if kind is TypeName.BYTES:
             return column
@@ -110,6 +111,8 @@ class RawForm:
         return Checked(pa.array(texts, pa.string()), failed)
 
     def _numbers(self, values: pa.Array) -> Checked:
+        from joins.kernels.texts import bytes_of  # as above
+
         whole, size = values.cast(pa.binary()), self._numpy.itemsize
         failed = mask_of(pc.not_equal(pc.binary_length(whole), size))
         fitting = pc.fill_null(null_where(whole, failed), bytes(size))
