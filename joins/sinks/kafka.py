@@ -25,6 +25,7 @@ from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.formats.encoders import ValueEncoder, encoder_of
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
+from joins.kernels.records.partitions import true_partitions
 from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_files import RowEncoding, RowFiles
@@ -40,6 +41,7 @@ HEADER_NAMES = (
     "sluice-watermark",
 )
 _OF_ROWS = {  # header → column with its text; a row without one has no such header
+    "sluice-src-topic": "topic",
     "sluice-src-partition": "partition",
     "sluice-src-offset": "offset",
     "sluice-watermark": "watermark",
@@ -48,6 +50,7 @@ _SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("topic", pa.binary()),
         ("partition", pa.binary()),
         ("offset", pa.binary()),
         ("watermark", pa.binary()),
@@ -80,10 +83,11 @@ class RecordEncoding:
         values = encoder_of(sink.value, columns.of_value)
         return RecordEncoding(columns, keys, values, sink.upsert)
 
-    def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
+    def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
         """Key and value of each row, and what its headers tell."""
         rows, kinds = batch.rows, batch.kinds
-        place = [batch.coordinates.column(name) for name in ("partition", "offset")]
+        topics, numbers, offsets = batch.coordinates.columns
+        place = (topics.fill_null(pin.topic), true_partitions(numbers), offsets)
         marks = batch.watermarks
         if marks is None:
             marks = pa.nulls(rows.num_rows, pa.string())
@@ -129,6 +133,8 @@ class BodyEncoding:
             "sluice-src-topic": pin.topic.encode(),
             "sluice-dim-version": pin.versions_text().encode(),
         }
+        if pin.has_several_topics:
+            del of_all["sluice-src-topic"]
         headers = {
             name: of_all[name] if name in of_all else rows.column(_OF_ROWS[name])
             for name in HEADER_NAMES

@@ -45,6 +45,7 @@ class StallView(Document):
 class GapView(Document):
     """Offsets of a partition that the job will never join."""
 
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int
     first: Annotated[int, Field(alias="from", description="First offset of the gap.")]
     end: Annotated[int, Field(alias="to", description="Offset behind the gap.")]
@@ -141,6 +142,10 @@ class DeadLetterPage(Document):
 class Correction(Body):
     """A dead letter to be joined again, with its own bytes or with others."""
 
+    topic: Annotated[
+        str | None,
+        Field(max_length=249, description="Needed where the stream has several topics."),
+    ] = None
     partition: Annotated[int, Field(ge=0, lt=2**31)]
     offset: Annotated[int, Field(ge=0, lt=2**63)]
     batch: Annotated[
@@ -161,6 +166,7 @@ class ReplayDeadLetters(Body):
 class StillBad(Document):
     """A dead letter that stays one."""
 
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int
     offset: int
     reason: str
@@ -230,6 +236,7 @@ class DifferenceView(_Open):
 
     kind: Annotated[str, Field(description="missing, extra or changed.")]
     table: str | None = None
+    topic: str | None = None
     partition: int | None = None
     offset: int | None = None
     expected: Any = None

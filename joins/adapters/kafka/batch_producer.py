@@ -159,7 +159,8 @@ class BatchProducer:
                     raise failed
                 await client.pause(_PAUSE_S)
             try:
-                leaders = await client.leaders(self._kafka.topic, anew=failed is not None)
+                led = await client.leaders([self._kafka.topic], anew=failed is not None)
+                leaders = led[self._kafka.topic]
                 producer = await self.identified(client)
                 await self.enlist(client, producer, queues)
                 taken, failed = await self._round(client, producer, _heads(queues, leaders))

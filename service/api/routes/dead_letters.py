@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from service.api.http.access import OPERATOR, VIEWER
-from service.api.routes.inspection import Place, inspect
+from service.api.routes.inspection import TOPIC_NAME, Place, inspect
 from service.api.routes.jobs import IdempotencyKey, Injected, JobId
 from service.api.routes.runner_requests import LATER, ask_runner
 from service.errors import SubmissionError
@@ -49,6 +49,10 @@ def show_dead_letter(
     job_id: JobId,
     place: Place,
     services: Injected,
+    topic: Annotated[
+        str | None,
+        Query(pattern=TOPIC_NAME, description="Needed where the stream has several topics."),
+    ] = None,
     batch: Annotated[
         int | None, Query(ge=0, lt=2**63, description="The newest one if left out.")
     ] = None,
@@ -59,6 +63,7 @@ def show_dead_letter(
     """One dead letter with its value."""
     arguments = [*place.arguments(), f"--value-bytes={value_bytes}"]
     arguments += [] if batch is None else [f"--batch={batch}"]
+    arguments += [] if topic is None else [f"--topic={topic}"]
     letter = inspect(services, job_id, ["dead-letters", "show", *arguments])
     return DeadLetterView.model_validate(letter)
 

@@ -10,13 +10,16 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from joins.adapters.process.redacted_output import redact_standard_error
+from joins.durable.checkpoint import Checkpoint
 from joins.durable.letter_replays import LetterReplays
-from joins.durable.pins import Pin, pin_json
+from joins.durable.pins import Pin, shown_pin
+from joins.durable.probe_lives import known_topics
 from joins.lookback.dead_letters import Coordinates as LetterPlace
 from joins.lookback.dead_letters import DeadLetter, DeadLetters
 from joins.lookback.explain_row import Coordinates
@@ -62,7 +65,7 @@ def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
         committed_at_ms = output["committed_at_ms"]
     return {
         "batch": pin.batch,
-        "pin": pin_json(pin),
+        "pin": shown_pin(pin, history.topics),
         "records": pin.records(),
         "committed": all(each["committed"] for each in outputs),
         "committed_at_ms": committed_at_ms,
@@ -70,7 +73,7 @@ def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
         "freshness_ms": pin.freshness_ms(),
         "output_version": output["output_version"],
         "dead_letters_version": None if letters is None else letters.version,
-        "life": history.life_of(pin.batch).as_json(),
+        "life": history.life_of(pin.batch).shown(),
         **({"outputs": outputs} if len(outputs) > 1 else {}),
     }
 
@@ -121,7 +124,9 @@ def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
 
 def _letters(job_dir: Path) -> DeadLetters:
     layout = JobLayout(job_dir)
-    return DeadLetters(layout.dead_letters, LetterReplays(layout.checkpoint / "replays"))
+    replays = LetterReplays(layout.checkpoint / "replays")
+    topics = partial(known_topics, Checkpoint(layout.checkpoint))
+    return DeadLetters(layout.dead_letters, replays, topics)
 
 
 def _letter_json(letter: DeadLetter, shown_bytes: int | None) -> dict[str, Any]:
@@ -143,7 +148,9 @@ def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """One dead letter."""
-    letter = _letters(job_dir).find(arguments.partition, arguments.offset, arguments.batch)
+    letters = _letters(job_dir)
+    number = letters.number(arguments.topic, arguments.partition)
+    letter = letters.find(number, arguments.offset, arguments.batch)
     return _letter_json(letter, arguments.value_bytes)
 
 
@@ -201,7 +208,15 @@ def _parser() -> argparse.ArgumentParser:
         value_bytes={"type": int, "default": 1024},
     )
     show = letters.add_parser("show")
-    _add(show, show_letter, partition=some, offset=some, batch=number, value_bytes=number)
+    _add(
+        show,
+        show_letter,
+        topic={},
+        partition=some,
+        offset=some,
+        batch=number,
+        value_bytes=number,
+    )
     return parser
 
 

@@ -226,6 +226,21 @@ def check_no_effect(script: Script, table: Table, options: tuple[str, ...], what
         )
 
 
+def check_one_topic(script: Script, table: Table, connector: KafkaTable, what: str) -> None:
+    """See that a table that is not a stream has one topic.
+
+    Raises:
+        SqlError: it has several.
+    """
+    if connector.several_topics is not None:
+        raise script.error(
+            table.at,
+            f'table "{table.name}" has several topics by "{connector.several_topics}", {what} has '
+            "one",
+            hint="Name one topic with 'topic', and declare a table for each of the others.",
+        )
+
+
 def same_path(one: str, other: str) -> bool:
     """Whether two paths of tables are written differently only."""
     first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))
@@ -244,6 +259,7 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
     connector = table.connector
     check_dimension(script, table, needs_key=False)
     if isinstance(connector, KafkaTable):
+        check_one_topic(script, table, connector, "a dimension")
         _check_topic_key(script, table, connector)
         check_no_effect(script, table, connector.stream_options, "a dimension")
     if isinstance(connector, UpsertKafkaTable):

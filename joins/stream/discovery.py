@@ -1,0 +1,35 @@
+"""New topics of a stream whose topics match a pattern: looked for from time to time."""
+
+import time
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import matching_topics
+from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopic, StreamTopics
+
+
+class TopicDiscovery:
+    """Looks for topics on the main loop: when a job starts, and then in its interval."""
+
+    def __init__(self, kafka: KafkaOptions, pattern: str, every_s: float) -> None:
+        self._cluster = KafkaCluster(kafka, keep_open=True)
+        self._pattern = pattern
+        self._every_s = every_s
+        self._looked_at = float("-inf")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._cluster.close()
+
+    def look(self, known: StreamTopics) -> StreamTopics:
+        """`known` and, behind them, the topics that match and are new; asks only when it is time.
+
+        Raises:
+            SourceError: the cluster does not answer, or the topics are too many.
+        """
+        if time.monotonic() - self._looked_at < self._every_s:
+            return known
+        self._looked_at = time.monotonic()
+        names = matching_topics(self._pattern, self._cluster.topics())
+        new = self._cluster.describe_all([name for name in names if name not in known.names])
+        return known.with_more(StreamTopic(name, new[name].topic_id) for name in sorted(new))
