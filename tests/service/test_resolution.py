@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.errors import SourceError
 from joins.plan.expressions import Constant
 from joins.plan.plan import (
@@ -92,8 +93,12 @@ def source(kafka):
 
 @pytest.mark.parametrize(("given", "end"), ENDS.values(), ids=ENDS)
 def test_the_end_is_resolved_to_offsets(source, given, end):
-    asked, cluster = replace(source, **given), KafkaCluster(source.kafka)
+    asked, cluster = replace(source, **given), stream_of(source)
     assert resolve_end_offsets(asked, resolve_start_offsets(asked, cluster), cluster) == end
+
+
+def stream_of(source):
+    return StreamCluster(KafkaCluster(source.kafka), source.topics)
 
 
 def grouped(source, committed, reset="none"):
@@ -110,23 +115,23 @@ def grouped(source, committed, reset="none"):
 @pytest.mark.parametrize(("committed", "reset", "start"), STARTS.values(), ids=STARTS)
 def test_a_stream_starts_where_its_group_is(source, committed, reset, start):
     asked = grouped(source, committed, reset)
-    assert resolve_start_offsets(asked, KafkaCluster(asked.kafka)) == start
+    assert resolve_start_offsets(asked, stream_of(asked)) == start
 
 
 @pytest.mark.parametrize(("committed", "what"), NO_STARTS.values(), ids=NO_STARTS)
 def test_a_group_without_an_offset_is_no_place_to_start(source, committed, what):
     asked = grouped(source, committed)
     with pytest.raises(SourceError, match=what) as caught:
-        resolve_start_offsets(asked, KafkaCluster(asked.kafka))
+        resolve_start_offsets(asked, stream_of(asked))
     assert "'properties.auto.offset.reset' = 'earliest' or 'latest'" in caught.value.hint
     followed = grouped(source, committed, "earliest")
-    assert resolve_start_offsets(followed, KafkaCluster(followed.kafka))[1] == 0
+    assert resolve_start_offsets(followed, stream_of(followed))[1] == 0
 
 
 def test_a_stream_ends_where_another_group_is(source):
     ends = {"startup_mode": StartupMode.EARLIEST, "bounded_mode": BoundedMode.GROUP}
     asked = replace(grouped(source, {0: 3, 1: 2}), **ends)
-    cluster = KafkaCluster(asked.kafka)
+    cluster = stream_of(asked)
     assert resolve_end_offsets(asked, {0: 0, 1: 0}, cluster) == {0: 3, 1: 2}
     asked = replace(grouped(source, {0: 3}), **ends)
     with pytest.raises(SourceError, match="has no offset of partition 1") as caught:
@@ -139,7 +144,7 @@ def test_a_stream_ends_where_another_group_is(source):
 def test_a_backlog_is_what_is_there_now_or_was_at_submission(source):
     watermark = WatermarkSpec("ts", Constant("x", TIME), after_backlog=True)
     probe = ProbeSource("s", "s", source, (), watermark=watermark)
-    cluster = KafkaCluster(source.kafka)
+    cluster = stream_of(source)
     assert resolve_backlog(probe, cluster) == {0: 10, 1: 4}
     kept = replace(probe, source=replace(source, backlog_offsets=((0, 7), (1, 0))))
     assert resolve_backlog(kept, cluster) == {0: 7, 1: 0}
@@ -151,7 +156,7 @@ def test_a_backlog_is_what_is_there_now_or_was_at_submission(source):
 def test_an_end_in_a_partition_that_is_not_there_is_refused(source):
     asked = replace(source, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=((7, 1),))
     with pytest.raises(SourceError, match="no partition 7") as caught:
-        resolve_end_offsets(asked, {0: 0, 1: 0}, KafkaCluster(source.kafka))
+        resolve_end_offsets(asked, {0: 0, 1: 0}, stream_of(source))
     assert "scan.bounded.specific-offsets" in caught.value.hint
 
 
@@ -160,7 +165,7 @@ def test_starts_ends_and_backlogs_are_where_committed_records_end(kafka):
     topic = create_topic(kafka.bootstrap_servers)
     kafka_options = KafkaOptions(kafka.bootstrap_servers, topic)
     source = KafkaSource(kafka_options, StartupMode.LATEST, bounded_mode=BoundedMode.LATEST)
-    cluster = KafkaCluster(kafka_options)
+    cluster = stream_of(source)
     watermark = WatermarkSpec("ts", Constant("x", TIME), after_backlog=True)
     probe = ProbeSource("s", "s", source, (), watermark=watermark)
     with transactions(kafka.bootstrap_servers) as writer:

@@ -6,7 +6,7 @@ the state are lists.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from joins.kernels.index.index import DimensionIndex, build
 from joins.kernels.probe.files import SharedTable, StagedFile
 from joins.kernels.probe.probe import index_spec, kernel_spec
 from joins.plan.plan import JoinPlan
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.event_task import EventPlaces, EventTask, act, event_task, scan, steps
 from joins.worker.probe_task import IndexPlace, ProbeTask, TaskCounts
 from joins.worker.staging import BatchReport, merge_reports
@@ -83,8 +84,8 @@ class EventJob:
             build(self.root / "index", 1, spec, [changes])
             DimensionIndex.attach(self.root / "index", 1, spec)
             indexes[join.alias] = IndexPlace("users", self.root / "index", spec)
-        kernel = replace(kernel_spec(self.plan), topic="clicks")
-        probe = ProbeTask("clicks", kernel, indexes, self.root / "dead", 2)
+        kernel = kernel_spec(self.plan).reading(StreamTopics.one("clicks"))
+        probe = ProbeTask(kernel, indexes, self.root / "dead", 2)
         waits = any(join.time is not None for join in self.plan.joins)
         places = EventPlaces(
             scratch=self.root / "scratch",

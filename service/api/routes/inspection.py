@@ -42,10 +42,12 @@ class RecordPlace:
 
     partition: int
     offset: int
+    topic: str | None = None
 
     def arguments(self) -> list[str]:
         """For the command line of an inspection."""
-        return [f"--partition={self.partition}", f"--offset={self.offset}"]
+        topic = [] if self.topic is None else [f"--topic={self.topic}"]
+        return [*topic, f"--partition={self.partition}", f"--offset={self.offset}"]
 
 
 async def _place(

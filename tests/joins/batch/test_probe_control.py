@@ -60,7 +60,7 @@ class Job:
     def _meta(self) -> JobMeta:
         control = self.control()
         view = control.progress.look(holding=False)
-        return JobMeta("one", 1, self.topic, str(view.topic_id), {0: 0}, {})
+        return JobMeta("one", 1, self.topic, str(view.topic_ids[0]), {0: 0}, {})
 
     def bound(self, end: int) -> None:
         """The job ends at this offset."""

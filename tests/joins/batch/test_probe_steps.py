@@ -77,7 +77,9 @@ class Side:
 
     def steps(self, failpoints="", **life) -> ProbeSteps:
         """Of a new loop, which has found where it is."""
-        life = Life("probe", 0, "", **{"start_offsets": {0: 0, 1: 0}, **life})
+        life = Life(
+            "probe", 0, StreamTopics.one(self.topic), **{"start_offsets": {0: 0, 1: 0}, **life}
+        )
         faults = Failpoints(failpoints, self.root / "failpoints")
         hooks = ProbeHooks(
             epoch=1,
@@ -93,7 +95,7 @@ class Side:
             guards=LoopGuards(faults, BatchTurns(), lambda error: None),
         )
         kafka = KafkaOptions(self.servers, self.topic)
-        task = ProbeTask(self.topic, kernel_spec(PLAN), {}, self.root / "dead", 1)
+        task = ProbeTask(kernel_spec(PLAN), {}, self.root / "dead", 1)
         inserts = Inserts([ProbeInsert(task, Lookups(), writer) for writer in self.writers])
         reader = TopicReader(kafka, StreamTopics.one(self.topic), OF_THE_PROBE)
         settings = ProbeSettings(kafka, life, life.start_offsets)

@@ -8,6 +8,7 @@ import pytest
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.probe_lives import Gap, Life, ProbeLives, life_of, read_lives
 from joins.plan.errors import CheckpointError
+from joins.plan.stream_topics import StreamTopics
 
 META = JobMeta(
     incarnation="i",
@@ -21,13 +22,13 @@ RECORD = {
     "id": "r1",
     "cause": "records-lost",
     "reason": "it was old",
-    "gaps": [Gap(0, 5, 9).as_json()],
+    "gaps": [Gap(0, 5, 9).as_json(StreamTopics.one("clicks"))],
     "life": "probe-2",
 }
 SECOND = Life(
     "probe-2",
     7,
-    "id-2",
+    StreamTopics.one("clicks", "id-2"),
     {0: 9, 1: 3},
     {"users": 4},
     "records-lost",
@@ -46,7 +47,7 @@ def checkpoint(tmp_path):
 
 def test_a_job_without_the_file_has_one_life_from_its_submission(checkpoint):
     lives = ProbeLives(checkpoint, META)
-    assert lives.all == (Life("probe", 0, "id-1", {0: 5, 1: 0}),)
+    assert lives.all == (Life("probe", 0, StreamTopics.one("clicks", "id-1"), {0: 5, 1: 0}),)
     assert read_lives(checkpoint) == lives.all
     assert lives.acknowledgements() == []
     assert not (checkpoint.directory / "acknowledgements.jsonl").exists()
@@ -78,7 +79,7 @@ def test_a_new_life_is_read_back_as_it_was_written(checkpoint):
 def test_each_number_belongs_to_one_life(checkpoint):
     lives = ProbeLives(checkpoint, META)
     lives.begin(SECOND)
-    lives.begin(Life("probe-3", 7, "id-3", {0: 0}))
+    lives.begin(Life("probe-3", 7, StreamTopics.one("clicks", "id-3"), {0: 0}))
     names = [life_of(lives.all, batch).directory for batch in (0, 6, 7, 100)]
     assert names == ["probe", "probe", "probe-3", "probe-3"]
     assert life_of((), 3) is None

@@ -95,7 +95,7 @@ def test_a_changelog_is_read_with_its_keys(kafka):
 def test_another_topic_of_the_same_name_is_not_read(kafka, topic):
     cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""), keep_open=True)
     first = StreamTopics.one(topic, cluster.require(topic).topic_id)
-    assert first.id is not None
+    assert first.first.topic_id
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         (batch,) = records.batches(first, {1: (0, 50)})
         assert batch.num_rows == 50
