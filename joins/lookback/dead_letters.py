@@ -235,6 +235,12 @@ class DeadLetters:
             )
         return number
 
+    def place(self, letter: DeadLetter) -> str:
+        """Where its record is: partition/offset, of several topics with the topic first."""
+        several = self.topics().are_several
+        place = f"{partition_of(letter.partition)}/{letter.offset}"
+        return f"{letter.topic}/{place}" if several else place
+
     def locate(self, places: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
         """Where letters are, and which INSERTs have rows of them; one pass for all.
 

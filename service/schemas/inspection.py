@@ -116,6 +116,10 @@ class DeadLetterView(Document):
     topic: str
     partition: int
     offset: int
+    place: Annotated[
+        str | None,
+        Field(description="partition/offset, of a stream of several topics with the topic first."),
+    ] = None
     reason: str
     timestamp_ms: Annotated[
         int | None, Field(description="When the record was written to its topic.")

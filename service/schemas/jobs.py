@@ -202,6 +202,7 @@ class GeneratorView(Document):
 
     channel: Annotated[str, Field(description="Input and partition, such as probe/0.")]
     input: str
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int
     watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
     use_processing_time: Annotated[
@@ -223,6 +224,7 @@ class WaitsForView(Document):
 
     channel: str | None = None
     input: str | None = None
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int | None = None
     watermark_ms: int | None = None
     behind_ms: Annotated[int | None, Field(description="Behind the stream, or what waits.")] = None

@@ -159,8 +159,7 @@ class BatchProducer:
                     raise failed
                 await client.pause(_PAUSE_S)
             try:
-                led = await client.leaders([self._kafka.topic], anew=failed is not None)
-                leaders = led[self._kafka.topic]
+                leaders = await client.leaders(self._kafka.topic, anew=failed is not None)
                 producer = await self.identified(client)
                 await self.enlist(client, producer, queues)
                 taken, failed = await self._round(client, producer, _heads(queues, leaders))

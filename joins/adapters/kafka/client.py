@@ -75,7 +75,11 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         """Let time pass; only inside `run`."""
         await self._net.sleep(seconds)
 
-    async def leaders(
+    async def leaders(self, topic: str, *, anew: bool = False) -> dict[int, int]:
+        """Partition → the broker that leads it, as `leaders_of` says it."""
+        return (await self.leaders_of([topic], anew=anew))[topic]
+
+    async def leaders_of(
         self, topics: Iterable[str], *, anew: bool = False
     ) -> dict[str, dict[int, int]]:
         """Topic → partition → the broker that leads it, -1 where none does; only inside `run`.

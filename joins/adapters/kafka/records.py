@@ -332,7 +332,7 @@ async def _leaders(
 ) -> dict[int, int]:
     """Number of a partition → the broker that leads it, of the topics of `numbers`."""
     names = {index: topics.topics[index].name for index in sorted({*map(index_of, numbers)})}
-    leaders = await client.leaders(names.values(), anew=anew)
+    leaders = await client.leaders_of(names.values(), anew=anew)
     return {
         number: node
         for index, name in names.items()

@@ -129,19 +129,20 @@ def _letters(job_dir: Path) -> DeadLetters:
     return DeadLetters(layout.dead_letters, replays, topics)
 
 
-def _letter_json(letter: DeadLetter, shown_bytes: int | None) -> dict[str, Any]:
+def _letter_json(
+    letters: DeadLetters, letter: DeadLetter, shown_bytes: int | None
+) -> dict[str, Any]:
     value = letter.as_json(shown_bytes=shown_bytes)
-    return {**value, "value_bytes": value["bytes"]}
+    return {**value, "place": letters.place(letter), "value_bytes": value["bytes"]}
 
 
 def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """A page of dead letters."""
-    page = _letters(job_dir).page(
-        after=arguments.cursor, limit=arguments.limit, pending=arguments.pending
-    )
+    letters = _letters(job_dir)
+    page = letters.page(after=arguments.cursor, limit=arguments.limit, pending=arguments.pending)
     after = page.next_after
     return {
-        "items": [_letter_json(letter, arguments.value_bytes) for letter in page.letters],
+        "items": [_letter_json(letters, letter, arguments.value_bytes) for letter in page.letters],
         "next_cursor": None if after is None else ".".join(map(str, after)),
     }
 
@@ -151,7 +152,7 @@ def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
     letters = _letters(job_dir)
     number = letters.number(arguments.topic, arguments.partition)
     letter = letters.find(number, arguments.offset, arguments.batch)
-    return _letter_json(letter, arguments.value_bytes)
+    return _letter_json(letters, letter, arguments.value_bytes)
 
 
 def show_tables(job_dir: Path, arguments: argparse.Namespace) -> Result:
