@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 import pyarrow as pa
-from faker import Faker
 
 from joins.plan.faker import TEXTS, calls_of
 from joins.plan.plan import DatagenField
@@ -20,6 +19,10 @@ def texts_of(rules: Iterable[DatagenField], seed: int) -> dict[str, pa.Array]:
         for call in calls_of(rule.expression)
         if call.name in TEXTS
     }
+    if not names:
+        return {}
+    from faker import Faker  # a quarter of a second, and every runner imports this module
+
     made = {}
     for name in sorted(names):
         faker = Faker()
