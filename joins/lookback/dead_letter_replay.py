@@ -36,6 +36,7 @@ from joins.plan.stream_topics import StreamTopics
 from watermark.errors import SluiceError
 
 MOST_LETTERS = 10_000
+_TAKE = "Take partition and offset from the list of dead letters."
 
 _log = structlog.get_logger(__name__)
 Outcomes = Mapping[int, Mapping[str, Any]]
@@ -154,8 +155,7 @@ class DeadLetterReplay:
         partition = _number(record, "partition")
         if topic is not None and not isinstance(topic, str):
             raise RequestError(
-                f'"topic" of a dead letter is {topic!r}, expected its name',
-                hint="Take topic, partition and offset from the list of dead letters.",
+                f'"topic" of a dead letter is {topic!r}, expected its name', hint=_TAKE
             )
         number = self._parts.letters.number(topic, partition)
         return batch, number, _number(record, "offset")
@@ -322,7 +322,7 @@ def _number(record: Mapping[str, Any], name: str) -> int:
     if type(value) is not int or value < 0:
         raise RequestError(
             f'"{name}" of a dead letter is {value!r}, expected a whole number',
-            hint="Take partition and offset from the list of dead letters.",
+            hint=_TAKE,
         )
     return value
 

@@ -40,6 +40,10 @@ SHOWN_BYTES = 1024
 _PLACE = ("partition", "offset")
 
 
+def _none() -> StreamTopics:
+    return NO_TOPICS
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """In which INSERTs of its job a letter has rows, and in which it has none.
@@ -161,7 +165,7 @@ class DeadLetters:
         self,
         table: Path,
         replays: LetterReplays,
-        topics: Callable[[], StreamTopics] = lambda: NO_TOPICS,
+        topics: Callable[[], StreamTopics] = _none,
     ) -> None:
         self._table = table
         self._replays = replays
@@ -294,9 +298,9 @@ def _tables(
     files: Iterable[Path], topics: StreamTopics, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     """The letters of files, their partitions as numbers of the stream."""
-    asked = None if columns is None else [*columns, "topic"] if topics.are_several else [*columns]
+    topic = ["topic"] if topics.are_several else []
     for file in files:
-        table = _read(file, asked)
+        table = _read(file, None if columns is None else [*columns, *topic])
         if topics.are_several:
             partitions = numbered(topics, table.column("topic"), table.column("partition"))
             at = table.schema.get_field_index("partition")

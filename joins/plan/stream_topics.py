@@ -48,6 +48,8 @@ def index_of(number: int) -> int:
 class StreamTopics:
     """The topics in the order of their indexes, which never changes: new ones come behind."""
 
+    # reads better long: all that topics, numbers and what people see have to do with each other.
+
     topics: tuple[StreamTopic, ...]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""A stream of several topics: each record is joined once, and is known by its topic to everybody."""
+"""A stream of several topics: each record is joined once, and known by its topic to everybody."""
 
 import json
 from collections import Counter
@@ -155,7 +155,7 @@ def test_a_topic_that_appears_while_a_job_runs_is_read_from_its_beginning(rig: R
     create_topic(servers, f"{prefix}-m", partitions=2)
     clicks.produce(f"{prefix}-m", 2, 5)
     with rig.job(sql) as job:
-        job.wait_output(path, 10)
+        see_all_joined(job, path, clicks, [f"{prefix}-m"])
         assert job.status()["probe"]["next_offsets"] == {"0": 5, "1": 5}
         for name in (f"{prefix}-1", f"x{prefix}-a"):
             create_topic(servers, name)

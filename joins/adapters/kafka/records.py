@@ -275,7 +275,7 @@ class KafkaRecords:
         parts = topics.by_topic(firsts)
         ids = {index: topic_uuid(topics.topics[index].topic_id) for index in parts}
         by_id = None not in ids.values()
-        asked = []
+        requested = []
         for index, offsets in parts.items():
             partitions = [
                 topic_type.FetchPartition(
@@ -288,13 +288,13 @@ class KafkaRecords:
             named: dict[str, Any] = {"topic": topics.topics[index].name}
             if by_id:
                 named["topic_id"] = ids[index]
-            asked.append(topic_type(**named, partitions=partitions))
+            requested.append(topic_type(**named, partitions=partitions))
         return FetchRequest(
             max_wait_ms=limits.wait_ms,
             min_bytes=1,
             max_bytes=limits.response_bytes,
             isolation_level=LEVELS[self._kafka.isolation],
-            topics=asked,
+            topics=requested,
             max_version=_BY_ID if by_id else _BY_NAME,
         )
 

@@ -39,6 +39,8 @@ class StreamCluster:
     offsets, `SourceError` when a topic is missing.
     """
 
+    # reads better long: a method for each one of `KafkaCluster` that tells of partitions.
+
     def __init__(self, cluster: KafkaCluster, topics: StreamTopics) -> None:
         self._cluster = cluster
         self.topics = topics

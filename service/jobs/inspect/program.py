@@ -178,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     number: _Option = {"type": int}
     some: _Option = {**number, "required": True}
     flag: _Option = {"action": "store_true"}
+    place: Mapping[str, _Option] = {"topic": {}, "partition": some, "offset": some}
     parser = argparse.ArgumentParser(prog="sluice-inspect")
     parser.add_argument("--job-dir", type=Path)
     commands = parser.add_subparsers(required=True)
@@ -192,9 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     _add(
         commands.add_parser("explain-row"),
         explain_row,
-        topic={"required": True},
-        partition=some,
-        offset=some,
+        **{**place, "topic": {"required": True}},
         sink={},
     )
     _add(commands.add_parser("doctor"), doctor)
@@ -209,15 +208,7 @@ def _parser() -> argparse.ArgumentParser:
         value_bytes={"type": int, "default": 1024},
     )
     show = letters.add_parser("show")
-    _add(
-        show,
-        show_letter,
-        topic={},
-        partition=some,
-        offset=some,
-        batch=number,
-        value_bytes=number,
-    )
+    _add(show, show_letter, **place, batch=number, value_bytes=number)
     return parser
 
 

@@ -3,7 +3,6 @@
 from joins.kernels.strings.java_regex import UnknownAnswerError
 from joins.kernels.strings.regular import compiled
 from joins.plan.plan import BoundedMode, StartupMode
-from joins.plan.stream_topics import MOST_TOPICS
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import DISCOVERY, OF_A_GROUP
 
@@ -27,12 +26,6 @@ def topics(values: OptionValues) -> list[str]:
             raise values.error(
                 TOPIC, f'topic "{name}" is given twice', hint="Name each topic once."
             )
-    if len(names) > MOST_TOPICS:
-        raise values.error(
-            TOPIC,
-            f"the stream has {len(names)} topics, expected at most {MOST_TOPICS}",
-            hint="Name fewer topics.",
-        )
     return names
 
 

@@ -17,6 +17,7 @@ from joins.plan.plan import (
     OffsetReset,
     TlsMode,
 )
+from joins.plan.stream_topics import MOST_TOPICS
 from service.sql.catalog.format_options import (
     ALL,
     EXCEPT_KEY,
@@ -176,8 +177,8 @@ _TOPICS = (
         "topic",
         "The topic; of a stream also several, separated by semicolons. Names that start with "
         "`sluice.` are the service's own.",
-        pattern=rf"{_TOPIC_NAME}(?:;{_TOPIC_NAME})*",
-        form="topic names outside sluice.*, separated by semicolons",
+        pattern=rf"{_TOPIC_NAME}(?:;{_TOPIC_NAME}){{0,{MOST_TOPICS - 1}}}",
+        form=f"1 to {MOST_TOPICS:,} topic names outside sluice.*, separated by semicolons",
     ),
     Option(
         "topic-pattern",
