@@ -16,8 +16,14 @@ from joins.plan.plan import (
     StartupMode,
     WatermarkSpec,
 )
+from joins.plan.stream_topics import SPAN
 from joins.plan.types import SqlType, TypeName
-from service.security.resolution import resolve_backlog, resolve_end_offsets, resolve_start_offsets
+from service.security.resolution import (
+    resolve_backlog,
+    resolve_end_offsets,
+    resolve_start_offsets,
+    resolve_topics,
+)
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.transactions import transactions
 
@@ -178,3 +184,65 @@ def test_starts_ends_and_backlogs_are_where_committed_records_end(kafka):
         writer.abort()
     assert resolve_start_offsets(source, cluster) == {0: 4}
     assert resolve_end_offsets(source, {0: 0}, cluster) == {0: 4}
+
+
+@pytest.fixture(scope="module")
+def several(kafka):
+    """Two topics with one and two partitions."""
+    servers = kafka.bootstrap_servers
+    first, second = (create_topic(servers, partitions=n) for n in (1, 2))
+    for topic, partition, count in ((first, 0, 3), (second, 0, 5), (second, 1, 7)):
+        produce(servers, topic, range(count), partition=partition)
+    return KafkaSource(KafkaOptions(servers, first), StartupMode.EARLIEST, more_topics=(second,))
+
+
+def specific(source, *pairs):
+    offsets = source.topics.in_each(pairs)
+    return replace(source, startup_mode=StartupMode.SPECIFIC, startup_offsets=offsets)
+
+
+def test_each_topic_of_several_starts_and_ends_by_itself(several):
+    cluster = stream_of(several)
+    ends = {0: 3, SPAN: 5, SPAN + 1: 7}
+    latest = replace(several, **LATEST)
+    assert resolve_start_offsets(several, cluster) == dict.fromkeys(ends, 0)
+    assert resolve_end_offsets(latest, dict.fromkeys(ends, 0), cluster) == ends
+    asked = specific(several, (0, 2))
+    assert resolve_start_offsets(asked, cluster) == {0: 2, SPAN: 2, SPAN + 1: 0}
+    with pytest.raises(SourceError) as caught:
+        resolve_start_offsets(specific(several, (1, 2)), cluster)
+    assert f'topic "{several.kafka.topic}" has no partition 1' in caught.value.message
+    assert "its partitions are [0]" in caught.value.message
+
+
+def test_each_topic_of_several_starts_where_the_group_is_in_it(several):
+    group, (first, second) = unique_name("group"), several.topics.names
+    cluster = KafkaCluster(several.kafka)
+    cluster.commit_group_offsets(group, first, {0: 1})
+    cluster.commit_group_offsets(group, second, {1: 6})
+    properties = (("auto.offset.reset", "latest"), ("group.id", group))
+    asked = replace(several, kafka=replace(several.kafka, properties=properties), **GROUP)
+    assert resolve_start_offsets(asked, stream_of(asked)) == {0: 1, SPAN: 5, SPAN + 1: 6}
+    strict = replace(asked, kafka=replace(asked.kafka, properties=(("group.id", group),)))
+    with pytest.raises(SourceError) as caught:
+        resolve_start_offsets(strict, stream_of(strict))
+    assert f'has no offset of partition 0 of topic "{second}"' in caught.value.message
+
+
+def test_a_pattern_is_the_topics_that_match_when_the_job_is_submitted(kafka):
+    prefix = unique_name("like")
+    source = KafkaSource(
+        KafkaOptions(kafka.bootstrap_servers, ""),
+        StartupMode.SPECIFIC,
+        startup_offsets=((0, 4),),
+        topic_pattern=f"{prefix}-[ab]+",
+    )
+    cluster = KafkaCluster(source.kafka)
+    with pytest.raises(SourceError, match="no topic matches"):
+        resolve_topics(source, cluster)
+    for name in ("b", "ab", "c"):
+        create_topic(kafka.bootstrap_servers, f"{prefix}-{name}")
+    found = resolve_topics(source, cluster)
+    assert found.topics.names == (f"{prefix}-ab", f"{prefix}-b")
+    assert found.startup_offsets == ((0, 4), (SPAN, 4))
+    assert resolve_topics(found, cluster) == found, "once they are known, they stay"

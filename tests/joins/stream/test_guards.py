@@ -20,7 +20,7 @@ from joins.plan.errors import (
     TopicMissingError,
 )
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import StreamTopics
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.stream.guards import (
     Marks,
     Reach,
@@ -160,6 +160,78 @@ def test_batches_report_faults_too_but_not_every_error_is_one(tmp_path):
     assert isinstance(watched.fault(), LogsDisagreeError)
     watched.observe(view(topic_id="id-2"), AT)
     assert isinstance(watched.fault(), TopicIdentityChangedError), "the gravest is told"
+
+
+TWO = StreamTopics((StreamTopic("clicks", "id-1"), StreamTopic("visits", "id-2")))
+OF_TWO = Life("probe", 0, TWO, {0: 10, SPAN: 5, SPAN + 1: 0})
+VIEW_OF_TWO = TopicView(
+    ("id-1", "id-2"), {0: 0, SPAN: 0, SPAN + 1: 0}, {0: 50, SPAN: 20, SPAN + 1: 7}
+)
+AT_OF_TWO = Reach(*[{0: 30, SPAN: 10, SPAN + 1: 7}] * 2)
+FOUND_OF_TWO = {
+    "one_is_gone": (TopicView(("id-1", None)), TopicMissingError, 'topic "visits" is gone'),
+    "both_are_gone": (TopicView((None, None)), TopicMissingError, 'topic "clicks" is gone'),
+    "one_is_another": (
+        replace(VIEW_OF_TWO, topic_ids=("id-1", "id-9")),
+        TopicIdentityChangedError,
+        'topic "visits" has id id-9, expected id-2; the old one was last seen to end at '
+        "{0: 20, 1: 7}",
+    ),
+    "one_is_gone_and_the_other_another": (
+        TopicView(("id-9", None)),
+        TopicMissingError,
+        'topic "visits" is gone',
+    ),
+    "a_partition_is_missing": (
+        replace(VIEW_OF_TWO, end_offsets={0: 50, SPAN: 20}),
+        PartitionsMissingError,
+        'topic "visits" does not show partition 1',
+    ),
+    "back": (
+        replace(VIEW_OF_TWO, end_offsets={0: 50, SPAN: 19, SPAN + 1: 7}),
+        OffsetsWentBackError,
+        'topic "visits" partition 0 ends at offset 19, expected 20 or more',
+    ),
+    "lost": (
+        replace(VIEW_OF_TWO, begin_offsets={0: 30, SPAN: 12, SPAN + 1: 0}),
+        RecordsLostError,
+        'topic "visits" partition 0 begins at offset 12, but is joined up to 10 only',
+    ),
+}
+
+
+@pytest.mark.parametrize(("now", "error", "message"), FOUND_OF_TWO.values(), ids=FOUND_OF_TWO)
+def test_the_first_fault_of_several_topics_names_topic_and_partition(tmp_path, now, error, message):
+    watched = guard(tmp_path, OF_TWO)
+    watched.observe(VIEW_OF_TWO, AT_OF_TWO)
+    assert watched.fault() is None
+    watched.observe(now, AT_OF_TWO)
+    assert type(watched.fault()) is error
+    assert message in watched.fault().message
+
+
+def test_topics_that_come_later_are_watched_with_what_was_seen_of_the_others(tmp_path):
+    watched = guard(tmp_path, replace(OF_TWO, topics=LIFE.topics, start_offsets={0: 10}))
+    watched.observe(TopicView(("id-1",), {0: 0}, {0: 60}), AT_OF_TWO)
+    watched.continues(OF_TWO)
+    assert guard(tmp_path, OF_TWO).marks.high == {0: 60}
+    watched.observe(VIEW_OF_TWO, AT_OF_TWO)
+    assert isinstance(watched.fault(), OffsetsWentBackError), "the first topic ended at 60 before"
+    assert watched.marks.high == {0: 60, SPAN: 20, SPAN + 1: 7}
+
+
+def test_a_topic_that_was_created_again_is_joined_from_its_beginning_and_others_go_on():
+    view = replace(VIEW_OF_TWO, topic_ids=("id-1", "id-9"), begin_offsets={0: 0, SPAN: 3})
+    view = replace(view, end_offsets={0: 50, SPAN: 8})
+    marks = Marks({0: 50, SPAN: 20, SPAN + 1: 7})
+    bounded = replace(OF_TWO, end_offsets={0: 40, SPAN: 15, SPAN + 1: 7})
+    resumed = resumption(bounded, AT_OF_TWO.committed, marks, view)
+    assert resumed.start_offsets == {0: 30, SPAN: 3}
+    assert resumed.gaps == (Gap(SPAN, 10, 20),)
+    assert resumed.end_offsets == {0: 40, SPAN: 8}
+    assert [gap.as_json(TWO) for gap in resumed.gaps] == [
+        {"topic": "visits", "partition": 0, "from": 10, "to": 20}
+    ]
 
 
 RESUMED = {
