@@ -68,7 +68,7 @@ class EventView:
     def _where(self, view: ChannelView) -> dict[str, Any]:
         """A channel as people know it: of several topics by these."""
         if view.input.name != PROBE or not self.topics.are_several:
-            return {"channel": view.state.channel, "partition": view.partition}
+            return {"channel": view.state.channel, "topic": None, "partition": view.partition}
         place = self.topics.place(view.partition)
         return {"channel": f"{PROBE}/{place}", **self.topics.where(view.partition)}
 

@@ -211,9 +211,10 @@ class ProbeControl:
 
         Raises:
             RequestError: the batch of a loop that was stopped still runs.
-            SourceError: they are too many.
+            FencedError: a newer runner has taken over, whose list of them holds.
         """
         with self._quiet():
+            self._parts.dead_letters.batches.check_epoch(self._parts.meta.epoch)
             self.lives.add_topics(topics)
             self._read_topics()
             self._guard.continues(self.lives.current)

@@ -257,9 +257,10 @@ class Replayer:
 
     def _number_of(self, topic: bytes | None, partition: bytes | None) -> int | None:
         """The partition that the headers of a sent record tell, None of a window's."""
-        if topic is None or partition is None:
+        if partition is None:
             return None
-        return self._topics.number(topic.decode(), int(partition))
+        name = self._topics.first.name if topic is None else topic.decode()
+        return self._topics.number(name, int(partition))
 
     # The other side
     # ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
-from joins.plan.errors import SourceError
+from joins.plan.errors import CheckpointError, SourceError
 
 SPAN = 1 << 20
 """Numbers that a topic has; more than Kafka can have partitions of one."""
@@ -122,7 +122,16 @@ class StreamTopics:
     # ------------------------------------------------------------------------------------------
 
     def topic_of(self, number: int) -> StreamTopic:
-        """The topic of a partition."""
+        """The topic of a partition.
+
+        Raises:
+            CheckpointError: it is none of these; what is kept of the job does not fit together.
+        """
+        if not 0 <= index_of(number) < len(self):
+            raise CheckpointError(
+                f"partition {number} is of none of the topics {self.text} that the job knows of",
+                hint="Restore probe.json of the job's checkpoint, or submit the job anew.",
+            )
         return self.topics[index_of(number)]
 
     def number(self, topic: str, partition: int) -> int | None:

@@ -87,7 +87,11 @@ class RecordEncoding:
         """Key and value of each row, and what its headers tell."""
         rows, kinds = batch.rows, batch.kinds
         topics, numbers, offsets = batch.coordinates.columns
-        place = (topics.fill_null(pin.topic), true_partitions(numbers), offsets)
+        if pin.has_several_topics:
+            topics = topics.fill_null(pin.topic)
+        else:  # a header that is the same for all tells it
+            topics = pa.nulls(len(numbers), pa.string())
+        place = (topics, true_partitions(numbers), offsets)
         marks = batch.watermarks
         if marks is None:
             marks = pa.nulls(rows.num_rows, pa.string())

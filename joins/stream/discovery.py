@@ -7,15 +7,20 @@ from joins.adapters.kafka.stream_cluster import matching_topics
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopic, StreamTopics
 
+_RETRY_S = 5.0
+
 
 class TopicDiscovery:
-    """Looks for topics on the main loop: when a job starts, and then in its interval."""
+    """Looks for topics on the main loop: when a job starts, and then in its interval.
+
+    It looks again soon after a failure, and at once for as long as what it has seen is not known.
+    """
 
     def __init__(self, kafka: KafkaOptions, pattern: str, every_s: float) -> None:
         self._cluster = KafkaCluster(kafka, keep_open=True)
         self._pattern = pattern
         self._every_s = every_s
-        self._looked_at = float("-inf")
+        self._next_at_s = float("-inf")
 
     def close(self) -> None:
         """Close the connection."""
@@ -27,9 +32,12 @@ class TopicDiscovery:
         Raises:
             SourceError: the cluster does not answer, or the topics are too many.
         """
-        if time.monotonic() - self._looked_at < self._every_s:
+        now_s = time.monotonic()
+        if now_s < self._next_at_s:
             return known
-        self._looked_at = time.monotonic()
+        self._next_at_s = now_s + min(_RETRY_S, self._every_s)
         names = matching_topics(self._pattern, self._cluster.topics())
         new = self._cluster.describe_all([name for name in names if name not in known.names])
-        return known.with_more(StreamTopic(name, new[name].topic_id) for name in sorted(new))
+        all_topics = known.with_more(StreamTopic(name, new[name].topic_id) for name in sorted(new))
+        self._next_at_s = now_s + self._every_s if all_topics == known else now_s
+        return all_topics

@@ -33,7 +33,7 @@ class WarningView(Document):
 class StallView(Document):
     """What keeps a part of the job from going on."""
 
-    part: Annotated[str, Field(description="source …, build …, probe, kafka, opening")]
+    part: Annotated[str, Field(description="source …, build …, probe, kafka, topics, opening")]
     type: str
     message: str
     hint: str

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.kernels.records.partitions import numbered, topic_names, true_partitions
-from joins.plan.errors import SourceError
+from joins.plan.errors import CheckpointError, SourceError
 from joins.plan.stream_topics import (
     MOST_TOPICS,
     NO_TOPICS,
@@ -130,3 +130,10 @@ def test_a_stream_has_no_more_topics_than_there_are_numbers():
     assert most.text == "t0, t1, t2, t3, t4, … (2048 topics)"
     with pytest.raises(SourceError, match="2049 topics, expected at most 2048"):
         most.with_more(names)
+
+
+def test_a_number_of_no_topic_is_a_checkpoint_that_does_not_fit_together():
+    with pytest.raises(CheckpointError, match="is of none of the topics a"):
+        StreamTopics.one("a").named(SPAN)
+    with pytest.raises(CheckpointError):
+        StreamTopics.one("a").topic_of(-1)
