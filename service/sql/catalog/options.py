@@ -70,8 +70,8 @@ _WATERMARK = (
     _IDLE,
     Option(
         MAX_FUTURE,
-        "A record whose time is further ahead of the clock is a dead letter, one of a dimension gives "
-        "no watermark; 1 d when missing.",
+        "A record whose time is further ahead of the clock is a dead letter, and one of a "
+        "dimension gives no watermark; 1 d when missing.",
         OptionType.DURATION,
         highest=3_650 * 86_400_000,
         form="0 s to 3650 d, such as 1 h",
