@@ -216,6 +216,36 @@ def check(rig: Rig, job: RunningJob, history: History, path: str) -> None:
     assert len(rig.rows(path)) == len(expected)
 
 
+def test_tables_with_an_end_hold_nothing(rig: Rig) -> None:
+    """All is joined when both have ended; the newest order is far ahead of the newest rate."""
+    servers, path = rig.kafka.bootstrap_servers, unique_name("ended")
+    rates, orders = create_topic(servers, partitions=2), create_topic(servers)
+    since = [1_700_000_000_000 + 60_000 * n for n in range(3)]
+    values = [{"currency": "USD", "rate": n, "at": text(ms)} for n, ms in enumerate(since)]
+    keys = [{"currency": "USD"}] * 4
+    produce(servers, rates, [*values, None], keys=keys, partition=0)  # it ends the newest
+    times = [since[0] - 1, since[0], since[2] - 1, since[2], since[2] + 86_400_000]
+    ordered = [{"n": n, "currency": "USD", "ts": text(ms)} for n, ms in enumerate(times)]
+    produce(servers, orders, ordered)
+    ends = "'scan.bounded.mode'='latest-offset'"
+    columns = "n INT, currency STRING, ts TIMESTAMP_LTZ(3), WATERMARK FOR ts AS ts"
+    sql = (
+        kafka_table(rig.kafka, "orders", orders, columns, (ends,))
+        + "CREATE TABLE rates (currency STRING, rate INT, at TIMESTAMP_LTZ(3), "
+        "PRIMARY KEY (currency) NOT ENFORCED, WATERMARK FOR at AS at) WITH ("
+        f"'connector'='upsert-kafka', 'topic'='{rates}', "
+        f"'properties.bootstrap.servers'='{servers}', 'key.format'='json', "
+        f"'value.format'='json', 'value.json.timestamp-format.standard'='ISO-8601', {ends});"
+        f"CREATE TABLE priced (n INT, rate INT) WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO priced SELECT o.n, r.rate FROM orders AS o "
+        "LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency;"
+    )
+    with rig.job(sql) as job:
+        job.wait_state("FINISHED")
+        rows = {row["n"]: row["rate"] for row in rig.rows(path)}
+    assert rows == {0: None, 1: 0, 2: 1, 3: None, 4: None}
+
+
 def test_an_empty_partition_holds_everything_until_it_is_idle(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("idle")
     rates, orders = create_topic(servers, partitions=2), create_topic(servers)

@@ -33,8 +33,10 @@ from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
+from service.sql.grammar.type_rules import type_text
 from service.sql.text.script import Script
 
+_UTC = "UTC"
 _TIMES = (RECORD_TIMESTAMP, SOURCE_TIMESTAMP)
 
 
@@ -115,14 +117,7 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
 def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
     """See that the versions of a table are kept, told apart by a column that its rows have."""
     assert table.watermark is not None, "a versioned table has its time"
-    column, source = table.watermark.node.column, dimension.source
-    if isinstance(source, TopicSource) and source.is_bounded:
-        raise script.error(
-            column.at,
-            f'table "{table.name}" has an end, behind which its watermark would stand still',
-            hint="Remove the scan.bounded options; or remove WATERMARK FOR, and the join is with "
-            "the newest rows.",
-        )
+    column = table.watermark.node.column
     if not table.primary_key:
         raise script.error(
             column.at,
@@ -145,10 +140,12 @@ def check_versioned(
     """See that a join by event time finds the versions of one row, if the table has versions.
 
     Raises:
-        SqlError: ON has no equality for a column of the primary key.
+        SqlError: ON has no equality for a column of the primary key, or the times of both are not
+            of one type.
     """
     if table.watermark is None:
         return
+    _check_times(script, node, table, join)
     compared = {key.dimension_column for key in join.keys}
     for column in table.primary_key:
         if column not in compared:
@@ -160,6 +157,28 @@ def check_versioned(
                 hint=f"Add an equality with {node.relation.alias.text}.{column}: the version is "
                 "that of one row.",
             )
+
+
+def _check_times(
+    script: Script, node: TemporalJoinClause, table: Table, join: DimensionJoin
+) -> None:
+    """See that both times are clocks, or both instants, but in UTC, where a clock tells an instant.
+
+    Source: Flink, "Event-Time Temporal Table Join requires same rowtime type", in any zone.
+    """
+    assert table.watermark is not None, "it has versions"
+    assert join.time is not None, "it is a join by event time"
+    rowtime = table.watermark.node.column.text
+    types = {field.name: field.type for field in table.fields}
+    types |= {field.name: field.type for field in table.metadata_fields}
+    own = types.get(rowtime)
+    if own is not None and own.name is not join.time.type.name and script.zone != _UTC:
+        raise script.error(
+            node.time.at,
+            f'"{join.time.name}" is {type_text(join.time.type)}, and the time "{rowtime}" of '
+            f'table "{table.name}" is {type_text(own)}, in the zone {script.zone}',
+            hint="Declare both as TIMESTAMP_LTZ(3), or both as TIMESTAMP(3).",
+        )
 
 
 def dimension_relation(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
