@@ -1,6 +1,7 @@
 """Somebody else's topic as a source: whatever its connector does, our records say what it shows."""
 
 import json
+import random
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,7 @@ from joins.adapters.topic.feed_state import (
     read_state,
     write_decisions,
 )
+from joins.adapters.topic.producer import TopicProducer
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
@@ -505,7 +507,12 @@ def by_metadata(source, key):
 
 
 def told_changes(source):
-    """What its changelog says of each change: op, key, and the time, in milliseconds since DAY."""
+    """What its changelog says of each change: op, key, and the time in milliseconds."""
+    return [change for _, change in told_with_places(source)]
+
+
+def told_with_places(source):
+    """The same with partition and offset of the record that each is of; repeats are left out."""
     kafka = source.config.kafka
     captured = captured_columns(source.config.fields)
     records = sorted(consume(kafka.bootstrap_servers, kafka.topic), key=lambda r: r.offset)
@@ -518,7 +525,12 @@ def told_changes(source):
     rows = decode(pa.RecordBatch.from_pydict(columns), captured, topic="t", before=("at",)).batch
     times = [None if t is None else t // 1000 for t in rows["at"].cast(pa.int64()).to_pylist()]
     told = zip(rows["_op"].to_pylist(), rows["id"].to_pylist(), times, strict=True)
-    return [each for each in told if each[0] != "w"]
+    places = zip(rows["_partition"].to_pylist(), rows["_pos"].to_pylist(), strict=True)
+    first = {}
+    for place, change in zip(places, told, strict=True):
+        if change[0] != "w":
+            first.setdefault(place, change)
+    return list(first.items())
 
 
 def dated(key, ms):
@@ -582,3 +594,40 @@ def test_rows_by_key_end_with_the_time_of_the_row(single, tmp_path):
     source.run()
     day = 1_704_067_200_000
     assert told_changes(source) == [("c", 1, day + 7), ("c", 1, day + 3), ("d", 1, day + 3)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deletions_end_the_same_rows_wherever_the_process_dies(connector, tmp_path, seed):
+    """What was sent twice is told by its position, as the build side tells it."""
+    rng, rows, expected = random.Random(seed), {}, {}
+    feed = topic_feed(connector, tmp_path, None, value=JSON_FORMAT, key=RecordKey(("id",)))
+    source, offsets = versioned_feed(feed), dict.fromkeys(range(connector.partitions), 0)
+    for _ in range(6):
+        for _ in range(rng.randrange(12)):
+            key, ms = rng.randrange(5), rng.randrange(1_000)
+            partition = key % connector.partitions
+            place = (partition, offsets[partition])
+            offsets[partition] += 1
+            if rng.random() < 0.6:
+                at = f"2023-11-14 22:13:20.{ms:03}"
+                connector.send({"id": key}, {"id": key, "name": "n", "at": at})
+                rows[key] = DAY_MS + ms
+                expected[place] = ("c", key, rows[key])
+            else:
+                connector.send({"id": key}, None)
+                if key in rows:
+                    expected[place] = ("d", key, rows.pop(key))
+        with source.session() as session:
+            if rng.random() < 0.5:
+                source.run(session)
+            else:
+                dies_before_it_keeps(source, session)
+    source.run()
+    assert dict(told_with_places(source)) == expected
+
+
+def dies_before_it_keeps(source, session):
+    config = source.config
+    producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
+    session.step(producer)
+    producer.close()
