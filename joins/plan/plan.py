@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from joins.plan.expressions import Column, Expression
-from joins.plan.formats import JSON_FORMAT, RecordFormat, RecordKey
+from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.types import SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
@@ -461,10 +461,11 @@ class TopicSource:
 
 
 class FileFormat(StrEnum):
-    """What the files of a table are: columns, or a JSON object a line."""
+    """What the files of a table are: columns, a JSON object a line, or rows of CSV."""
 
     PARQUET = "parquet"
     JSON = "json"
+    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,13 +474,20 @@ class FileSource:
 
     Attributes:
         path: of a file, or of a directory of them; absolute, or relative to the warehouse.
+        options: of the format, by their names without its prefix.
         changelog_partitions: partitions of the changelog topic, None for the setting's default.
     """
 
     path: str
     format: FileFormat
+    options: tuple[tuple[str, str], ...] = ()
     changelog_partitions: int | None = None
     kind: Literal["filesystem"] = "filesystem"
+
+    @property
+    def of_rows(self) -> RecordFormat:
+        """How the rows are read of files that are texts."""
+        return RecordFormat(KafkaFormat(self.format), self.options)
 
 
 DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource

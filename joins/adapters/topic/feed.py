@@ -32,11 +32,11 @@ from joins.adapters.topic.feed_state import (
     write_state,
 )
 from joins.adapters.topic.key_file import KeyFile
-from joins.adapters.topic.notices import NoticeTopic
+from joins.adapters.topic.notices import NoticeTopic, is_named_after
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.adapters.topic.time_file import TimeFile
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
-from joins.kernels.debezium.changes import ChangeRows
+from joins.kernels.debezium.changes import ChangeRows, ForeignTable
 from joins.kernels.index.hashing import hash_rows
 from joins.kernels.topic.deletions import DeletionTimes
 from joins.kernels.topic.pieces import Action, ChangePiece, pieces_of, snapshot_rows
@@ -347,20 +347,48 @@ class TopicFeedSession:
                 )
 
     def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
-        """See that all records are of one table."""
+        """See that all records are of one table, and of one connector where that counts."""
         options = f"{self._config.source.value.name}."
         for table in changes.tables():
-            if self._table is None:
-                self._table = table
-            if table != self._table:
-                raise SourceError(
-                    f'topic "{self._topic}" has records of table "{_named(table)}" beside those of '
-                    f'"{_named(self._table)}", the first in partition '
-                    f"{records.column('partition')[0].as_py()}, from offset "
-                    f"{records.column('offset')[0].as_py()} on",
+            known = self._table or table
+            if replace(table, connector=known.connector) != known:
+                raise self._other(
+                    records,
+                    ("table", table.name, known.name),
                     hint=f"Name the table in a new job: '{options}source.table', and if need be "
                     f"'{options}source.schema' or '{options}source.db'.",
                 )
+            names = {each.connector for each in (table, known) if each.connector is not None}
+            if len(names) > 1 and self._config.source.evidence is not None:
+                raise self._other(
+                    records,
+                    ("connector", table.connector, known.connector),
+                    hint="Let each connector write a topic of its own: what shows that the rows of "
+                    "one are whole shows nothing of those of another.",
+                )
+            if self._table is None or (known.connector is None and names):
+                self._learn(table)
+
+    def _other(
+        self, records: pa.RecordBatch, names: tuple[str, str | None, str | None], *, hint: str
+    ) -> SourceError:
+        """An error about records of something else than what the topic is known to have."""
+        kind, other, known = names
+        return SourceError(
+            f'topic "{self._topic}" has records of {kind} "{other}" beside those of "{known}", the '
+            f"first in partition {records.column('partition')[0].as_py()}, from offset "
+            f"{records.column('offset')[0].as_py()} on",
+            hint=hint,
+        )
+
+    def _learn(self, table: ForeignTable) -> None:
+        """The records tell whose they are: notifications were looked at by the topic's name."""
+        self._table = table
+        if self._notices is not None:
+            self._notices.begin_again()
+            self._heard_at_s = 0.0
+            if not is_named_after(table.connector, self._topic):
+                self._snapshot.forget_notices()
 
     def _advance_to(self, ends: Mapping[int, int]) -> None:
         """Behind the last record of a partition may be offsets without one."""
@@ -543,6 +571,9 @@ class TopicFeedSession:
             self._snapshot.committed(committed)
 
     def _ask(self) -> Complete | Waiting:
+        is_deaf = self._notices is not None and not self._notices.is_read
+        if is_deaf and not self._snapshot.is_complete:
+            return Waiting(Missing.EVIDENCE, "the notifications are being read")
         answer = self._snapshot.ask(now_ms())
         if not isinstance(answer, Complete) and answer.missing is Missing.ENDS:
             self._snapshot.ended(self._cluster.end_offsets(self._topic))
@@ -655,10 +686,6 @@ def _promise(producer: RecordSink, protocol: SourceProtocol, generation: int) ->
     written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
     partitions = [{"partition": p, "offset": o} for p, o in written]
     protocol.tell("watermark", {"generation": generation, "partitions": partitions})
-
-
-def _named(table: tuple[str | None, ...]) -> str:
-    return ".".join(part for part in table if part)
 
 
 def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.kernels.debezium.changes import ForeignTable
 from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
@@ -98,7 +99,7 @@ class TopicFeedState:
         topic_id: Kafka's id of the topic; another one of the same name is read from its beginning.
         offsets: (partition, next offset).
         snapshot: what `ForeignSnapshot` keeps.
-        table: database, schema and table that the records are of, as far as they tell.
+        table: what the records are of, as far as they tell.
         notice_offsets: (partition, next offset) of the topic of notifications.
         counted: keys in the file of the rows of this generation.
         placed: keys in the file of the partitions of keys.
@@ -109,7 +110,7 @@ class TopicFeedState:
     topic_id: str
     offsets: tuple[tuple[int, int], ...]
     snapshot: Mapping[str, Any]
-    table: tuple[str | None, ...] | None = None
+    table: ForeignTable | None = None
     notice_offsets: tuple[tuple[int, int], ...] = ()
     counted: int = 0
     placed: int = 0
@@ -141,7 +142,7 @@ def read_state(path: Path) -> TopicFeedState | None:
     value |= {
         "offsets": _pairs(value["offsets"]),
         "notice_offsets": _pairs(value["notice_offsets"]),
-        "table": None if table is None else tuple(table),
+        "table": None if table is None else ForeignTable(**table),
         "times": (int(times[0]), int(times[1])),
     }
     return TopicFeedState(**value)

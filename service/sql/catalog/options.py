@@ -423,6 +423,21 @@ _DELTA = (
         choices=("auto", "columnar", "spark"),
     ),
 )
+_OF_FILES = {
+    "json.fail-on-missing-field": "Whether a line without one of the declared columns stalls the "
+    "job; else what is missing is NULL.",
+    "json.ignore-parse-errors": "Whether what does not fit its column is NULL, and a line that is "
+    "no object is passed over without a trace; else either stalls the job.",
+    "csv.field-delimiter": None,
+    "csv.quote-character": None,
+    "csv.disable-quote-character": None,
+    "csv.escape-character": None,
+    "csv.allow-comments": "Whether lines that begin with # are passed over.",
+    "csv.ignore-parse-errors": "Whether a cell that does not fit its column, or is not there, is "
+    "NULL, and what is no row is passed over without a trace; else either stalls the job.",
+    "csv.array-element-delimiter": None,
+    "csv.null-literal": "The text of a cell that is NULL. When missing no cell is.",
+}
 _FILESYSTEM = (
     Option(
         "path",
@@ -434,7 +449,7 @@ _FILESYSTEM = (
     ),
     Option(
         "format",
-        "What the files are: Parquet, or lines of JSON.",
+        "What the files are: Parquet, lines of JSON, or CSV.",
         OptionType.CHOICE,
         required=True,
         choices=tuple(FileFormat),
@@ -445,6 +460,11 @@ _FILESYSTEM = (
         OptionType.NUMBER,
         lowest=1,
         highest=1024,
+    ),
+    *(
+        replace(option, meaning=_OF_FILES[option.key] or option.meaning)
+        for option in OPTIONS_OF_FORMATS
+        if option.key in _OF_FILES
     ),
     _LOOKUP,
 )

@@ -134,6 +134,53 @@ def test_rows_are_counted_against_the_scan(connector, tmp_path):
     assert state["rows"] == 4 or state["generation"] == 2
 
 
+def test_notifications_are_of_the_table_that_records_tell_whatever_the_topic_is(kafka, tmp_path):
+    """A transformation has given the topic the name that another connector would."""
+    other = Connector(kafka.bootstrap_servers)
+    own = Connector(kafka.bootstrap_servers, topic=f"{other.prefix}.shop.all")
+    source = topic_feed(own, tmp_path, heard(other, settle_ms=3_600_000))
+    own.notices = other.notices
+    other.notify("STARTED")
+    other.notify(
+        "TABLE_SCAN_COMPLETED",
+        scanned_collection="shop.all",
+        total_rows_scanned="2",
+        status="EMPTY",
+    )
+    own.notify("STARTED")
+    own.snapshot({1: "a", 2: "b"}, is_whole=False)
+    with source.session() as session:
+        state = source.run(session)
+        assert (state["complete"], state["text"]) == (
+            False,
+            "2 snapshot rows, and no sign of its end",
+        )
+        own.scanned(3)
+        assert source.run(session)["text"] == "2 of 3 snapshot rows are here"
+        other.notify("ABORTED")
+        own.scanned(2)
+        own.change(2, "B")
+    state = source.run()
+    assert (state["complete"], state["evidence"]) == (True, "table_scan_completed")
+    assert (state["rows"], state["rows_total"]) == (2, 2)
+    assert source.rows() == {1: "a", 2: "B"}
+    for each in (own, other):
+        each.close()
+
+
+def test_records_of_a_second_connector_stall_where_evidence_is_of_the_first(single, tmp_path):
+    single.snapshot({1: "a", 2: "b"})
+    record = envelope("c", None, row(3, "other"), "false", single.tick())
+    record["source"]["name"] = "another"
+    single.send({"id": 3}, record)
+    with pytest.raises(SourceError, match=f'connector "another" beside .* "{single.prefix}"'):
+        topic_feed(single, tmp_path).run()
+    (tmp_path / "bounded").mkdir()
+    bounded = topic_feed(single, tmp_path / "bounded", None, bounded_mode=BoundedMode.LATEST)
+    assert bounded.run()["complete"]
+    assert bounded.rows() == {1: "a", 2: "b", 3: "other"}
+
+
 def test_an_empty_table_is_complete_by_its_scan_only(connector, tmp_path):
     source = topic_feed(connector, tmp_path, heard(connector))
     with source.session() as session:
