@@ -433,6 +433,7 @@ class TopicSource:
             changes. `bounded_timestamp_ms` and `bounded_offsets` as those of a stream.
         changelog_partitions: of the changelog topic, as many as the topic has; None before they
             are known.
+        metadata: columns of the rows that are in neither key nor value: times of their records.
     """
 
     kafka: KafkaOptions
@@ -445,12 +446,18 @@ class TopicSource:
     bounded_timestamp_ms: int | None = None
     bounded_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
+    metadata: tuple[MetadataField, ...] = ()
     kind: Literal["topic"] = "topic"
 
     @property
     def is_bounded(self) -> bool:
         """Whether the table ends."""
         return self.bounded_mode is not BoundedMode.UNBOUNDED
+
+    def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        """Those of the dimension's `fields` that keys and values of records have."""
+        times = {each.name for each in self.metadata}
+        return tuple(item for item in declared_fields(fields) if item.name not in times)
 
 
 class FileFormat(StrEnum):

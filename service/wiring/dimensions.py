@@ -158,6 +158,7 @@ def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> T
         kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
         state_file=state_file,
         decisions_file=state_file.with_suffix(".decisions.json"),
+        rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
     )
 
 

@@ -35,6 +35,7 @@ from service.sql.catalog.options import (
     IDLE_TIMEOUT,
     LOOKUP_STRATEGY,
     OF_A_GROUP,
+    OF_A_ROWTIME,
     OF_A_STREAM,
 )
 from service.sql.catalog.topic_tables import (
@@ -220,7 +221,11 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
         dimension_options=(
             *dimension_options(values),
-            *(key for key in values.nodes if key.startswith(_BOUNDED) or key in OF_A_GROUP),
+            *(
+                key
+                for key in values.nodes
+                if key.startswith(_BOUNDED) or key in (*OF_A_GROUP, *OF_A_ROWTIME)
+            ),
         ),
         sink_options=tuple(
             key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
@@ -230,7 +235,7 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
 
 def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
     """The options that were given and that only a stream or a sink has."""
-    of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
+    of_both = OF_A_ROWTIME if end is BoundedMode.GROUP else (_BOUNDED, *OF_A_ROWTIME)
     return tuple(
         key
         for key in values.nodes

@@ -70,7 +70,8 @@ _WATERMARK = (
     _IDLE,
     Option(
         MAX_FUTURE,
-        "A record whose time is further ahead of the clock is a dead letter; 1 d when missing.",
+        "A record whose time is further ahead of the clock is a dead letter, and one of a "
+        "dimension gives no watermark; 1 d when missing.",
         OptionType.DURATION,
         highest=3_650 * 86_400_000,
         form="0 s to 3650 d, such as 1 h",
@@ -82,6 +83,8 @@ _WATERMARK = (
         form=_PATH_FORM,
     ),
 )
+OF_A_ROWTIME = (IDLE_TIMEOUT, MAX_FUTURE)
+"""Of a table that is joined by its time as well as of a stream."""
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -378,6 +381,7 @@ _UPSERT_KAFKA = (
     replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
     *_BOUNDED[1:],
     _LOOKUP,
+    *(option for option in _WATERMARK if option.key in OF_A_ROWTIME),
 )
 _DELTA = (
     Option(
