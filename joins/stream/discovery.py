@@ -4,6 +4,7 @@ import time
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import matching_topics
+from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopic, StreamTopics
 
@@ -32,12 +33,15 @@ class TopicDiscovery:
         Raises:
             SourceError: the cluster does not answer, or the topics are too many.
         """
-        now_s = time.monotonic()
-        if now_s < self._next_at_s:
+        if time.monotonic() < self._next_at_s:
             return known
-        self._next_at_s = now_s + min(_RETRY_S, self._every_s)
-        names = matching_topics(self._pattern, self._cluster.topics())
-        new = self._cluster.describe_all([name for name in names if name not in known.names])
-        all_topics = known.with_more(StreamTopic(name, new[name].topic_id) for name in sorted(new))
-        self._next_at_s = now_s + self._every_s if all_topics == known else now_s
-        return all_topics
+        try:
+            names = matching_topics(self._pattern, self._cluster.topics())
+            new = self._cluster.describe_all([name for name in names if name not in known.names])
+            topics = known.with_more(StreamTopic(name, new[name].topic_id) for name in sorted(new))
+        except SourceError:
+            self._next_at_s = time.monotonic() + min(_RETRY_S, self._every_s)
+            raise
+        if topics == known:
+            self._next_at_s = time.monotonic() + self._every_s
+        return topics
