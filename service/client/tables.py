@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -148,11 +148,16 @@ class Batches(Pages[BatchPage, BatchView]):
         return islice(super().__iter__(), self._most)
 
     def to_arrow(self) -> "pa.Table":
-        """A row a batch: number, commit, counts, and offsets and versions of its pin as maps."""
+        """A row a batch: number, commit, counts, and offsets and versions of its pin as maps.
+
+        Offsets are by partition, an int; of a stream of several topics by `topic/partition`.
+        """
         import pyarrow as pa
 
-        rows = [_batch_row(batch) for batch in self]
-        offsets = pa.map_(pa.int32(), pa.int64())
+        batches = list(self)
+        by_topic = any("/" in place for batch in batches for place in _places(batch))
+        rows = [_batch_row(batch, str if by_topic else int) for batch in batches]
+        offsets = pa.map_(pa.string() if by_topic else pa.int32(), pa.int64())
         schema = pa.schema(
             [
                 ("batch", pa.int64()),
@@ -172,7 +177,12 @@ class Batches(Pages[BatchPage, BatchView]):
 _COUNTS = ("joined", "matched", "unmatched", "dead_letters")
 
 
-def _batch_row(batch: BatchView) -> dict[str, Any]:
+def _places(batch: BatchView) -> Mapping[str, int]:
+    places: Mapping[str, int] = batch.pin.get("end_offsets") or {}
+    return places
+
+
+def _batch_row(batch: BatchView, place: Callable[[str], int | str]) -> dict[str, Any]:
     counts, pin = batch.counts or {}, batch.pin
     row: dict[str, Any] = {
         "batch": batch.batch,
@@ -183,7 +193,7 @@ def _batch_row(batch: BatchView) -> dict[str, Any]:
         "versions": list((pin.get("versions") or {}).items()),
     }
     for name in ("start_offsets", "end_offsets"):
-        row[name] = [(int(at), offset) for at, offset in (pin.get(name) or {}).items()]
+        row[name] = [(place(at), offset) for at, offset in (pin.get(name) or {}).items()]
     return row | {name: counts.get(name) for name in _COUNTS}
 
 

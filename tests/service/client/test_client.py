@@ -292,8 +292,8 @@ def test_events_go_on_behind_the_last_transition_and_end_when_the_job_is_gone():
     assert asked == [None, "3", "4", "4"]
 
 
-def batch(number):
-    pin = {"start_offsets": {"0": 1}, "end_offsets": {"0": 3}, "versions": {"users": 2}}
+def batch(number, place="0"):
+    pin = {"start_offsets": {place: 1}, "end_offsets": {place: 3}, "versions": {"users": 2}}
     return {"batch": number, "pin": pin, "records": 2, "committed": True, "counts": {"joined": 2}}
 
 
@@ -306,3 +306,10 @@ def test_batches_are_a_table_over_all_pages():
     assert rows.schema.field("end_offsets").type == pa.map_(pa.int32(), pa.int64())
     assert rows.column("versions").to_pylist()[0] == [("users", 2)]
     assert rows.column("joined").to_pylist() == [2, 2]
+
+
+def test_offsets_of_several_topics_are_by_topic_and_partition():
+    page = {"items": [batch(1, "clicks/0"), batch(0, "visits/2")], "next_cursor": None}
+    with Flaky(document({**STATUS}), document(page)) as server, Sluice(server.url) as made:
+        rows = made.submit("script").batches().to_arrow()
+    assert rows.column("end_offsets").to_pylist() == [[("clicks/0", 3)], [("visits/2", 3)]]
