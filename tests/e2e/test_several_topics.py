@@ -15,6 +15,7 @@ from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.timeout(400)]
 PARTITIONS = {"a": 1, "b": 3}
+CORRECTED = 1_000
 
 
 def stream_sql(rig: Rig, users: str, topics: str, path: str) -> str:
@@ -99,12 +100,36 @@ def test_each_record_of_two_topics_is_joined_once_over_a_kill_and_known_by_its_t
         checks = rig.get(f"/v1/jobs/{job.id}/doctor")["checks"]
         assert [c for c in checks if c["ok"] is False] == []
 
-        delete_topics(servers, b)
-        told = job.wait_for(
-            lambda s: s["state"] == "STALLED" and s["error"]["type"] == "topic-missing",
-            "the topic is gone",
-        )
-        assert f'topic "{b}" is gone' in told["error"]["message"]
+        see_a_topic_created_again(rig, job, clicks, (a, b), path)
+
+
+def see_a_topic_created_again(
+    rig: Rig, job: RunningJob, clicks: Clicks, topics: tuple[str, str], path: str
+) -> None:
+    """The second one: it stalls the stream, then is read from its beginning; the first goes on."""
+    servers, (a, b) = rig.kafka.bootstrap_servers, topics
+    delete_topics(servers, b)
+    told = wait_stalled(job, "topic-missing")
+    assert f'topic "{b}" is gone' in told["error"]["message"]
+    create_topic(servers, b, partitions=3)
+    told = wait_stalled(job, "topic-identity-changed")
+    assert f'topic "{b}" has id' in told["error"]["message"]
+    clicks.produce(b, 3, 2)
+    clicks.produce(a, 1, 1)
+    url, why = f"/v1/jobs/{job.id}:acknowledge", {"reason": "it was emptied"}
+    known = rig.client.post(url, json={"cause": "topic-identity-changed", **why})
+    assert known.json()["gaps"] == []
+    rows = [row for row in job.wait_output(path, 69 + 7) if row["item_id"] != CORRECTED]
+    assert joined(rows) == clicks.sent
+    ends = {f"{a}/0": 18, f"{b}/0": 2, f"{b}/1": 2, f"{b}/2": 2}
+    status = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+    assert status["probe"]["next_offsets"] == ends
+
+
+def wait_stalled(job: RunningJob, cause: str) -> dict[str, Any]:
+    return job.wait_for(
+        lambda s: s["state"] == "STALLED" and s["error"]["type"] == cause, f"it stalls: {cause}"
+    )
 
 
 def see_what_became_of_records(rig: Rig, job: RunningJob, topic: str) -> None:
@@ -135,10 +160,10 @@ def join_the_letter_again(rig: Rig, job: RunningJob, topic: str, path: str, rows
     url = f"/v1/jobs/{job.id}/dead-letters:replay"
     told = rig.client.post(url, json={"records": again}).json()
     assert {name: told["still_bad"][0][name] for name in place} == place
-    fixed = [{**place, "value": json.dumps(click(1, 1_000))}]
+    fixed = [{**place, "value": json.dumps(click(1, CORRECTED))}]
     told = rig.client.post(url, json={"records": fixed}).json()
     assert (told["rows"], told["still_bad"]) == (1, [])
-    last = next(r for r in job.wait_output(path, rows + 1) if r["item_id"] == 1_000)
+    last = next(r for r in job.wait_output(path, rows + 1) if r["item_id"] == CORRECTED)
     assert (last["of"], last["part"], last["_topic"], last["_partition"]) == (topic, 2, topic, 2)
 
 
