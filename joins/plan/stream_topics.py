@@ -96,7 +96,8 @@ class StreamTopics:
         Raises:
             SourceError: there are more than a stream can have.
         """
-        new = {topic.name: topic for topic in topics if topic.name not in self.names}
+        known = set(self.names)
+        new = {topic.name: topic for topic in topics if topic.name not in known}
         if len(self) + len(new) > MOST_TOPICS:
             raise SourceError(
                 f"the stream has {len(self) + len(new)} topics, expected at most {MOST_TOPICS}",
