@@ -582,6 +582,7 @@ class WindowKind(StrEnum):
 
     TUMBLE = "TUMBLE"
     HOP = "HOP"
+    CUMULATE = "CUMULATE"
     SESSION = "SESSION"
 
 
@@ -632,8 +633,8 @@ class Windowing:
 
     Attributes:
         size_ms: of a window; of a session its gap.
-        slide_ms: of HOP, None for others.
-        offset_ms: windows begin at multiples of the size (of the slide) plus this.
+        slide_ms: of HOP, the step of CUMULATE; None for others.
+        offset_ms: windows begin at multiples of the size (of HOP of the slide) plus this.
         time: the rowtime column; None for processing time: a row belongs to the batch's clock.
         keys: the other columns of GROUP BY.
         having: over the relation `WINDOW`.

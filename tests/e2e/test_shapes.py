@@ -112,6 +112,30 @@ def test_a_window_in_group_by_counts_as_a_window_function_does(rig: Rig) -> None
         ]
 
 
+def test_a_window_grows_step_by_step_through_the_day(rig: Rig) -> None:
+    servers, path = rig.kafka.bootstrap_servers, unique_name("grown")
+    topic = create_topic(servers)
+    minutes = [0, 1, 4, 4, 9, 10]
+    sent = [
+        {"id": n, "ts": f"2026-01-01 00:{minute:02}:30"} for n, minute in enumerate([*minutes, 25])
+    ]
+    produce(servers, topic, sent)
+    sql = (
+        kafka_table(rig.kafka, "clicks", topic, CLICKS)
+        + f"CREATE TABLE o (since TIMESTAMP(3), until TIMESTAMP(3), n BIGINT) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO o SELECT window_start, window_end, COUNT(*) FROM CUMULATE(TABLE clicks, "
+        "DESCRIPTOR(ts), INTERVAL '2' MINUTES, INTERVAL '10' MINUTES) "
+        "GROUP BY window_start, window_end;"
+    )
+    with rig.job(sql) as job:
+        rows = job.wait_output(path, 10)
+        found = {(r["since"].minute, r["until"].minute): r["n"] for r in rows}
+        first = {(0, 2): 2, (0, 4): 2, (0, 6): 4, (0, 8): 4, (0, 10): 5}
+        assert found == first | {(10, end): 1 for end in range(12, 21, 2)}
+        assert len(rows) == 10
+
+
 def test_a_table_is_joined_as_people_write_it_into_partitions(rig: Rig) -> None:
     """Its key is what ON compares, its columns are computed; files are cut by a column."""
     servers, path = rig.kafka.bootstrap_servers, unique_name("cut")

@@ -54,7 +54,7 @@ class WindowSpec:
     """Windows of a plan, as the kernels know them. Times are in milliseconds.
 
     Attributes:
-        size_ms: of a window; of a session its gap.
+        size_ms: of a window; of a session its gap, of CUMULATE the largest one.
         slide_ms: from window to window; the size for TUMBLE and SESSION.
         lateness_ms: how long after its end a window takes late rows.
         time_type: of the window columns.
@@ -129,6 +129,11 @@ class WindowSpec:
     def lists_rows(self) -> bool:
         """An aggregate depends on the order of its rows."""
         return any(item.function is AggregateKind.LISTAGG for item in self.aggregates)
+
+    @property
+    def grows(self) -> bool:
+        """Windows of one start, each a slide longer than the one before."""
+        return self.kind is WindowKind.CUMULATE
 
     @property
     def merges(self) -> bool:
