@@ -76,6 +76,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "INSERT OVERWRITE": "INSERT OVERWRITE o SELECT id FROM s;",
         "EXECUTE STATEMENT SET, BEGIN STATEMENT SET": "EXECUTE STATEMENT SET BEGIN "
         f"{_JOB} {_JOB} END;",
+        "INSERT INTO …; INSERT INTO …;": _JOB + "INSERT INTO o SELECT id + 1 FROM s;",
         "UPDATE, DELETE": "DELETE FROM o WHERE id = 1;",
         "ANALYZE, CALL, ADD JAR, LOAD MODULE": "ADD JAR 'x.jar';",
     },
@@ -103,6 +104,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "SELECT DISTINCT": "INSERT INTO o SELECT DISTINCT id FROM s;",
         "WITH … AS (…)": "INSERT INTO o WITH q AS (SELECT id FROM s) SELECT id FROM q;",
         "FROM (SELECT …)": "INSERT INTO o SELECT id FROM (SELECT id FROM s WHERE price > 3) AS q;",
+        "FROM table AS t (a, b)": "INSERT INTO o SELECT a FROM s2 AS t (a, b);",
         "FROM (VALUES …)": "INSERT INTO o SELECT a FROM (VALUES (1), (2)) AS t (a);",
         "IN (1, 2), NOT IN": "INSERT INTO o SELECT id FROM s WHERE id IN (1, 2) AND k NOT IN "
         "('a');",
@@ -131,6 +133,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
     "Joins": {
         "JOIN d FOR SYSTEM_TIME AS OF s.proctime": "INSERT INTO o SELECT s.id FROM s JOIN d "
         f"{_DIM}",
+        "JOIN d FOR SYSTEM_TIME AS OF PROCTIME()": "INSERT INTO o SELECT s.id FROM s JOIN d "
+        "FOR SYSTEM_TIME AS OF PROCTIME() ON s.id = d.id;",
         "LEFT [OUTER] JOIN d FOR SYSTEM_TIME AS OF …": "INSERT INTO o SELECT s.id FROM s LEFT OUTER"
         f" JOIN d {_DIM}",
         "JOIN d FOR SYSTEM_TIME AS OF s.rowtime": "INSERT INTO o SELECT s.id FROM s JOIN d "

@@ -376,7 +376,7 @@ class QueryPlanner:
             check_not_written(self.script, table, self.written, self.written_at)
         if self.joins and (self.joins[0].time is None) != (time is None):
             raise self.script.error(
-                node.time.at,
+                node.at if node.time is None else node.time.at,
                 "a statement joins by event time or by processing time, not by both",
                 hint="Use one time in every FOR SYSTEM_TIME AS OF, or split the job in two.",
             )

@@ -22,7 +22,7 @@ from service.sql.grammar.syntax import WindowNode
 from service.sql.grammar.type_rules import BIGINT, PROCTIME, type_text
 from service.sql.text.script import Script
 
-MAX_WINDOWS_OF_A_ROW = 1_000
+MAX_WINDOWS_OF_A_ROW = 1_440  # the minutes of a day
 _MAX_SIZE_MS = 36_525 * 86_400_000
 _BOUND = SqlType(TypeName.TIMESTAMP, 3)
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
@@ -64,7 +64,7 @@ def open_window(
     window = OpenWindow(
         kind=node.kind,
         size_ms=sizes.get("SIZE", sizes.get("GAP", 0)),
-        slide_ms=sizes.get("SLIDE"),
+        slide_ms=sizes.get("SLIDE", sizes.get("STEP")),
         offset_ms=sizes.get("OFFSET", 0),
         time=time,
         time_type=time_type,
@@ -190,22 +190,26 @@ def _milliseconds(script: Script, name: str, node: Node) -> int:
 
 def _check_sizes(script: Script, window: OpenWindow) -> None:
     slide_ms = window.slide_ms or window.size_ms
+    grows = window.kind is WindowKind.CUMULATE
     if window.size_ms % slide_ms:
+        step = "step" if grows else "slide"
         raise script.error(
             window.at,
-            f"the size of HOP, {window.size_ms} ms, is no multiple of its slide, {slide_ms} ms",
-            hint="HOP takes the slide first, then the size.",
+            f"the size of {window.kind}, {window.size_ms} ms, is no multiple of its {step}, "
+            f"{slide_ms} ms",
+            hint=f"{window.kind} takes the {step} first, then the size.",
         )
     if window.size_ms // slide_ms > MAX_WINDOWS_OF_A_ROW:
         raise script.error(
             window.at,
-            f"each row is in {window.size_ms // slide_ms:,} windows of HOP, more than "
+            f"a row is in {window.size_ms // slide_ms:,} windows of {window.kind}, more than "
             f"{MAX_WINDOWS_OF_A_ROW:,}",
-            hint="Use a longer slide.",
+            hint="Use a longer step." if grows else "Use a longer slide.",
         )
-    if abs(window.offset_ms) >= slide_ms and window.kind is not WindowKind.SESSION:
+    apart_ms = window.size_ms if grows else slide_ms
+    if abs(window.offset_ms) >= apart_ms and window.kind is not WindowKind.SESSION:
         raise script.error(
             window.at,
-            f"the offset of {window.kind}, {window.offset_ms} ms, is not below {slide_ms} ms",
+            f"the offset of {window.kind}, {window.offset_ms} ms, is not below {apart_ms} ms",
             hint="Give the rest of its division by the size, of HOP by the slide.",
         )

@@ -75,7 +75,9 @@ class WindowStage:
             raise self.script.error(
                 at,
                 "a window over a window",
-                hint="Use one window; a second job may read the results of the first.",
+                hint="Aggregate once, in the longer window; or INSERT INTO a kafka table what the "
+                "first one gives, and put the second one over that table in another job, with "
+                "WATERMARK FOR the column of window_time.",
             )
 
     def refuse_join(self, at: int) -> None:
