@@ -18,7 +18,7 @@ LOCK = (ROOT / "requirements.lock").read_text()
 
 
 def copied() -> list[str]:
-    lines = re.findall(r"^COPY --chown=\S+ (.+) \S+$", DOCKERFILE, re.MULTILINE)
+    lines = re.findall(r"^COPY (?:--chown=\S+ )?([^-].*) \S+$", DOCKERFILE, re.MULTILINE)
     return [source for line in lines for source in line.split()]
 
 
@@ -34,6 +34,7 @@ def test_the_image_copies_what_exists(source: str) -> None:
 def test_the_image_has_all_packages_and_no_root() -> None:
     assert {"service", "joins", "watermark"} <= set(copied())
     assert DOCKERFILE.index("USER 10001") < DOCKERFILE.index("pip install")
+    assert DOCKERFILE.rindex("FROM ") < DOCKERFILE.index("USER 10001")
     assert "--require-hashes" in DOCKERFILE
 
 

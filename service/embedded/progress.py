@@ -1,4 +1,4 @@
-"""What people see on a terminal while jars are fetched."""
+"""What people see while jars are fetched: how much it is; on a terminal, how far it is."""
 
 import contextlib
 import sys
@@ -6,25 +6,37 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-from service.embedded.jarlock import Jar
+from service.embedded.jarlock import Jar, JarSet
 
 _REFRESH_S = 0.3
+_PARTS = {
+    JarSet.SPARK: "Delta for Spark",
+    JarSet.BROKER: "Kafka",
+    JarSet.DATABASE: "MariaDB",
+    JarSet.CONNECT: "Kafka Connect with Debezium",
+    JarSet.POSTGRES: "PostgreSQL",
+    JarSet.REGISTRY: "a schema registry",
+    JarSet.REFERENCE: "Spark's Kafka source",
+}
 
 
 @contextlib.contextmanager
 def download_progress(jars: Sequence[Jar], arriving: Path) -> Iterator[None]:
-    """Show how much of `jars` has arrived below `arriving`, if standard error is a terminal."""
+    """Say how much `jars` are; on a terminal show how much has arrived below `arriving`."""
+    total = sum(jar.size_bytes for jar in jars)
+    what = f"{_PARTS[jars[0].jar_set]}: {len(jars)} files, {total / 1e6:,.0f} MB"
+    typer.echo(f"fetching {what}, once, into {arriving.parent}", err=True)
     if not sys.stderr.isatty():
         yield
         return
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
     done = threading.Event()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        total = sum(jar.size_bytes for jar in jars)
-        task = progress.add_task(f"fetching {jars[0].jar_set.value} jars", total=total)
+        task = progress.add_task(_PARTS[jars[0].jar_set], total=total)
 
         def follow() -> None:
             while not done.wait(_REFRESH_S):

@@ -1,4 +1,4 @@
-"""The built wheel in an environment of its own, far from the checkout: what `pip install` gives."""
+"""The built wheel in an environment of its own, far from the checkout: what `pipx` gives."""
 
 import json
 import os
@@ -24,17 +24,26 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
     return done.stdout
 
 
+def built(source: Path, wheels: Path) -> Path:
+    """The wheel of a project."""
+    build = ("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels)
+    before = set(wheels.glob("*.whl"))
+    run(sys.executable, "-m", "pip", *build, source, cwd=wheels)
+    (wheel,) = set(wheels.glob("*.whl")) - before
+    return wheel
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The directory of the environment's programs."""
+    """The directory of the environment's programs, which pipx has made."""
     place = tmp_path_factory.mktemp("wheel")
-    build = ("wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", place)
-    run(sys.executable, "-m", "pip", *build, ROOT, cwd=place)
-    (wheel,) = place.glob("*.whl")
-    run(sys.executable, "-m", "venv", place / "environment", cwd=place)
-    programs = place / "environment" / "bin"
-    run(programs / "pip", "install", "--quiet", wheel, cwd=place)
-    return programs
+    wheel = built(ROOT, place)
+    run(sys.executable, "-m", "venv", place / "tools", cwd=place)
+    run(place / "tools/bin/pip", "install", "--quiet", "pipx", cwd=place)
+    homes = {"PIPX_HOME": str(place / "pipx"), "PIPX_BIN_DIR": str(place / "bin")}
+    run(place / "tools/bin/pipx", "install", "--python", sys.executable, wheel, cwd=place, **homes)
+    assert (place / "bin/sluice").exists(), "the program is on the path"
+    return place / "pipx/venvs/sluice/bin"
 
 
 @pytest.fixture
@@ -57,3 +66,24 @@ def test_a_wheel_in_a_fresh_environment_runs_the_demo_from_an_empty_directory(
     assert not list(empty.iterdir()), "nothing is left where it was started"
     (home,) = (installed.parent / "lib").glob("python*/site-packages/service")
     assert home.is_dir(), "it ran what the wheel has brought"
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_package_that_is_installed_over_ours_is_found_at_the_start_and_named(installed, tmp_path):
+    source = tmp_path / "other"
+    (source / "watermark").mkdir(parents=True)
+    (source / "watermark/__init__.py").write_text('"""Another project\'s watermarks."""\n')
+    (source / "pyproject.toml").write_text(
+        '[project]\nname = "images"\nversion = "2.1"\n'
+        '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n'
+        '[tool.hatch.build.targets.wheel]\npackages = ["watermark"]\n'
+    )
+    python = installed / "python"
+    run(python, "-m", "pip", "install", "--quiet", built(source, tmp_path), cwd=tmp_path)
+    done = subprocess.run(
+        [installed / "sluice", "--version"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "watermark/__init__.py" in done.stderr
+    assert 'but that of "images" 2.1' in done.stderr
+    assert "hint: Install sluice into an environment of its own" in done.stderr

@@ -66,6 +66,7 @@ _WAIT_S = 0.2
 _TOGETHER_S, _FEW = 0.03, 1_000  # records that come one by one are taken together
 _DESCRIBED_S = 1.0  # partitions are not added more often
 _KEPT_S = 1.0
+_KEPT_COMPLETE_S = 5.0  # then its syncs hold changes up, of which little is sent again after a kill
 _PROGRESS_S = 0.5
 _CONNECT_S = 2.0
 _HEARD_S = 0.2
@@ -548,7 +549,8 @@ class TopicFeedSession:
             self._group.report(self._done)
 
     def _keep_now_and_then(self) -> None:
-        if time.monotonic() - self._kept_at_s >= _KEPT_S:
+        pause_s = _KEPT_COMPLETE_S if isinstance(self._answer, Complete) else _KEPT_S
+        if time.monotonic() - self._kept_at_s >= pause_s:
             self._keep()
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
