@@ -378,6 +378,7 @@ _UPSERT_KAFKA = (
     replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
     *_BOUNDED[1:],
     _LOOKUP,
+    _IDLE,
 )
 _DELTA = (
     Option(

@@ -29,7 +29,7 @@ from service.sql.text.errors import SqlError, suggestion
 from service.sql.text.script import Script
 
 _KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS, USE_PROCESSING_TIME)
-_DIMENSIONS = ("mysql-cdc", "delta")
+_DIMENSIONS = ("mysql-cdc", "delta", "upsert-kafka")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from joins.plan.plan import (
     Lookup,
     LookupStrategy,
     MysqlCdcSource,
+    TopicSource,
 )
 from joins.plan.types import TypeName
 from service.sql.catalog.catalog import (
@@ -74,7 +75,9 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     _check_versions(context.script, table, name)
     relation = dimension_relation(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
-    return replace(dimension, watermark=watermark)
+    if isinstance(source, TopicSource):
+        source = replace(source, deletes_by_null=False)  # nobody knows since when the row is gone
+    return replace(dimension, source=source, watermark=watermark)
 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
@@ -102,13 +105,13 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
 def _check_versions(script: Script, table: Table, name: Name) -> None:
     """See that the versions of a table are kept, told apart by a column that its rows have."""
     assert table.watermark is not None, "a versioned table has its time"
-    if isinstance(table.connector, KafkaTable | UpsertKafkaTable):
+    if isinstance(table.connector, KafkaTable):
         raise script.error(
             name.at,
             f'table "{table.name}" has WATERMARK FOR, which a dimension of {table.connector_name} '
             "does not keep versions by",
-            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time, or join the "
-            "database by mysql-cdc.",
+            hint="Declare a topic of rows by key as 'upsert-kafka'; of a topic of changes join the "
+            "newest rows, FOR SYSTEM_TIME AS OF a processing time, or the database by mysql-cdc.",
         )
     column = table.watermark.node.column
     if column.text not in {field.name for field in table.fields}:

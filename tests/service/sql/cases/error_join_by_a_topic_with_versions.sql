@@ -1,5 +1,5 @@
--- error: table "rates" has WATERMARK FOR, which a dimension of upsert-kafka does not keep versions by
--- fixed: , WATERMARK FOR at AS at, => ,
+-- error: table "rates" has WATERMARK FOR, which a dimension of kafka does not keep versions by
+-- fixed: 'connector' = 'kafka', 'topic' = 'rates', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json' => 'connector' = 'upsert-kafka', 'topic' = 'rates', 'properties.bootstrap.servers' = 'broker:9092', 'key.format' = 'json', 'value.format' = 'json'
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
     ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
@@ -7,6 +7,6 @@ CREATE TABLE orders (
     'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE rates (currency STRING, rate DECIMAL(10, 4), at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (currency) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'rates', 'properties.bootstrap.servers' = 'broker:9092', 'key.format' = 'json', 'value.format' = 'json');
+CREATE TABLE rates (currency STRING, rate DECIMAL(10, 4), at TIMESTAMP(3), WATERMARK FOR at AS at, PRIMARY KEY (currency) NOT ENFORCED) WITH ('connector' = 'kafka', 'topic' = 'rates', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json');
 CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT o.id, r.currency FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency;
