@@ -251,6 +251,10 @@ class DatagenField:
         name: of a column, or the path of a part of one: `payload.id`, `items.element`,
             `labels.key`, `labels.value`.
         start: first value of a sequence; `end` its last one, after which the source is bounded.
+        expression: what a value is made by (`joins.plan.faker`).
+        skew: exponent of Zipf's law, by which the first of the possible values are frequent.
+        null_rate: the share of values that are NULL.
+        max_past_ms: how far a time lies before the clock at most.
     """
 
     name: str
@@ -260,6 +264,10 @@ class DatagenField:
     start: str | None = None
     end: str | None = None
     length: int | None = None
+    expression: str | None = None
+    skew: float | None = None
+    null_rate: float = 0.0
+    max_past_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

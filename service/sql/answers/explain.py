@@ -160,6 +160,10 @@ def _generator(field: DatagenField) -> str | None:
         "start": field.start,
         "end": field.end,
         "length": field.length,
+        "as": field.expression,
+        "skew": field.skew,
+        "null-rate": field.null_rate or None,
+        "max-past": f"{field.max_past_ms} ms" if field.max_past_ms else None,
     }
     limits = [f"{key} {value}" for key, value in shown.items() if value is not None]
     return f"{field.name} {field.generator.value} {' '.join(limits)}" if limits else None

@@ -477,6 +477,28 @@ _DATAGEN = (
         lowest=1,
         highest=65_536,
     ),
+    Option(
+        "fields.#.expression",
+        "What values are made by: text with parts such as #{Name.fullName}, #{Internet.uuid}, "
+        "#{Options.option 'a','b'}, #{Number.numberBetween '1','9'} (below 9), "
+        "#{Date.past '15','SECONDS'}.",
+    ),
+    Option(
+        "fields.#.skew",
+        "Exponent of Zipf's law: the first of the possible values are the most frequent, as in "
+        "real keys; 1.1 is usual.",
+        pattern=r"[0-9]{1,2}(\.[0-9]{1,6})?",
+    ),
+    Option(
+        "fields.#.null-rate", "Share of the values that are NULL.", pattern=r"0(\.[0-9]{1,6})?|1"
+    ),
+    Option(
+        "fields.#.max-past",
+        "How far a TIMESTAMP lies before the clock at most; it is the clock's when missing.",
+        OptionType.DURATION,
+        lowest=0,
+        highest=3_650 * 86_400_000,
+    ),
     *_WATERMARK,
 )
 _PRINT = (Option("print-identifier", "Put in front of each row.", default=""),)
