@@ -189,8 +189,14 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "a window over a window": "CREATE VIEW v AS SELECT window_time AS r FROM TABLE(TUMBLE("
         f"TABLE s, DESCRIPTOR(ts), {_MINUTE})) GROUP BY window_start, window_end, window_time; "
         + _window(f"TABLE(TUMBLE(TABLE v, DESCRIPTOR(r), {_MINUTE}))"),
-        "a join behind a window": "INSERT INTO o SELECT d.id FROM TABLE(TUMBLE(TABLE s, "
-        f"DESCRIPTOR(ts), {_MINUTE})) AS w JOIN d FOR SYSTEM_TIME AS OF w.p ON w.id = d.id;",
+        "a join behind a window function, before GROUP BY": "INSERT INTO o SELECT d.id FROM "
+        f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})) AS w "
+        "JOIN d FOR SYSTEM_TIME AS OF w.p ON w.id = d.id "
+        "GROUP BY window_start, window_end, d.id;",
+        "a join behind the results of a window": "CREATE VIEW v AS SELECT id, PROCTIME() AS r FROM "
+        f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})) "
+        "GROUP BY window_start, window_end, id; INSERT INTO o "
+        "SELECT v.id FROM v JOIN d FOR SYSTEM_TIME AS OF v.r ON v.id = d.id;",
     },
     "Types": {
         **{

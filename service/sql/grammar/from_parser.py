@@ -39,7 +39,6 @@ NAMELESS = ""
 _QUERY_FORM = "Write FROM table, or FROM (SELECT … FROM table) AS name."
 _LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
 _UNNEST_FORM = "Write CROSS JOIN UNNEST(probe.items) AS item (name), with a column for each field."
-_JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
 _OTHER_JOINS = {
     "RIGHT": "Put the stream first and write LEFT JOIN; rows of a table alone have no record.",
     "FULL": "Write LEFT JOIN; rows of a table alone have no record.",
@@ -112,14 +111,6 @@ class FromParser:
         relation = Relation(
             relation.table, self._alias(relation.alias), relation.options, relation.query
         )
-        cursor = self._cursor
-        if cursor.at_symbol(",") or any(cursor.at_words(word) for word in _JOINS):
-            raise cursor.script.error(
-                window.at,
-                f"a join behind {window.kind}",
-                hint="Join first: CREATE VIEW joined AS SELECT … FROM probe JOIN …; then write "
-                f"FROM TABLE({window.kind}(TABLE joined, …)).",
-            )
         return relation, window
 
     def _relation(self, table: Name, options: tuple[OptionNode, ...]) -> Relation:

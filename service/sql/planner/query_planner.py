@@ -291,6 +291,7 @@ class QueryPlanner:
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
         join = replace(planner.plan(node, conditions, side.filters), time=time)
+        self.windows.refuse_bounds(node, join)
         side = replace(side, table=self._with_key(side.table, join))
         self._add_dimension(side.table, node, time)
         if time is not None:
