@@ -604,6 +604,8 @@ class AggregateKind(StrEnum):
     MAX = "MAX"
     AVG = "AVG"
     LISTAGG = "LISTAGG"
+    FIRST_VALUE = "FIRST_VALUE"
+    LAST_VALUE = "LAST_VALUE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -615,7 +617,7 @@ class Aggregate:
         argument: over the joined row, None for `COUNT_ALL`; NULL does not count.
         distinct: equal arguments count once.
         where: `FILTER (WHERE …)`; rows where it is not true do not count.
-        separator: of `LISTAGG`, whose order is that of arrival.
+        separator: of `LISTAGG`, whose order is that of arrival, as of `FIRST_VALUE`.
         type: of the result, as Flink gives it.
     """
 

@@ -17,6 +17,7 @@ from joins.plan.plan import (
 from joins.plan.types import SqlType
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
+_IN_ORDER = (AggregateKind.LISTAGG, AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ class WindowSpec:
     @property
     def lists_rows(self) -> bool:
         """An aggregate depends on the order of its rows."""
-        return any(item.function is AggregateKind.LISTAGG for item in self.aggregates)
+        return any(item.function in _IN_ORDER for item in self.aggregates)
 
     @property
     def grows(self) -> bool:

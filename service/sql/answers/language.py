@@ -178,7 +178,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "TUMBLE_START, _END, _ROWTIME, _PROCTIME": "CREATE TABLE w (a TIMESTAMP(3)) WITH "
         f"('connector' = 'print'); INSERT INTO w SELECT TUMBLE_START(ts, {_MINUTE}) FROM s GROUP "
         f"BY TUMBLE(ts, {_MINUTE});",
-        "COUNT, SUM, MIN, MAX, AVG, LISTAGG, DISTINCT, FILTER": _window(
+        "COUNT, SUM, MIN, MAX, AVG, LISTAGG, FIRST_VALUE, LAST_VALUE, DISTINCT, FILTER": _window(
             f"TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})",
             "GROUP BY window_start, window_end HAVING COUNT(DISTINCT k) FILTER (WHERE id > 3) > 1",
         ),
