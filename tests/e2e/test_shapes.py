@@ -30,6 +30,7 @@ SENT = [
 def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("projected")
     topic, dear, assigned = create_topic(servers), create_topic(servers), unique_name("assigned")
+    hops = unique_name("hops")
     produce(servers, topic, [*SENT, b"no json"])
     sql = (
         kafka_table(rig.kafka, "orders", topic, ORDERS)
@@ -38,7 +39,11 @@ def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> Non
         + kafka_table(rig.kafka, "dear", dear, "id BIGINT")
         + f"CREATE TABLE assigned (id BIGINT, since TIMESTAMP(3), until TIMESTAMP(3)) "
         f"WITH ('connector'='delta', 'path'='{assigned}');"
+        f"CREATE TABLE hops (id BIGINT, since TIMESTAMP(3), until TIMESTAMP(3)) "
+        f"WITH ('connector'='delta', 'path'='{hops}');"
         "EXECUTE STATEMENT SET BEGIN "
+        "INSERT INTO hops SELECT id, window_start, window_end FROM HOP(TABLE orders, "
+        "DESCRIPTOR(at), INTERVAL '2' MINUTES, INTERVAL '4' MINUTES) AS w WHERE price < 4;"
         "INSERT INTO assigned SELECT id, window_start, window_end FROM TABLE(TUMBLE(TABLE orders, "
         "DESCRIPTOR(at), INTERVAL '4' MINUTES));"
         "INSERT INTO o SELECT id, cost, UPPER(item) FROM orders WHERE id <> 4;"
@@ -54,6 +59,9 @@ def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> Non
         assert [json.loads(r.value)["id"] for r in consume(servers, dear)] == [7, 8, 9]
         windows = {r["id"]: (r["since"].minute, r["until"].minute) for r in rig.rows(assigned)}
         assert windows == {n: (n // 4 * 4, n // 4 * 4 + 4) for n in range(10)}
+        hopping = sorted((r["id"], r["since"].minute, r["until"].minute) for r in rig.rows(hops))
+        assert len(hopping) == 8
+        assert hopping[4:] == [(2, 0, 4), (2, 2, 6), (3, 0, 4), (3, 2, 6)]
         (letter,) = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
         assert letter["offset"] == 10
         assert rig.get(f"/v1/jobs/{job.id}/doctor")["ok"]

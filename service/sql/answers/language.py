@@ -170,8 +170,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "HOP": _window(f"TABLE(HOP(TABLE s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}))"),
         "SESSION": _window(f"TABLE(SESSION(TABLE s, DESCRIPTOR(p), {_MINUTE}))"),
         "CUMULATE": _window(f"TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}))"),
-        "a window function without aggregates": "INSERT INTO o SELECT id FROM TABLE(TUMBLE(TABLE "
-        f"s, DESCRIPTOR(ts), {_MINUTE}));",
+        "a window function without aggregates": "INSERT INTO o SELECT id FROM TABLE(HOP(TABLE "
+        f"s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}));",
         "GROUP BY TUMBLE(ts, size), HOP, SESSION": _window(
             "s", f"GROUP BY TUMBLE(ts, {_MINUTE}) HAVING COUNT(*) > 1"
         ),

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
-from joins.plan.plan import WINDOW, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
+from joins.plan.types import SqlType, TypeName, array_type
 from service.sql.catalog.option_values import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -19,10 +19,14 @@ from service.sql.expressions.scope import (
 from service.sql.expressions.time_arithmetic import interval_of
 from service.sql.grammar.expression_nodes import LiteralKind, Node
 from service.sql.grammar.syntax import WindowNode
-from service.sql.grammar.type_rules import BIGINT, PROCTIME, type_text
+from service.sql.grammar.type_rules import BIGINT, BOOLEAN, PROCTIME, type_text
 from service.sql.text.script import Script
 
 MAX_WINDOWS_OF_A_ROW = 1_440  # the minutes of a day
+_MOST_ROWS = 100
+PLACES = "$windows"
+"""The relation of the windows of a row, where nothing aggregates them."""
+ELEMENT = "element"
 _MAX_SIZE_MS = 36_525 * 86_400_000
 _BOUND = SqlType(TypeName.TIMESTAMP, 3)
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
@@ -105,14 +109,46 @@ def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
 
 
 def assigned(window: OpenWindow, value: Typed) -> Typed:
-    """`value` over the rows of a TUMBLE that nothing aggregates: its bounds are those of a row."""
-    time: Expression = ProcTime(PROCTIME) if window.time is None else window.time
-    size, offset = (Constant(str(ms), BIGINT) for ms in (window.size_ms, window.offset_ms))
-    start = Call("WINDOW_START", (time, size, offset), window.time_type)
-    end = Call("+", (start, size), window.time_type)
+    """`value` over the rows of a window that nothing aggregates: its bounds are those of a row."""
+    size = Constant(str(window.size_ms), BIGINT)
+    place = Column(PLACES, ELEMENT, window.time_type)
+    start: Expression = place
+    if window.kind is not WindowKind.HOP:
+        offset = Constant(str(window.offset_ms), BIGINT)
+        start = Call("WINDOW_START", (_row_time(window), size, offset), window.time_type)
+    end: Expression = place
+    if window.kind is not WindowKind.CUMULATE:
+        end = Call("+", (start, size), window.time_type)
     last = Call("-", (end, Constant("1", BIGINT)), window.time_type)
     bounds = dict(zip(WINDOW_COLUMNS, (start, end, last), strict=True))
     return replace(value, expression=_with_bounds(value.expression, bounds), size=value.size + 8)
+
+
+def places(script: Script, window: OpenWindow) -> Unnest | None:
+    """What makes a row for each of its windows; None of TUMBLE, where each row has one.
+
+    Raises:
+        SqlError: they are too many rows.
+    """
+    if window.slide_ms is None:
+        return None
+    if window.size_ms // window.slide_ms > _MOST_ROWS:
+        raise script.error(
+            window.at,
+            f"each row would be up to {window.size_ms // window.slide_ms:,} rows, one for each of "
+            f"its windows, more than {_MOST_ROWS}",
+            hint="Aggregate them: add GROUP BY window_start, window_end.",
+        )
+    sizes = (window.size_ms, window.slide_ms, window.offset_ms)
+    grows = Constant("true" if window.kind is WindowKind.CUMULATE else "false", BOOLEAN)
+    arguments = (*(Constant(str(ms), BIGINT) for ms in sizes), grows)
+    kind = array_type(window.time_type, nullable=False)
+    value = Call("WINDOW_PLACES", (_row_time(window), *arguments), kind)
+    return Unnest(PLACES, value, JoinType.INNER)
+
+
+def _row_time(window: OpenWindow) -> Expression:
+    return ProcTime(PROCTIME) if window.time is None else window.time
 
 
 def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Expression:

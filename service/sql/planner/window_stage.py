@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from joins.plan.plan import DimensionJoin, Windowing, WindowKind
+from joins.plan.plan import DimensionJoin, Unnest, Windowing, WindowKind
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.syntax import GroupBy, Select, Star, TemporalJoinClause, WindowNode
@@ -20,6 +20,7 @@ from service.sql.planner.window_planner import (
     assigned,
     lateness_ms,
     open_window,
+    places,
     with_window_columns,
 )
 from service.sql.text.script import Script
@@ -178,17 +179,22 @@ class WindowStage:
         )
         return columns
 
-    def assigned(self, values: list[Typed]) -> list[Typed]:
+    def assigned(self, values: list[Typed], unnests: list[Unnest]) -> list[Typed]:
         """The `values` of a query over a window that is not aggregated, over its rows instead.
 
+        A row that is in several windows is as many rows, by one of `unnests` that is added.
+
         Raises:
-            SqlError: the window is none of TUMBLE, in which each row is once.
+            SqlError: the window is one of SESSION, which nobody knows from a row alone.
         """
         window = self.window
         if window is None:
             return values
-        if window.kind is not WindowKind.TUMBLE:
+        if window.kind is WindowKind.SESSION:
             raise self.script.error(window.at, f"{window.kind} is not aggregated", hint=GROUP_FORM)
+        several = places(self.script, window)
+        if several is not None:
+            unnests.append(several)
         self.window = None
         return [assigned(window, value) for value in values]
 
