@@ -168,6 +168,7 @@ def _check_times(
     """
     assert table.watermark is not None, "it has versions"
     assert join.time is not None, "it is a join by event time"
+    assert node.time is not None, "that of PROCTIME() is none"
     rowtime = table.watermark.node.column.text
     types = {field.name: field.type for field in table.fields}
     types |= {field.name: field.type for field in table.metadata_fields}

@@ -141,7 +141,8 @@ class JobPlanner:
             written_at=insert.table.at,
             unions=unions,
         )
-        values = query.windows.assigned([_value(c) for c in query.query(insert.select)])
+        rows = [_value(column) for column in query.query(insert.select)]
+        values = query.windows.assigned(rows, query.unnests)
         sink = self._sink(insert, table)
         output = self._output(insert, table, values)
         window = query.windows.planned()
@@ -157,7 +158,7 @@ class JobPlanner:
         """The plan of a bare SELECT: it prints some rows and ends by itself."""
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
-        values = query.windows.assigned([_value(column) for column in columns])
+        values = query.windows.assigned([_value(column) for column in columns], query.unnests)
         rows = select.limit or PREVIEW_ROWS
         values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
