@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from joins.adapters.registry.schemas import SchemaRegistry
+from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
 from joins.kernels.avro import payloads as avro
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium import decoder as debezium
@@ -44,8 +44,11 @@ def decoder_of(
         declared = declared_fields(fields)
         columns = RecordColumns(declared, source.value, source.key)
         if declared != fields:
-            return PlacedRowDecoder(KeyedRowDecoder(columns, (), deletes_by_null=False))
-        return KeyedRowDecoder(columns, primary_key, deletes_by_null=source.deletes_by_null)
+            rows = KeyedRowDecoder(columns, (), deletes_by_null=False, schemas=shared_schemas)
+            return PlacedRowDecoder(rows)
+        return KeyedRowDecoder(
+            columns, primary_key, deletes_by_null=source.deletes_by_null, schemas=shared_schemas
+        )
     options, payloads = debezium_options(dict(source.value.options)), None
     if schemas is not None:
         payloads = AvroMemory(schemas.avro_schema), AvroMemory(schemas.avro_schema)

@@ -86,6 +86,32 @@ class AvroMemory:
         return known
 
 
+@dataclass(frozen=True, slots=True)
+class OneSchema:
+    """Values of one schema, which they do not name.
+
+    Attributes:
+        program: of the schema.
+    """
+
+    program: Program
+
+    def unwrapped(self, values: RawValues) -> Payloads:
+        """The payloads of `values`, all of the schema 0."""
+        there = np.flatnonzero(values.lasts >= 0)
+        firsts, lasts = values.firsts.copy(), np.full(len(values), ABSENT, np.int64)
+        written = _written(values.take(there), self.program, header=0)
+        firsts[there], lasts[there] = written.firsts, written.lasts
+        broken = there[written.lasts == ABSENT].tolist()
+        reasons = dict.fromkeys(broken, "it is not what the schema of the declared columns says")
+        raw = RawValues(firsts, lasts, written.kept)
+        return Payloads(raw, np.zeros(len(values), np.int64), reasons)
+
+    def type_of(self, _: int) -> ConnectType | None:
+        """The schema as a type of Connect."""
+        return self.program.connect
+
+
 def warm_up() -> None:
     """Compile, or read what another process of this node has compiled."""
     values = RawValues.of(pa.array([bytes(_HEADER_BYTES + 1)], pa.binary()))
@@ -93,9 +119,9 @@ def warm_up() -> None:
         AvroMemory(lambda _: '"int"').unwrapped(values)
 
 
-def _written(values: RawValues, program: Program) -> RawValues:
-    """Values of one schema as JSON; `ABSENT` of one that is broken."""
-    starts, count = values.firsts + _HEADER_BYTES, len(values)
+def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -> RawValues:
+    """Values of one schema as JSON, behind a header of so many bytes; `ABSENT` of broken ones."""
+    starts, count = values.firsts + header, len(values)
     texts = np.frombuffer(program.texts, np.uint8)
     size = int((values.lasts - starts).sum()) * _ROOM + count * (len(texts) + _ROW_ROOM)
     out = np.empty(size, np.uint8)

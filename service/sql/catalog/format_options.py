@@ -1,16 +1,19 @@
 """Options of the formats of rows: one table for keys and values, streams, dimensions and sinks."""
 
-from joins.kernels.formats.raw import CHARSETS
+from joins.kernels.avro.derived import LEGACY_TIMESTAMPS
 from joins.plan.formats import (
+    CHARSETS,
     FAIL_ON_MISSING_FIELD,
     IGNORE_NULL_FIELDS,
     IGNORE_PARSE_ERRORS,
     ISO_8601,
     OF_CHANGES,
+    SUBJECT,
     TIMESTAMP_FORMAT,
     KafkaFormat,
 )
 from service.sql.catalog.option import Option, OptionType, with_prefix
+from service.sql.catalog.topic_options import OF_A_REGISTRY
 
 FORMAT, VALUE_FORMAT, KEY_FORMAT = "format", "value.format", "key.format"
 KEY_FIELDS, KEY_PREFIX, FIELDS_INCLUDE = "key.fields", "key.fields-prefix", "value.fields-include"
@@ -128,8 +131,29 @@ _RAW = (
         choices=("big-endian", "little-endian"),
     ),
 )
+_AVRO = (
+    Option(
+        LEGACY_TIMESTAMPS,
+        "Whether TIMESTAMP(3) is an instant of Avro, `timestamp-millis`, as in old versions of "
+        "Flink, and TIMESTAMP_LTZ is nothing; else TIMESTAMP is `local-timestamp-…`, TIMESTAMP_LTZ "
+        "`timestamp-…`. Of records that name their schema either is read.",
+        OptionType.FLAG,
+        default="true",
+    ),
+)
+_CONFLUENT = (
+    Option(
+        SUBJECT,
+        "Of a sink: under which subject it registers its schema; the topic's name and `-value`, of "
+        "a key `-key`, when missing.",
+        pattern=r"[^\x00-\x1f\x7f]{1,256}",
+        form="1 to 256 printable characters",
+    ),
+)
 OPTIONS_OF_FORMATS = (
     *with_prefix(f"{KafkaFormat.JSON}.", *_JSON),
     *with_prefix(f"{KafkaFormat.CSV}.", *_CSV),
     *with_prefix(f"{KafkaFormat.RAW}.", *_RAW),
+    *with_prefix(f"{KafkaFormat.AVRO}.", *_AVRO),
+    *with_prefix(f"{KafkaFormat.AVRO_CONFLUENT}.", *OF_A_REGISTRY, *_CONFLUENT, *_AVRO),
 )

@@ -27,6 +27,7 @@ FORMAT_OPTION = re.compile(
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
+    (r".*\bavro\.(?:encoding|codec)", "Remove it: records are binary Avro, without a codec."),
     (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
     *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
@@ -80,7 +81,6 @@ _MEMORY_UNITS = {
     )
     for unit in units
 }
-_JSON_ONLY = "Write 'json'; a sink may have 'debezium-json' instead, a stream may not."
 _EXPLAINED_VALUES = {
     "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
 }
@@ -324,10 +324,9 @@ def _check_choice(script: Script, node: OptionNode, choices: tuple[str, ...], va
     if value in choices:
         return
     known = ", ".join(choices)
-    otherwise = f"Supported values are {known}."
-    if "debezium-json" in choices:
-        otherwise = _JSON_ONLY
-    hint = _EXPLAINED_VALUES.get(node.value) or suggestion(node.value, choices, otherwise)
+    hint = _EXPLAINED_VALUES.get(node.value) or suggestion(
+        node.value, choices, f"Supported values are {known}."
+    )
     raise script.error(
         node.value_at,
         f'option "{node.key}" is "{node.value[:100]}", expected {known}',

@@ -102,10 +102,10 @@ _OF_JSON = (
         "a schema they look like BYTES, but are base64 whatever `binary.handling.mode` says.",
     ),
 )
-_OF_AVRO = (
+OF_A_REGISTRY = (
     Option(
         URL,
-        "Of a dimension, where it is required: the schema registry's address.",
+        "The schema registry's address; required.",
         **ADDRESS,
     ),
     Option(
@@ -134,7 +134,7 @@ _OF_AVRO = (
 
 
 JSON_OPTIONS = with_prefix(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON)
-AVRO_OPTIONS = with_prefix(DEBEZIUM_AVRO, *_OF_AVRO, *_OF_BOTH)
+AVRO_OPTIONS = with_prefix(DEBEZIUM_AVRO, *OF_A_REGISTRY, *_OF_BOTH)
 SNAPSHOT_OPTIONS = (
     Option(
         "snapshot.notifications.topic",

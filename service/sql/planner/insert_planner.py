@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from joins.kernels.formats.columns import RecordColumns
 from joins.plan.expressions import Constant, Expression
-from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
@@ -295,18 +294,9 @@ class JobPlanner:
         )
 
     def _check_format(self, insert: Insert, table: Table, sink: KafkaSink) -> None:
-        if sink.value.name is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
-            raise self._script.error(
-                insert.table.at,
-                f'table "{table.name}" has format {sink.value.name}, which cannot be written',
-                hint="Write 'format' = 'json' or 'debezium-json', and remove the options of Avro.",
-            )
-        columns = RecordColumns(table.fields, sink.value, sink.key)
-        of_key = () if sink.key is None else ((sink.key.format, columns.of_key),)
-        for form, fields in ((sink.value, columns.of_value), *of_key):
-            misfit = refusal_of_sink(form, fields)
-            if misfit is not None:
-                raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
+        misfit = refusal_of_sink(RecordColumns(table.fields, sink.value, sink.key))
+        if misfit is not None:
+            raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
 
     def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
         if not sink.row_metadata:
