@@ -27,7 +27,7 @@ WITH_REGISTRY = frozenset((KafkaFormat.AVRO_CONFLUENT, KafkaFormat.DEBEZIUM_AVRO
 
 FAIL_ON_MISSING_FIELD, IGNORE_PARSE_ERRORS = "fail-on-missing-field", "ignore-parse-errors"
 TIMESTAMP_FORMAT, ISO_8601 = "timestamp-format.standard", "ISO-8601"
-SUBJECT = "subject"
+SUBJECT, SCHEMA = "subject", "schema"
 IGNORE_NULL_FIELDS = "encode.ignore-null-fields"
 
 CHARSETS = {

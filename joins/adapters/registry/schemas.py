@@ -9,8 +9,8 @@ from urllib.parse import quote
 import httpx
 
 from joins.adapters.certificate import load_certificate
-from joins.plan.errors import SourceError, SourceUnavailableError
-from joins.plan.formats import SUBJECT, RecordFormat
+from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSchemaError
+from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
 from joins.plan.registry import RegistryOptions
 
 _TIMEOUT_S = 10.0
@@ -61,7 +61,8 @@ class SchemaRegistry:
 
         Raises:
             SourceUnavailableError: the registry does not answer.
-            SourceError: it refused, or the schema is not of Avro, or is made of others.
+            UnreadableSchemaError: the schema is not of Avro, or is made of others.
+            SourceError: the registry refused.
         """
         if number not in self._schemas:
             what = f"schema {number}"
@@ -153,28 +154,29 @@ class SchemaRegistry:
     def _avro(self, what: str, answer: Mapping[str, Any]) -> str:
         kind = answer.get("schemaType") or _AVRO
         if kind != _AVRO:
-            raise SourceError(
+            raise UnreadableSchemaError(
                 f'{what} of registry "{self._url}" is of type "{kind}", not "{_AVRO}"',
                 hint="Declare the format that the topic has, or name a topic of Avro.",
             )
         if answer.get("references"):
-            raise SourceError(
+            raise UnreadableSchemaError(
                 f'{what} of registry "{self._url}" refers to other schemas',
                 hint="Register it as one whole schema: references are not followed.",
             )
         return str(answer["schema"])
 
 
-def check_registry(form: RecordFormat) -> None:
-    """See that the registry of a format answers, if it has one.
+def check_registries(value: RecordFormat, key: RecordKey | None) -> None:
+    """See that the registries of a topic's values and keys answer, if they have some.
 
     Raises:
-        SourceUnavailableError: it does not.
-        SourceError: it is none, or refuses.
+        SourceUnavailableError: one does not.
+        SourceError: one is none, or refuses.
     """
-    if form.registry is not None:
-        with SchemaRegistry(form.registry) as registry:
-            registry.newest_avro_schema(form.text(SUBJECT, "sluice-check"))
+    for form in (value,) if key is None else (value, key.format):
+        if form.registry is not None:
+            with SchemaRegistry(form.registry) as registry:
+                registry.newest_avro_schema(form.text(SUBJECT, "sluice-check"))
 
 
 @cache
@@ -184,8 +186,16 @@ def shared_registry(options: RegistryOptions) -> SchemaRegistry:
 
 
 def shared_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
-    """Asks `shared_registry` for the schema of a number."""
-    return shared_registry(options).avro_schema
+    """Asks `shared_registry` for the schema of a number; ValueError if it is none of Avro."""
+    registry = shared_registry(options)
+
+    def schema_of(number: int) -> str | None:
+        try:
+            return registry.avro_schema(number)
+        except UnreadableSchemaError as exc:
+            raise ValueError(exc.message) from exc
+
+    return schema_of
 
 
 def _object(answer: httpx.Response) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.newest import NewestRecord, newest_records
-from joins.adapters.registry.schemas import SchemaRegistry, check_registry
+from joins.adapters.registry.schemas import SchemaRegistry, check_registries
 from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.connect import ConnectType
 from joins.kernels.formats.columns import RecordColumns
@@ -46,10 +46,15 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
         cluster.close()
     if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
         _check_connect(evidence.connect_url, evidence.connector)
-    for form in (source.value, *(() if source.key is None else (source.key.format,))):
-        check_registry(form)
-    if source.value.name not in (*OF_CHANGES, KafkaFormat.JSON):
-        return
+    if source.value.name not in OF_CHANGES:
+        check_registries(source.value, source.key)
+    if source.value.name in (*OF_CHANGES, KafkaFormat.JSON):
+        _check_records(source, fields, primary_key)
+
+
+def _check_records(
+    source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]
+) -> None:
     newest = newest_records(source.kafka, _LOOKED_AT)
     if source.value.registry is None:
         check = _RecordCheck(source, tuple(fields), tuple(primary_key))

@@ -1,4 +1,4 @@
-"""The schema of Avro that a table has, as Flink derives it from the declared columns.
+"""The schema of Avro that a table has: as Flink derives it from the declared columns, or given.
 
 Source: Flink's documentation of the format `avro`, "Data Type Mapping"; names of records are those
 of its `AvroSchemaConverter`, so that either reads what the other one writes.
@@ -7,10 +7,11 @@ of its `AvroSchemaConverter`, so that either reads what the other one writes.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from joins.plan.formats import RecordFormat
+from joins.kernels.avro.schema import Program
+from joins.plan.formats import SCHEMA, RecordFormat
 from joins.plan.plan import Field
 from joins.plan.types import Member, TypeName
 
@@ -18,6 +19,9 @@ LEGACY_TIMESTAMPS = "timestamp_mapping.legacy"
 _RECORD = "org.apache.flink.avro.generated.record"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MILLIS_DIGITS = 3
+_AS_DERIVED = (
+    "Correct the format's option schema, or remove it: the schema is derived of the columns then."
+)
 _PLAIN: Mapping[TypeName, str] = {
     TypeName.BOOLEAN: "boolean",
     TypeName.TINYINT: "int",
@@ -59,18 +63,48 @@ def avro_schema(columns: Sequence[Field], *, legacy: bool) -> str:
     return json.dumps(schema, separators=(",", ":"))
 
 
+def schema_to_write(form: RecordFormat, columns: Sequence[Field]) -> str:
+    """The schema of the rows that a sink writes: the one that the format names, or the derived one.
+
+    Raises:
+        NoAvroError: as `avro_schema`; or rows as they are written are none of the named schema.
+    """
+    derived = avro_schema(columns, legacy=is_legacy(form))
+    named = form.text(SCHEMA)
+    if not named:
+        return derived
+    try:
+        is_alike = Program.of(named).reads(Program.of(derived))
+    except ValueError as exc:
+        raise NoAvroError(f"the schema cannot be read: {exc}", _AS_DERIVED) from exc
+    if not is_alike:
+        raise NoAvroError(
+            f"the schema is not of these columns, whose types are those of {derived[:2_000]}",
+            _AS_DERIVED,
+        )
+    return named
+
+
 @dataclass(frozen=True, slots=True)
 class _Derivation:
     """Schemas as JSON.
 
     Attributes:
         legacy: as `is_legacy`.
+        names: of the records so far.
     """
 
     legacy: bool
+    names: set[str] = field(default_factory=set)
 
     def record(self, members: Sequence[Member], name: str) -> dict[str, Any]:
         """A row with these fields; `name` is that of the record."""
+        if name in self.names:
+            raise NoAvroError(
+                f'two columns are ROWs that Avro calls "{name.rpartition(".")[2]}"',
+                "Name one of them, or a field on the way there, otherwise.",
+            )
+        self.names.add(name)
         fields = []
         for member in members:
             if not _NAME.fullmatch(member.name):

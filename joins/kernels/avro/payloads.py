@@ -24,7 +24,7 @@ from joins.kernels.json.plain import ABSENT
 Rows = npt.NDArray[np.int64]
 
 WriterSchema = Callable[[int], str | None]
-"""The schema of that number in JSON; None if there is none of Avro."""
+"""The schema of that number in JSON; None if there is none; ValueError if it is not read."""
 
 _HEADER_BYTES = 5
 _ROOM = 8  # bytes of JSON for a byte of Avro, to begin with
@@ -75,10 +75,10 @@ class AvroMemory:
     def _program(self, number: int) -> Program | str:
         known = self._programs.get(number)
         if known is None:
-            schema = self.schema_of(number)
-            if schema is None:
-                return f"nobody has schema {number}"  # it may come
             try:
+                schema = self.schema_of(number)
+                if schema is None:
+                    return f"nobody has schema {number}"  # it may come
                 known = Program.of(schema)
             except ValueError as exc:
                 known = f"its schema {number} cannot be read: {exc}"

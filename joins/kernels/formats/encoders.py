@@ -7,7 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from joins.kernels.avro.derived import avro_schema, is_legacy
+from joins.kernels.avro.derived import schema_to_write
 from joins.kernels.avro.encode import encode_rows as avro_rows
 from joins.kernels.changelog.change_encode import debezium_values
 from joins.kernels.csv.dialect import CsvDialect, dialect_of
@@ -102,8 +102,7 @@ def encoder_of(
         return AvroEncoder(columns)
     if form.name is KafkaFormat.AVRO_CONFLUENT:
         assert number_of is not None, "its schema has a number"
-        schema = avro_schema(columns, legacy=is_legacy(form))
-        return AvroEncoder(columns, number_of(form, schema))
+        return AvroEncoder(columns, number_of(form, schema_to_write(form, columns)))
     if form.name is KafkaFormat.CSV:
         return CsvEncoder(dialect_of(form), columns)
     if form.name is KafkaFormat.RAW:

@@ -4,7 +4,7 @@ import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from joins.kernels.avro.derived import NoAvroError, avro_schema, is_legacy
+from joins.kernels.avro.derived import NoAvroError, schema_to_write
 from joins.kernels.csv.dialect import dialect_of
 from joins.kernels.formats.columns import RecordColumns
 from joins.plan.formats import (
@@ -144,7 +144,7 @@ def _of_raw_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
 
 def _of_avro(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
     try:
-        avro_schema(columns, legacy=is_legacy(form))
+        schema_to_write(form, columns)
     except NoAvroError as exc:
         return Misfit(str(exc), exc.hint)
     return None

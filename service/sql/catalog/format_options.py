@@ -8,11 +8,12 @@ from joins.plan.formats import (
     IGNORE_PARSE_ERRORS,
     ISO_8601,
     OF_CHANGES,
+    SCHEMA,
     SUBJECT,
     TIMESTAMP_FORMAT,
     KafkaFormat,
 )
-from service.sql.catalog.option import Option, OptionType, with_prefix
+from service.sql.catalog.option import Option, OptionType, TableRole, with_prefix
 from service.sql.catalog.topic_options import OF_A_REGISTRY
 
 FORMAT, VALUE_FORMAT, KEY_FORMAT = "format", "value.format", "key.format"
@@ -20,6 +21,7 @@ KEY_FIELDS, KEY_PREFIX, FIELDS_INCLUDE = "key.fields", "key.fields-prefix", "val
 ALL, EXCEPT_KEY = "ALL", "EXCEPT_KEY"
 ROW_FORMATS = tuple(name for name in KafkaFormat if name not in OF_CHANGES)
 """Of values that are rows; those of keys are all of them."""
+_NO_DIMENSION = frozenset((TableRole.STREAM, TableRole.SINK))
 _JSON = (
     Option(
         FAIL_ON_MISSING_FIELD,
@@ -32,6 +34,7 @@ _JSON = (
         "Of a stream: whether what does not fit its column is NULL, and a record that is no object "
         "is passed over without a trace; else either is a dead letter.",
         OptionType.FLAG,
+        roles=_NO_DIMENSION,
     ),
     Option(
         TIMESTAMP_FORMAT,
@@ -92,6 +95,7 @@ _CSV = (
         "Of a stream: whether a cell that does not fit its column, or is not there, is NULL, and a "
         "record that is no row is passed over without a trace; else either is a dead letter.",
         OptionType.FLAG,
+        roles=_NO_DIMENSION,
     ),
     Option(
         "array-element-delimiter",
@@ -141,6 +145,13 @@ _AVRO = (
         default="true",
     ),
 )
+_ENCODING = Option(
+    "encoding",
+    "Records are binary Avro.",
+    OptionType.CHOICE,
+    default="binary",
+    choices=("binary",),
+)
 _CONFLUENT = (
     Option(
         SUBJECT,
@@ -149,11 +160,19 @@ _CONFLUENT = (
         pattern=r"[^\x00-\x1f\x7f]{1,256}",
         form="1 to 256 printable characters",
     ),
+    Option(
+        SCHEMA,
+        "Of a sink: the schema that it registers, in JSON; that of the columns when missing. Names "
+        "of records, documentation and defaults may be others than those of the columns' schema.",
+        pattern=r"(?s:.{1,65536})",
+        form="a schema of Avro in JSON",
+        roles=frozenset((TableRole.SINK,)),
+    ),
 )
 OPTIONS_OF_FORMATS = (
     *with_prefix(f"{KafkaFormat.JSON}.", *_JSON),
     *with_prefix(f"{KafkaFormat.CSV}.", *_CSV),
     *with_prefix(f"{KafkaFormat.RAW}.", *_RAW),
-    *with_prefix(f"{KafkaFormat.AVRO}.", *_AVRO),
+    *with_prefix(f"{KafkaFormat.AVRO}.", _ENCODING, *_AVRO),
     *with_prefix(f"{KafkaFormat.AVRO_CONFLUENT}.", *OF_A_REGISTRY, *_CONFLUENT, *_AVRO),
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from joins.plan.formats import IGNORE_PARSE_ERRORS, OF_CHANGES, KafkaFormat
+from joins.plan.formats import OF_CHANGES, KafkaFormat
 from joins.plan.plan import (
     Field,
     KafkaSource,
@@ -10,19 +10,13 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.topic_options import (
-    AVRO_OPTIONS,
     BIT_COLUMNS,
     DEBEZIUM_JSON,
-    JSON_OPTIONS,
     SNAPSHOT_OPTIONS,
 )
 from service.sql.text.errors import suggestion
 
-_OF_JSON = tuple(option.key for option in JSON_OPTIONS)
-_OF_AVRO = tuple(option.key for option in AVRO_OPTIONS)
-_LENIENT = f".{IGNORE_PARSE_ERRORS}"
 _OF_A_CONNECTOR = tuple(option.key for option in SNAPSHOT_OPTIONS)
 _CONNECT_URL, _CONNECTOR = "snapshot.connect.url", "snapshot.connect.connector"
 
@@ -65,17 +59,6 @@ def refuse_evidence(values: OptionValues) -> None:
                 hint="Remove it, or the scan.bounded options, so that the snapshot's end is found "
                 "by what the connector shows.",
             )
-
-
-def dimension_options(values: OptionValues) -> tuple[str, ...]:
-    """The options that were given and that only a dimension has."""
-    own = (*_OF_JSON, *_OF_AVRO, *_OF_A_CONNECTOR, LOOKUP_STRATEGY)
-    return tuple(key for key in own if key in values.nodes)
-
-
-def is_lenient(key: str) -> bool:
-    """Whether an option has rows guessed of records, which those of a dimension are not."""
-    return key.endswith(_LENIENT)
 
 
 def _evidence(values: OptionValues) -> SnapshotEvidence:

@@ -20,6 +20,7 @@ from joins.plan.plan import (
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.format_columns import refusal_of_sink
+from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
@@ -277,12 +278,10 @@ class JobPlanner:
                     )
         if isinstance(connector, KafkaTable | UpsertKafkaTable):
             self._check_format(insert, table, connector.sink)
-            check_no_effect(self._script, table, connector.dimension_options, "a sink")
-            if isinstance(connector, KafkaTable):
-                check_no_effect(self._script, table, connector.group_options, "a sink")
+            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
             return connector.sink
         if isinstance(connector, DeltaTable):
-            check_no_effect(self._script, table, connector.dimension_options, "a sink")
+            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
             self._check_row_metadata(table, connector.sink)
             return partitioned_sink(self._script, table, connector.sink)
         if isinstance(connector, PrintSink | BlackholeSink):

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.registry.schemas import SchemaRegistry, check_registry
+from joins.adapters.registry.schemas import SchemaRegistry, check_registries
 from joins.plan.errors import SourceError, SourceUnavailableError
-from joins.plan.formats import KafkaFormat, RecordFormat
+from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.registry import RegistryOptions
 from tests.support.certificates import self_signed
 from tests.support.registry import registry
@@ -169,7 +169,7 @@ def test_a_schema_that_does_not_go_with_others_is_refused():
 def test_whether_a_registry_is_there_is_seen_before():
     form = RecordFormat(KafkaFormat.AVRO_CONFLUENT, (), RegistryOptions("http://127.0.0.1:1"))
     with pytest.raises(SourceUnavailableError):
-        check_registry(form)
-    check_registry(RecordFormat())
+        check_registries(RecordFormat(), RecordKey(("k",), form))
+    check_registries(RecordFormat(), None)
     with registry() as own:
-        check_registry(replace(form, registry=RegistryOptions(own.url)))
+        check_registries(replace(form, registry=RegistryOptions(own.url)), None)

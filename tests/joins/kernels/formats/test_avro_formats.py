@@ -11,15 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.avro.derived import NoAvroError, avro_schema
+from joins.adapters.registry.schemas import shared_schemas
+from joins.kernels.avro.derived import NoAvroError, avro_schema, schema_to_write
 from joins.kernels.formats.decoders import decoder_of
 from joins.kernels.formats.encoders import encoder_of
+from joins.plan.errors import SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import Field
 from joins.plan.registry import RegistryOptions
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from tests.support.formats import ALL_TYPES, bad, batch_of, batches, read, written
 from tests.support.laws import examples
+from tests.support.registry import registry
 
 AVRO = RecordFormat(KafkaFormat.AVRO, (("timestamp_mapping.legacy", "false"),))
 REGISTRY = RegistryOptions("http://registry:8081")
@@ -119,6 +122,69 @@ def test_what_avro_does_not_have_is_said(field, legacy, message):
         avro_schema([field], legacy=legacy)
 
 
+NAMED = {
+    "type": "record",
+    "name": "Order",
+    "namespace": "shop",
+    "doc": "theirs",
+    "fields": [
+        {"name": "a", "type": {"type": "int", "doc": "x"}, "default": 7, "aliases": ["b"]},
+        {
+            "name": "r",
+            "type": [
+                "null",
+                {
+                    "type": "record",
+                    "name": "Part",
+                    "fields": [{"name": "t", "type": ["null", "string"]}],
+                },
+            ],
+        },
+        {"name": "s", "type": ["null", "Part"]},
+    ],
+}
+PART = row_type(Member("t", STRING))
+OF_NAMED = (Field("a", INT, nullable=False), Field("r", PART), Field("s", PART))
+
+
+def test_a_schema_that_is_given_is_registered_and_its_records_are_written():
+    text, numbers = json.dumps(NAMED), []
+    form = RecordFormat(KafkaFormat.AVRO_CONFLUENT, (("schema", text),), REGISTRY)
+
+    def number_of(_, schema):
+        numbers.append(schema)
+        return 5
+
+    rows = batch_of(OF_NAMED, [(1, {"t": "x"}, None), (-2, None, {"t": None})])
+    sent = encoder_of(form, OF_NAMED, number_of).encode(rows, None).to_pylist()
+    assert numbers == [text]
+    schema = fastavro.parse_schema(NAMED)
+    read_back = [fastavro.schemaless_reader(io.BytesIO(each[5:]), schema) for each in sent]
+    assert read_back == rows.to_pylist()
+
+
+OF_OTHER_ROWS = {
+    "another_type": ("int", "long"),
+    "nullable": ('{"type": "int", "doc": "x"}', '["null", "int"]'),
+    "not_nullable": ('["null", "Part"]', '"Part"'),
+    "null_behind": ('["null", "Part"]', '["Part", "null"]'),
+    "another_name": ('"name": "s"', '"name": "z"'),
+    "an_enum": ('"string"', '{"type": "enum", "name": "E", "symbols": ["a"]}'),
+    "a_time": ('"type": "int"', '"type": "int", "logicalType": "date"'),
+    "nothing": ('"Part"]', '"Nobody"]'),
+    "no_json": ('"type"', "type"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OF_OTHER_ROWS.values(), ids=OF_OTHER_ROWS)
+def test_a_schema_of_other_rows_is_refused(old, new):
+    text = json.dumps(NAMED)
+    assert old in text
+    form = RecordFormat(KafkaFormat.AVRO_CONFLUENT, (("schema", text.replace(old, new)),), REGISTRY)
+    with pytest.raises(NoAvroError, match="the schema"):
+        schema_to_write(form, OF_NAMED)
+
+
 def test_broken_records_are_bad():
     fields = (Field("a", INT, nullable=False), Field("b", STRING))
     (whole,) = written(AVRO, fields, batch_of(fields, [(5, "x")])).to_pylist()
@@ -154,3 +220,21 @@ def test_a_schema_has_its_number_and_the_reader_asks_for_it():
         (2, "nobody has schema 1"),
         (3, "it is not in Confluent's wire format"),
     ]
+
+
+def test_a_schema_that_is_not_of_avro_makes_its_records_bad():
+    fields = (Field("a", INT),)
+    with registry() as own:
+        own.add(1, {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]})
+        own.add(2, "syntax = …", schemaType="PROTOBUF")
+        own.add(3, "int", references=[{"name": "other"}])
+        confluent = RecordFormat(KafkaFormat.AVRO_CONFLUENT, (), RegistryOptions(own.url))
+        decoder = decoder_of(confluent, fields, ("a",), shared_schemas)
+        parsed = decoder.parse(pa.array([struct.pack(">bI", 0, n) + b"\x02" for n in (1, 2, 3)]))
+        assert parsed.batch.to_pylist() == [{"a": 1}]
+        assert [row for row, _ in bad(parsed)] == [1, 2]
+        assert 'of type "PROTOBUF"' in bad(parsed)[0][1]
+        assert "refers to other schemas" in bad(parsed)[1][1]
+        own.refusals.append(503)
+        with pytest.raises(SourceUnavailableError):
+            decoder.parse(pa.array([struct.pack(">bI", 0, 4)]))

@@ -1,5 +1,5 @@
--- error: Remove it: records are binary Avro, without a codec.
--- fixed: , 'avro.encoding' = 'json' => 
+-- error: option "avro.encoding" is "json", expected binary
+-- fixed: 'avro.encoding' = 'json' => 'avro.encoding' = 'binary'
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
