@@ -16,11 +16,13 @@ from typing import Any
 import pyarrow as pa
 from kafka import KafkaProducer
 
+from joins.adapters.datagen.texts import texts_of
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.options import client_options
 from joins.adapters.process.redacted_output import redact_standard_error
+from joins.kernels.changelog.envelope import now_ms
 from joins.kernels.json.encode import encode_objects
-from joins.kernels.probe.generate import generate, row_limit
+from joins.kernels.probe.generate import Material, generate, row_limit
 from joins.plan.errors import SourceError
 from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
 from joins.plan.types import SqlType
@@ -50,23 +52,22 @@ def datagen_config(
         "number_of_rows": row_limit(source),
         "seed": seed,
         "fields": [[f.name, asdict(f.type)] for f in fields],
-        "rules": [
-            [r.name, r.generator.value, r.minimum, r.maximum, r.start, r.end, r.length]
-            for r in source.fields
-        ],
+        "rules": [asdict(rule) for rule in source.fields],
     }
 
 
 def _rules(config: dict[str, Any]) -> tuple[tuple[Field, ...], tuple[DatagenField, ...]]:
     fields = tuple(Field(name, SqlType.of_json(kind)) for name, kind in config["fields"])
-    rules = tuple(DatagenField(r[0], DatagenKind(r[1]), *r[2:]) for r in config["rules"])
+    rules = tuple(
+        DatagenField(**{**r, "generator": DatagenKind(r["generator"])}) for r in config["rules"]
+    )
     return fields, rules
 
 
 def _run(config: dict[str, Any], stopping: threading.Event) -> None:
     kafka = KafkaOptions.of_json(config)
     fields, rules = _rules(config)
-    limit = config["number_of_rows"]
+    limit, texts = config["number_of_rows"], texts_of(rules, config["seed"])
     row = KafkaCluster(kafka).end_offsets(kafka.topic)[0]
     producer = KafkaProducer(**client_options(kafka), **_PRODUCER)
     started, first = time.monotonic(), row
@@ -76,7 +77,8 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
             due = min(due, row + 20_000, *([] if limit is None else [limit]))
             if due <= row:
                 continue
-            batch = generate(fields, rules, seed=config["seed"], rows=range(row, due))
+            material = Material(now_ms(), texts)
+            batch = generate(fields, rules, config["seed"], range(row, due), material)
             within_s = config["acknowledged_within_s"]
             _send(producer, kafka.topic, encode_objects(batch), last_row=due - 1, within_s=within_s)
             row = due

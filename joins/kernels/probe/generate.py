@@ -1,15 +1,18 @@
-"""datagen's rows: row `i` is a pure function of the seed and `i`, so a restart goes on."""
+"""datagen's rows: row `i` is a function of the seed, `i`, and for times the clock."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as attribute
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.kernels.expressions.nested import Parts, assembled
 from joins.plan.errors import SourceError
+from joins.plan.faker import BETWEEN, OPTION, TEXTS, FakerCall, parts_of
 from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
-from joins.plan.types import TypeName, arrow_type
+from joins.plan.types import SqlType, TypeName, arrow_type
 
 _INTEGER_BOUNDS = {
     TypeName.TINYINT: (-(2**7), 2**7 - 1),
@@ -20,6 +23,20 @@ _INTEGER_BOUNDS = {
 _HEX = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _DEFAULT_LENGTH = 100
 _PARTS = 1 << 16
+_NULLS = 0x4E55_4C4C  # the lane that chooses NULLs
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What rows are made of besides numbers.
+
+    Attributes:
+        now_ms: the clock.
+        texts: the name of a kind of text (`joins.plan.faker.TEXTS`) → values to choose from.
+    """
+
+    now_ms: int = 0
+    texts: Mapping[str, pa.Array] = attribute(default_factory=dict)
 
 
 def _random_bits(seed: int, column: int, first: int, count: int, words: int = 1) -> np.ndarray:
@@ -50,20 +67,36 @@ def row_limit(source: DatagenSource) -> int | None:
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def _integers(field: DatagenField, kind: TypeName, bits: np.ndarray) -> np.ndarray:
-    low, high = _INTEGER_BOUNDS[kind]
-    low = int(field.minimum) if field.minimum is not None else low
-    high = int(field.maximum) if field.maximum is not None else high
-    span = high - low + 1
-    offsets = bits if span == 2**64 else bits % np.uint64(span)
+def _chosen(bits: np.ndarray, span: int, skew: float | None) -> np.ndarray:
+    """A number below `span` for each row: `uint64`; with a skew the small ones are frequent."""
+    if skew is None:
+        return bits if span == 2**64 else bits % np.uint64(span)
+    share = _fractions(bits)
+    power = 1.0 - skew
+    if abs(power) < 1e-9:
+        ranks = np.exp(share * np.log(span + 1.0))
+    else:
+        ranks = ((span + 1.0) ** power * share + (1.0 - share)) ** (1.0 / power)
+    chosen: np.ndarray = np.minimum(ranks - 1.0, np.nextafter(float(span), 0.0)).astype(np.uint64)
+    return chosen
+
+
+def _fractions(bits: np.ndarray) -> np.ndarray:
+    return (bits >> np.uint64(11)).astype(np.float64) / 2**53
+
+
+def _integers(rule: DatagenField, bounds: tuple[int, int], bits: np.ndarray) -> np.ndarray:
+    low = int(rule.minimum) if rule.minimum is not None else bounds[0]
+    high = int(rule.maximum) if rule.maximum is not None else bounds[1]
+    offsets = _chosen(bits, high - low + 1, rule.skew)
     with np.errstate(over="ignore"):
         return (offsets + np.uint64(low % 2**64)).astype(np.int64)
 
 
-def _floats(field: DatagenField, bits: np.ndarray) -> np.ndarray:
-    low = float(field.minimum or 0.0)
-    high = float(field.maximum or 1.0)
-    return low + (bits >> np.uint64(11)).astype(np.float64) / 2**53 * (high - low)
+def _floats(rule: DatagenField, bits: np.ndarray) -> np.ndarray:
+    low = float(rule.minimum or 0.0)
+    high = float(rule.maximum or 1.0)
+    return low + _fractions(bits) * (high - low)
 
 
 def _strings(field: DatagenField, bits: np.ndarray) -> pa.Array:
@@ -80,12 +113,14 @@ class _Generator:
 
     rules: Mapping[str, DatagenField]
     seed: int
+    material: Material
 
     def values(self, field: Field, column: int, rows: range) -> pa.Array:
         """A column, or a part of one: each part has a name below its column, and a number."""
         rule = self.rules.get(field.name) or DatagenField(field.name, DatagenKind.RANDOM)
         if not field.type.is_nested:
-            return _column(field, rule, seed=self.seed, column=column, rows=rows)
+            made = self._made(field.type, rule, column, rows)
+            return self._with_nulls(made, rule, column, rows)
         size = 1 if field.type.name is TypeName.ROW else rule.length or COLLECTION_SIZE
         inner = range(rows.start * size, rows.stop * size)
         children = [
@@ -95,6 +130,52 @@ class _Generator:
         lengths = None if field.type.name is TypeName.ROW else np.full(len(rows), size)
         there = np.zeros(len(rows), dtype=np.bool_)
         return assembled(Parts(children, lengths), arrow_type(field.type), there)
+
+    def _with_nulls(self, made: pa.Array, rule: DatagenField, column: int, rows: range) -> pa.Array:
+        if not rule.null_rate:
+            return made
+        shares = _fractions(self._bits(_below(column, _NULLS), rows))
+        return pc.if_else(pa.array(shares >= rule.null_rate), made, pa.scalar(None, made.type))
+
+    def _bits(self, column: int, rows: range) -> np.ndarray:
+        return _random_bits(self.seed, column, rows.start, len(rows))[:, 0]
+
+    def _made(self, kind: SqlType, rule: DatagenField, column: int, rows: range) -> pa.Array:
+        if rule.expression is not None:
+            return self._by_expression(rule, column, rows).cast(arrow_type(kind))
+        if kind.name in (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ):
+            ago = self._bits(column, rows) % np.uint64(rule.max_past_ms + 1)
+            return self._times(-ago.astype(np.int64)).cast(arrow_type(kind))
+        return _column(Field(rule.name, kind), rule, seed=self.seed, column=column, rows=rows)
+
+    def _times(self, from_now_ms: np.ndarray) -> pa.Array:
+        return pa.array(self.material.now_ms + from_now_ms).cast(pa.timestamp("ms"))
+
+    def _by_expression(self, rule: DatagenField, column: int, rows: range) -> pa.Array:
+        assert rule.expression is not None
+        made = [
+            pa.scalar(part)
+            if isinstance(part, str)
+            else self._called(part, rule, _below(column, at), rows)
+            for at, part in enumerate(parts_of(rule.expression))
+        ]
+        if len(made) == 1 and isinstance(made[0], pa.Array):
+            return made[0]
+        texts = [part.cast(pa.string()) for part in made]
+        constant = pa.nulls(len(rows), pa.string()).fill_null("")
+        return pc.binary_join_element_wise(constant, *texts, "")
+
+    def _called(self, call: FakerCall, rule: DatagenField, column: int, rows: range) -> pa.Array:
+        bits = self._bits(column, rows)
+        if call.name in TEXTS or call.name == OPTION:
+            texts = pa.array(call.arguments) if call.name == OPTION else self._texts(call.name)
+            return texts.take(pa.array(_chosen(bits, len(texts), rule.skew)))
+        unbound = replace(rule, minimum=None, maximum=None)
+        numbers = _integers(unbound, call.bounds, bits)
+        return pa.array(numbers) if call.name == BETWEEN else self._times(numbers)
+
+    def _texts(self, name: str) -> pa.Array:
+        return self.material.texts[name]
 
 
 def _below(column: int, at: int) -> int:
@@ -115,7 +196,7 @@ def _column(field: Field, rule: DatagenField, *, seed: int, column: int, rows: r
         return _strings(rule, _random_bits(seed, column, first, count, words))
     bits = _random_bits(seed, column, first, count)[:, 0]
     if kind in _INTEGER_BOUNDS:
-        return pa.array(_integers(rule, kind, bits)).cast(target)
+        return pa.array(_integers(rule, _INTEGER_BOUNDS[kind], bits)).cast(target)
     if kind in (TypeName.FLOAT, TypeName.DOUBLE):
         return pa.array(_floats(rule, bits)).cast(target)
     if kind is TypeName.DECIMAL:
@@ -124,19 +205,23 @@ def _column(field: Field, rule: DatagenField, *, seed: int, column: int, rows: r
         return pa.array((bits & np.uint64(1)).astype(bool))
     raise SourceError(
         f'datagen cannot make field "{field.name}" of type {field.type}',
-        hint="Use BOOLEAN, an integer, FLOAT, DOUBLE, DECIMAL or STRING, or a computed column.",
+        hint="Use BOOLEAN, a number, STRING or TIMESTAMP, or a computed column.",
     )
 
 
 def generate(
-    fields: Sequence[Field], rules: Sequence[DatagenField], *, seed: int, rows: range
+    fields: Sequence[Field],
+    rules: Sequence[DatagenField],
+    seed: int,
+    rows: range,
+    material: Material = Material(),
 ) -> pa.RecordBatch:
     """Rows `rows.start` to `rows.stop - 1` of the stream, a column for each field.
 
     Raises:
         SourceError: a field has a type that datagen does not make.
     """
-    made = _Generator({rule.name: rule for rule in rules}, seed)
+    made = _Generator({rule.name: rule for rule in rules}, seed, material)
     columns = [made.values(field, index, rows) for index, field in enumerate(fields)]
     schema = pa.schema([(field.name, arrow_type(field.type)) for field in fields])
     return pa.record_batch(columns, schema=schema)

@@ -73,6 +73,7 @@ class KeyedRowDecoder:
             snapshot=nothing,
             source_ts_ms=pa.nulls(count, pa.int64()),
             position=pa.nulls(count, pa.binary()),
+            connector=nothing,
             database=nothing,
             schema=nothing,
             table=nothing,

@@ -25,10 +25,11 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.sql.catalog.datagen_fields import datagen_source
+from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.formats import record_columns, value_format
 from service.sql.catalog.kafka_login import client_properties
 from service.sql.catalog.kafka_scan import check_commits, check_group, offsets, timestamp
-from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
 )
@@ -249,11 +250,27 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
 
 
 def _files(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return FileSource(
+    form, options = FileFormat(values.required("format")), {}
+    for key, node in sorted(values.nodes.items()):
+        match = FORMAT_OPTION.match(key)
+        if match is None:
+            continue
+        if match["role"] or match["format"] != form:
+            raise values.error(
+                key,
+                f'option "{key}" has no meaning for files of format {form}',
+                hint="Remove the option, or name its format by 'format'; files have no keys.",
+            )
+        options[key.removeprefix(f"{form}.")] = node.value
+    source = FileSource(
         path=values.required("path"),
-        format=FileFormat(values.required("format")),
+        format=form,
+        options=tuple(options.items()),
         changelog_partitions=values.number("changelog.partitions"),
     )
+    if form is not FileFormat.PARQUET:
+        check_format(values, source.of_rows, fields, (f"{form}.",))
+    return source
 
 
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

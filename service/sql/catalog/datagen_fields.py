@@ -5,16 +5,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
+from joins.plan.faker import (
+    BETWEEN,
+    FUTURE,
+    OPTION,
+    PAST,
+    TEXTS,
+    ExpressionFault,
+    FakerCall,
+    parts_of,
+)
 from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
 from joins.plan.types import SqlType, TypeName
-from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.option_values import OptionValues, duration_ms
 from service.sql.grammar.type_rules import INTEGER_BITS
 from service.sql.text.errors import suggestion
 
 _MAX_VALUES = 1_000  # of a column in one row
 _SEQUENCE_KEYS = ("start", "end")
+_KEYS_OF_ALL = ("null-rate",)
+_SUFFIXES = ("min", "max", "start", "end", "length", "skew", "null-rate", "max-past")
 _NUMBERS = (*INTEGER_BITS, TypeName.FLOAT, TypeName.DOUBLE, TypeName.DECIMAL)
-_SCALARS = (*_NUMBERS, TypeName.STRING, TypeName.BOOLEAN)
+_TIMES = (TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ)
+_SCALARS = (*_NUMBERS, TypeName.STRING, TypeName.BOOLEAN, *_TIMES)
+_OF_ONE_PART = {BETWEEN: _NUMBERS, PAST: _TIMES, FUTURE: _TIMES}
 _COLLECTIONS = (TypeName.ARRAY, TypeName.MAP)
 
 
@@ -26,6 +40,7 @@ class _Made:
     type: SqlType
     count: int = 1
     in_collection: bool = False
+    nullable: bool = True
 
 
 def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSource:
@@ -34,7 +49,7 @@ def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSo
     Raises:
         SqlError: it cannot make a column, or an option does not fit its column.
     """
-    made = [part for field in fields for part in _parts(values, _Made(field.name, field.type))]
+    made = [part for field in fields for part in _parts(values, _of(field))]
     known = Counter(part.name for part in made)
     for key in values.nodes:
         name, _, suffix = key.removeprefix("fields.").rpartition(".")
@@ -78,7 +93,12 @@ def _parts(values: OptionValues, made: _Made) -> Iterator[_Made]:
             )
     for part in made.type.members:
         inside = made.in_collection or is_collection
-        yield from _parts(values, _Made(f"{made.name}.{part.name}", part.type, count, inside))
+        name = f"{made.name}.{part.name}"
+        yield from _parts(values, _Made(name, part.type, count, inside, part.nullable))
+
+
+def _of(field: Field) -> _Made:
+    return _Made(field.name, field.type, nullable=field.nullable)
 
 
 def _rule(values: OptionValues, made: _Made) -> DatagenField | None:
@@ -87,42 +107,125 @@ def _rule(values: OptionValues, made: _Made) -> DatagenField | None:
         raise values.error(
             f"fields.{made.name}.kind",
             f'datagen cannot make column "{made.name}" of {made.type}',
-            hint="Use BOOLEAN, a number or STRING, or a computed column with a CAST.",
+            hint="Use BOOLEAN, a number, STRING or TIMESTAMP, or a computed column with a CAST.",
         )
     prefix = f"fields.{made.name}."
-    start, end = values.text(prefix + "start"), values.text(prefix + "end")
-    kind = values.text(prefix + "kind") or ("random" if start is None is end else "sequence")
-    allowed = _SEQUENCE_KEYS if kind == "sequence" else _random_keys(made.type)
-    for suffix in ("min", "max", "start", "end", "length"):
-        if prefix + suffix in values.nodes and suffix not in allowed:
-            raise values.error(
-                prefix + suffix,
-                f'option "{prefix}{suffix}" has no effect on a {kind} {made.type}',
-                hint="Remove it" + (f", or use {', '.join(allowed)}." if allowed else "."),
-            )
-    if kind == "sequence":
+    kind = _kind(values, made)
+    if kind is DatagenKind.SEQUENCE:
         _check_sequence(values, made)
     if made.type.name is TypeName.ROW:
         return None
-    bounds = ("start", "end") if kind == "sequence" else ("min", "max")
+    bounds = _SEQUENCE_KEYS if kind is DatagenKind.SEQUENCE else ("min", "max")
     _check_bounds(values, made, *(prefix + suffix for suffix in bounds))
     return DatagenField(
         name=made.name,
-        generator=DatagenKind(kind),
+        generator=kind,
         minimum=_plain(values, made, prefix + "min"),
         maximum=_plain(values, made, prefix + "max"),
-        start=start,
-        end=end,
+        start=values.text(prefix + "start"),
+        end=values.text(prefix + "end"),
         length=values.number(prefix + "length"),
+        expression=values.text(prefix + "expression"),
+        skew=_skew(values, made, prefix + "skew"),
+        null_rate=_null_rate(values, made, prefix + "null-rate"),
+        max_past_ms=duration_ms(values.text(prefix + "max-past") or "0 s") or 0,
     )
 
 
+def _kind(values: OptionValues, made: _Made) -> DatagenKind:
+    """How a column is made, of which each option has an effect."""
+    prefix = f"fields.{made.name}."
+    written, expression = values.text(prefix + "kind"), values.text(prefix + "expression")
+    is_sequence = any(values.text(prefix + key) is not None for key in _SEQUENCE_KEYS)
+    kind = DatagenKind(written or ("sequence" if is_sequence else "random"))
+    what, none = f"{kind.value} {made.type}", tuple[str, ...]()
+    allowed = _SEQUENCE_KEYS if kind is DatagenKind.SEQUENCE else _random_keys(made.type)
+    if expression is not None:
+        _check_expression(values, made, expression)
+        kind, what = DatagenKind.RANDOM, "column with an expression"
+        allowed, none = ("skew", "null-rate"), ("kind",)
+    for suffix in (*_SUFFIXES, *none):
+        if prefix + suffix in values.nodes and suffix not in allowed:
+            raise values.error(
+                prefix + suffix,
+                f'option "{prefix}{suffix}" has no effect on a {what}',
+                hint="Remove it" + (f", or use {', '.join(allowed)}." if allowed else "."),
+            )
+    return kind
+
+
 def _random_keys(column_type: SqlType) -> tuple[str, ...]:
+    if column_type.name in INTEGER_BITS:
+        return ("min", "max", "skew", *_KEYS_OF_ALL)
     if column_type.name in _NUMBERS:
-        return ("min", "max")
-    if column_type.name in (TypeName.STRING, *_COLLECTIONS):
-        return ("length",)
-    return ()
+        return ("min", "max", *_KEYS_OF_ALL)
+    if column_type.name is TypeName.STRING:
+        return ("length", *_KEYS_OF_ALL)
+    if column_type.name in _TIMES:
+        return ("max-past", *_KEYS_OF_ALL)
+    if column_type.name is TypeName.BOOLEAN:
+        return _KEYS_OF_ALL
+    return ("length",) if column_type.name in _COLLECTIONS else ()
+
+
+def _check_expression(values: OptionValues, made: _Made, expression: str) -> None:
+    key = f"fields.{made.name}.expression"
+    try:
+        parts = parts_of(expression)
+    except ExpressionFault as exc:
+        raise values.error(
+            key,
+            f'option "{key}" {exc}',
+            hint="Parts are #{Name.fullName} and #{"
+            + "}, #{".join(sorted(set(TEXTS) - {"Name.fullName"}))
+            + "}, #{Options.option 'a','b'}, #{Number.numberBetween '1','9'}, "
+            "#{Date.past '15','SECONDS'}.",
+        ) from exc
+    if made.type.name is TypeName.STRING:
+        return
+    only = parts[0] if len(parts) == 1 else None
+    if isinstance(only, FakerCall):
+        if made.type.name in _OF_ONE_PART.get(only.name, ()):
+            return
+        if only.name == OPTION and made.type.name in _NUMBERS:
+            for text in only.arguments:
+                _number(values, made, key, text)
+            return
+    raise values.error(
+        key,
+        f'option "{key}" does not make values of {made.type}',
+        hint="A number is made by #{Number.numberBetween '1','9'} or #{Options.option '1','2'}, a "
+        "TIMESTAMP by #{Date.past '15','SECONDS'} or #{Date.future '15','SECONDS'}, each alone; "
+        "STRING by all.",
+    )
+
+
+def _skew(values: OptionValues, made: _Made, key: str) -> float | None:
+    text = values.text(key)
+    if text is None:
+        return None
+    low, high = f"fields.{made.name}.min", f"fields.{made.name}.max"
+    if values.text(f"fields.{made.name}.expression") is None and not (
+        {low, high} <= values.nodes.keys()
+    ):
+        raise values.error(
+            key,
+            f'option "{key}" needs "{low}" and "{high}"',
+            hint=f"Add '{low}' and '{high}' to WITH (…): the smallest values are the most "
+            "frequent.",
+        )
+    return float(text)
+
+
+def _null_rate(values: OptionValues, made: _Made, key: str) -> float:
+    rate = float(values.text(key) or 0)
+    if rate and not made.nullable:
+        raise values.error(
+            key,
+            f'option "{key}" makes NULLs, and column "{made.name}" is NOT NULL',
+            hint="Remove it, or remove NOT NULL.",
+        )
+    return rate
 
 
 def _check_sequence(values: OptionValues, made: _Made) -> None:
@@ -162,8 +265,10 @@ def _plain(values: OptionValues, field: _Made, key: str) -> str | None:
 
 def _bound(values: OptionValues, field: _Made, key: str) -> Decimal | None:
     text = values.text(key)
-    if text is None:
-        return None
+    return None if text is None else _number(values, field, key, text)
+
+
+def _number(values: OptionValues, field: _Made, key: str, text: str) -> Decimal:
     try:
         number = Decimal(text)
     except InvalidOperation as exc:

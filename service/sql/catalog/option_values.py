@@ -69,7 +69,7 @@ _INSTEAD = (
         "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
         "'debezium-json' and a PRIMARY KEY.",
     ),
-    (r"faker|.*-faker", "Use 'datagen', whose rows are made by their types and 'fields.#.min'."),
+    (r"faker|.*-faker", "Use 'datagen', which takes 'fields.#.expression' as it is."),
     (
         r"socket|pulsar|kinesis.*|rabbitmq|pubsub.*|sls|datahub|mqtt|nats|rocketmq|filelog",
         "A stream comes from 'kafka' or 'datagen': let Kafka Connect bring the records there.",

@@ -60,6 +60,7 @@ _IDLE = Option(
     OptionType.DURATION,
     highest=86_400_000,
     form="0 s to 1 d, such as 30 s",
+    roles=READ,
 )
 _WATERMARK = (
     Option(
@@ -67,20 +68,24 @@ _WATERMARK = (
         "When a record's watermark holds: from the next batch on, or for the very next record.",
         OptionType.CHOICE,
         choices=("on-periodic", "on-event"),
+        roles=frozenset((TableRole.STREAM,)),
     ),
     _IDLE,
     Option(
         MAX_FUTURE,
-        "A record whose time is further ahead of the clock is a dead letter; 1 d when missing.",
+        "A record whose time is further ahead of the clock is a dead letter, and one of a "
+        "dimension gives no watermark; 1 d when missing.",
         OptionType.DURATION,
         highest=3_650 * 86_400_000,
         form="0 s to 3650 d, such as 1 h",
+        roles=READ,
     ),
     Option(
         LATE_RECORDS,
         "Delta table of the records that come too late; one of the job's own when missing.",
         pattern=_PATH,
         form=_PATH_FORM,
+        roles=frozenset((TableRole.STREAM,)),
     ),
 )
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
@@ -346,7 +351,7 @@ _KAFKA = (
     *only_of(_BATCH, TableRole.STREAM),
     *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
-    *only_of(_WATERMARK, TableRole.STREAM),
+    *_WATERMARK,
     _LOOKUP,
     *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
@@ -392,6 +397,7 @@ _UPSERT_KAFKA = (
         TableRole.DIMENSION,
     ),
     _LOOKUP,
+    *only_of((option for option in _WATERMARK if option.roles == READ), TableRole.DIMENSION),
 )
 _DELTA = (
     Option(
@@ -437,6 +443,21 @@ _DELTA = (
         roles=frozenset((TableRole.SINK,)),
     ),
 )
+_OF_FILES = {
+    "json.fail-on-missing-field": "Whether a line without one of the declared columns stalls the "
+    "job; else what is missing is NULL.",
+    "json.ignore-parse-errors": "Whether what does not fit its column is NULL, and a line that is "
+    "no object is passed over without a trace; else either stalls the job.",
+    "csv.field-delimiter": None,
+    "csv.quote-character": None,
+    "csv.disable-quote-character": None,
+    "csv.escape-character": None,
+    "csv.allow-comments": "Whether lines that begin with # are passed over.",
+    "csv.ignore-parse-errors": "Whether a cell that does not fit its column, or is not there, is "
+    "NULL, and what is no row is passed over without a trace; else either stalls the job.",
+    "csv.array-element-delimiter": None,
+    "csv.null-literal": "The text of a cell that is NULL. When missing no cell is.",
+}
 _FILESYSTEM = (
     Option(
         "path",
@@ -448,7 +469,7 @@ _FILESYSTEM = (
     ),
     Option(
         "format",
-        "What the files are: Parquet, or lines of JSON.",
+        "What the files are: Parquet, lines of JSON, or CSV.",
         OptionType.CHOICE,
         required=True,
         choices=tuple(FileFormat),
@@ -459,6 +480,14 @@ _FILESYSTEM = (
         OptionType.NUMBER,
         lowest=1,
         highest=1024,
+    ),
+    *only_of(
+        (
+            replace(option, meaning=_OF_FILES[option.key] or option.meaning)
+            for option in OPTIONS_OF_FORMATS
+            if option.key in _OF_FILES
+        ),
+        TableRole.DIMENSION,
     ),
     _LOOKUP,
 )
@@ -493,6 +522,28 @@ _DATAGEN = (
         OptionType.NUMBER,
         lowest=1,
         highest=65_536,
+    ),
+    Option(
+        "fields.#.expression",
+        "What values are made by: text with parts such as #{Name.fullName}, #{Internet.uuid}, "
+        "#{Options.option 'a','b'}, #{Number.numberBetween '1','9'} (below 9), "
+        "#{Date.past '15','SECONDS'}.",
+    ),
+    Option(
+        "fields.#.skew",
+        "Exponent of Zipf's law: the first of the possible values are the most frequent, as in "
+        "real keys; 1.1 is usual.",
+        pattern=r"[0-9]{1,2}(\.[0-9]{1,6})?",
+    ),
+    Option(
+        "fields.#.null-rate", "Share of the values that are NULL.", pattern=r"0(\.[0-9]{1,6})?|1"
+    ),
+    Option(
+        "fields.#.max-past",
+        "How far a TIMESTAMP lies before the clock at most; it is the clock's when missing.",
+        OptionType.DURATION,
+        lowest=0,
+        highest=3_650 * 86_400_000,
     ),
     *_WATERMARK,
 )

@@ -67,7 +67,7 @@ def written(options):
 
 def assert_rows(options, source, count):
     """The first `count` records are the first rows of the stream, and there are no others."""
-    rows = generate(FIELDS, source.fields, seed=SEED, rows=range(count))
+    rows = generate(FIELDS, source.fields, SEED, range(count))
     expected = [value.encode() for value in encode_objects(rows).to_pylist()]
     found = consume(options.bootstrap_servers, options.topic)
     assert [record.value for record in found] == expected

@@ -1,13 +1,18 @@
 """datagen's rows: a function of seed and row number, within the bounds asked for."""
 
+import re
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.probe.generate import generate, sequence_length
+from joins.adapters.datagen.texts import texts_of
+from joins.kernels.probe.generate import Material, generate, sequence_length
 from joins.plan.errors import SourceError
+from joins.plan.faker import TEXTS
 from joins.plan.plan import DatagenField, DatagenKind, Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 from tests.support.laws import examples
@@ -49,7 +54,7 @@ SEQUENCES = {
 
 
 def column(kind, rule, rows=range(1000)):
-    return generate((Field("v", KINDS[kind]),), (rule,), seed=1, rows=rows).column(0)
+    return generate((Field("v", KINDS[kind]),), (rule,), 1, rows).column(0)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -59,16 +64,16 @@ def column(kind, rule, rows=range(1000)):
     seed=st.integers(0, 2**63 - 1),
 )
 def test_a_row_does_not_depend_on_where_a_batch_begins(first, counts, seed):
-    whole = generate(FIELDS, RULES, seed=seed, rows=range(first, first + sum(counts)))
+    whole = generate(FIELDS, RULES, seed, range(first, first + sum(counts)))
     parts = []
     for count in counts:
-        parts.append(generate(FIELDS, RULES, seed=seed, rows=range(first, first + count)))
+        parts.append(generate(FIELDS, RULES, seed, range(first, first + count)))
         first += count
     assert pa.Table.from_batches(parts).combine_chunks().to_batches()[0].equals(whole)
 
 
 def test_columns_have_the_declared_types_and_no_nulls():
-    made = generate(FIELDS, RULES, seed=1, rows=range(50))
+    made = generate(FIELDS, RULES, 1, range(50))
     assert made.schema == pa.schema([(f.name, arrow_type(f.type)) for f in FIELDS])
     assert all(column.null_count == 0 for column in made.columns)
     made.validate(full=True)
@@ -93,7 +98,7 @@ NESTED_RULES = (
 
 
 def test_nested_values_are_made_of_their_parts():
-    made = generate(NESTED, NESTED_RULES, seed=1, rows=range(10, 300))
+    made = generate(NESTED, NESTED_RULES, 1, range(10, 300))
     made.validate(full=True)
     assert made.schema == pa.schema([(f.name, arrow_type(f.type)) for f in NESTED])
     rows = made.column("p").to_pylist()
@@ -112,17 +117,15 @@ def test_nested_values_are_made_of_their_parts():
 
 
 def test_a_nested_row_does_not_depend_on_where_a_batch_begins():
-    whole = generate(NESTED, NESTED_RULES, seed=3, rows=range(7, 60))
-    parts = [
-        generate(NESTED, NESTED_RULES, seed=3, rows=rows) for rows in (range(7, 8), range(8, 60))
-    ]
+    whole = generate(NESTED, NESTED_RULES, 3, range(7, 60))
+    parts = [generate(NESTED, NESTED_RULES, 3, rows) for rows in (range(7, 8), range(8, 60))]
     assert [row for part in parts for row in part.to_pylist()] == whole.to_pylist()
 
 
 def test_seeds_and_columns_differ():
     two = (Field("a", KINDS["bigint"]), Field("b", KINDS["bigint"]))
-    one = generate(two, (), seed=1, rows=range(100))
-    other = generate(two, (), seed=2, rows=range(100))
+    one = generate(two, (), 1, range(100))
+    other = generate(two, (), 2, range(100))
     values = [set(c.to_pylist()) for batch in (one, other) for c in batch.columns]
     assert len(set.union(*values)) == 400
 
@@ -172,4 +175,104 @@ def test_the_shortest_sequence_ends_the_stream():
 
 def test_a_type_that_it_cannot_make_is_named():
     with pytest.raises(SourceError, match="BYTES"):
-        generate((Field("v", SqlType(TypeName.BYTES)),), (), seed=1, rows=range(1))
+        generate((Field("v", SqlType(TypeName.BYTES)),), (), 1, range(1))
+
+
+TIMES = {
+    "timestamp": SqlType(TypeName.TIMESTAMP, 3),
+    "timestamp_ltz": SqlType(TypeName.TIMESTAMP_LTZ, 3),
+}
+NOW_MS = 1_795_000_000_000
+
+
+def made_by(kind, rows=range(5_000), **rule):
+    """The values of one column."""
+    rules = (DatagenField("v", RANDOM, **rule),)
+    field = (Field("v", {**KINDS, **TIMES}[kind]),)
+    return generate(field, rules, 7, rows, Material(NOW_MS, texts_of(rules, 7))).column(0)
+
+
+def ages_ms(times):
+    return [NOW_MS - ms for ms in times.cast(pa.timestamp("ms")).cast(pa.int64()).to_pylist()]
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_a_time_is_the_clocks_or_lies_before_it_as_far_as_is_said(kind):
+    assert set(ages_ms(made_by(kind))) == {0}
+    ages = ages_ms(made_by(kind, max_past_ms=60_000))
+    assert 0 <= min(ages) < 1_000
+    assert 59_000 < max(ages) <= 60_000
+
+
+EXPRESSIONS = {
+    "names": ("string", "#{Name.fullName}", r"[A-Z][^\d]+ [^\d]+"),
+    "any_spelling_of_a_name": ("string", "#{name.first_name}", r"[A-Z]\w+"),
+    "addresses_of_mail": ("string", "#{Internet.emailAddress}", r"\S+@\S+\.\w+"),
+    "one_of_several": ("string", "#{Options.option 'CANCELLED', 'PAID'}", r"CANCELLED|PAID"),
+    "text_around_parts": (
+        "string",
+        "/p/#{Number.numberBetween '1','9'}?#{Lorem.word}",
+        r"/p/[1-8]\?\w+",
+    ),
+    "whole_numbers": ("int", "#{number.numberBetween '-3','4'}", r"-?[0-3]"),
+    "numbers_of_a_list": ("decimal", "#{Options.option '1.25','2'}", r"1\.25|2\.00"),
+}
+
+
+@pytest.mark.parametrize(("kind", "expression", "form"), EXPRESSIONS.values(), ids=EXPRESSIONS)
+def test_an_expression_makes_values_of_its_form(kind, expression, form):
+    texts = made_by(kind, expression=expression).cast(pa.string())
+    assert texts.null_count == 0
+    unlike = [text for text in texts.to_pylist() if not re.fullmatch(form, text)]
+    assert not unlike
+    assert len(set(texts.to_pylist())) > 1
+
+
+def test_times_of_an_expression_lie_between_its_bounds():
+    past = ages_ms(made_by("timestamp", expression="#{date.past '15','5','SECONDS'}"))
+    assert 5_000 <= min(past) < 5_500
+    assert 14_500 < max(past) <= 15_000
+    future = ages_ms(made_by("timestamp_ltz", expression="#{date.future '2','MINUTES'}"))
+    assert -120_000 <= min(future) < -119_000
+    assert max(future) <= 0
+
+
+@pytest.mark.parametrize("skew", [0.5, 1.0, 1.1, 2.0])
+def test_a_skew_is_zipfs_law(skew):
+    rows, keys = 40_000, 1_000
+    made = made_by("bigint", range(rows), minimum="10", maximum=str(9 + keys), skew=skew)
+    counts = np.bincount(np.asarray(made) - 10, minlength=keys)
+    assert len(counts) == keys, "all lie between the bounds"
+    shares = np.arange(1, keys + 1) ** -skew
+    expected = shares / shares.sum()
+    head = [counts[:n].sum() / rows - expected[:n].sum() for n in (1, 10, 100)]
+    assert max(abs(share) for share in head) < 0.12
+    assert counts[0] > counts[10] > counts[500]
+
+
+def test_a_skew_of_all_numbers_stays_within_them():
+    low, high = str(-(2**63)), str(2**63 - 1)
+    for skew in (0.0, 0.3, 1.0, 99.0):
+        made_by("bigint", range(500), minimum=low, maximum=high, skew=skew).validate(full=True)
+
+
+def test_a_skew_of_a_list_prefers_its_first():
+    made = made_by("string", expression="#{Options.option 'a','b','c'}", skew=1.5).to_pylist()
+    assert made.count("a") > made.count("b") > made.count("c") > 0
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *TIMES])
+def test_a_share_of_the_values_is_null(kind):
+    assert 0.2 < made_by(kind, null_rate=0.25).null_count / 5_000 < 0.3
+    assert made_by(kind, null_rate=1.0).null_count == 5_000
+
+
+def test_texts_are_those_of_the_seed():
+    rules = (DatagenField("v", RANDOM, expression="#{Name.fullName} #{Address.city}"),)
+    assert texts_of(rules, 1) == texts_of(rules, 1) != texts_of(rules, 2)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_kind_of_text_is_made(name):
+    (texts,) = texts_of((DatagenField("v", RANDOM, expression=f"#{{{name}}}"),), 1).values()
+    assert len(texts.unique()) > 20

@@ -1,4 +1,4 @@
--- error: has no option "fields.k.null-rate"
+-- error: has no option "fields.k.var-len"
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
@@ -6,7 +6,7 @@ CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
 );
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
-    'fields.k.null-rate' = '1'
+    'fields.k.var-len' = '1'
 );
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT s.k
