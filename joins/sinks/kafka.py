@@ -26,7 +26,7 @@ from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
-from joins.plan.errors import SinkError, SourceError
+from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
 from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
@@ -79,7 +79,8 @@ class RecordEncoding:
         """What `sink` asks for; schemas of the rows are registered if they are not yet.
 
         Raises:
-            SinkError: a schema registry refuses, or does not answer.
+            SinkError: a schema registry refuses.
+            SourceUnavailableError: it does not answer.
         """
         fields = tuple(Field(item.name, item.expression.type, item.nullable) for item in output)
         columns = RecordColumns(fields, sink.value, sink.key)
@@ -125,6 +126,8 @@ def _numbers_under(subject: str) -> NumberOf:
         try:
             registry = shared_registry(form.registry)
             return registry.number_of(form.text(SUBJECT, subject), schema)
+        except SourceUnavailableError:
+            raise
         except SourceError as exc:
             raise SinkError(exc.message, hint=exc.hint) from exc
 
