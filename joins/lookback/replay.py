@@ -32,6 +32,7 @@ from joins.plan.errors import (
     RecordsExpiredError,
     SinkError,
 )
+from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import DeltaSink, KafkaSink
 from joins.sinks.kafka import RecordEncoding
 from joins.worker.probe_task import pinned_context
@@ -245,7 +246,7 @@ class Replayer:
         records = RecordEncoding.of(sink, output)(joined, pin)
         columns = (records.column(name).to_pylist() for name in ("partition", "offset"))
         keys, values = (records.column(name).to_pylist() for name in ("key", "value"))
-        texts = map(_sent_text, keys, values)
+        texts = (_sent_text(sink, *sent) for sent in zip(keys, values, strict=True))
         return CanonicalRows.of_texts(
             (_number(partition), _number(offset), text)
             for partition, offset, text in zip(*columns, texts, strict=True)
@@ -400,7 +401,7 @@ class Replayer:
             for (topic, partition, offset), key, value in sent:
                 if topic != pin.topic.encode():
                     continue
-                row = (_number(partition), _number(offset), _sent_text(key, value))
+                row = (_number(partition), _number(offset), _sent_text(sink, key, value))
                 seen[row] = seen.get(row, 0) + 1
                 if row in awaited and seen[row] > awaited[row]:
                     repeated += 1
@@ -432,9 +433,22 @@ def _number(text: bytes | None) -> int | None:
     return None if text is None else int(text)
 
 
-def _sent_text(key: bytes | None, value: bytes | None) -> str:
+def _sent_text(sink: KafkaSink, key: bytes | None, value: bytes | None) -> str:
     """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
-    return value.decode() if value is not None else f'{{"deleted":{(key or b"null").decode()}}}'
+    if value is not None:
+        return _json_text(sink.value, value)
+    shown = "null" if key is None or sink.key is None else _json_text(sink.key.format, key)
+    return f'{{"deleted":{shown}}}'
+
+
+def _json_text(form: RecordFormat, data: bytes) -> str:
+    """A key or a value: what is JSON as it is, other texts as one, other bytes by their digits."""
+    if form.name in (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON):
+        return data.decode()
+    try:
+        return json.dumps({"text": data.decode()})
+    except UnicodeDecodeError:
+        return json.dumps({"bytes": data.hex()})
 
 
 def _of_letters(dead: CanonicalRows) -> set[tuple[int, int]]:

@@ -9,6 +9,7 @@ from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.plan.plan import Dimension, JoinPlan
 from joins.worker.probe_task import IndexPlace
+from joins.worker.schemas import task_schemas
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import index_directory
@@ -50,7 +51,8 @@ class JobContext:
 
     def kernel(self, number: int = 0) -> ProbeKernelSpec:
         """What INSERT `number`, from 0, does with a record."""
-        return replace(kernel_spec(self.plan, number), topic=self.meta.probe_topic)
+        kernel = kernel_spec(self.plan, number)
+        return replace(kernel, topic=self.meta.probe_topic, schemas=task_schemas)
 
     def index_specs(self, dimension: Dimension, number: int) -> dict[str, IndexSpec]:
         """Role's alias in INSERT `number` → the index that it looks up."""
