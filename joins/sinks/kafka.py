@@ -26,6 +26,7 @@ from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
+from joins.kernels.records.partitions import true_partitions
 from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
 from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
@@ -43,6 +44,7 @@ HEADER_NAMES = (
     "sluice-watermark",
 )
 _OF_ROWS = {  # header → column with its text; a row without one has no such header
+    "sluice-src-topic": "topic",
     "sluice-src-partition": "partition",
     "sluice-src-offset": "offset",
     "sluice-watermark": "watermark",
@@ -51,6 +53,7 @@ _SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("topic", pa.binary()),
         ("partition", pa.binary()),
         ("offset", pa.binary()),
         ("watermark", pa.binary()),
@@ -91,10 +94,15 @@ class RecordEncoding:
         values = encoder_of(sink.value, columns.of_value, _numbers_under(f"{topic}-value"))
         return RecordEncoding(columns, keys, values, sink.upsert)
 
-    def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
+    def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
         """Key and value of each row, and what its headers tell."""
         rows, kinds = batch.rows, batch.kinds
-        place = [batch.coordinates.column(name) for name in ("partition", "offset")]
+        topics, numbers, offsets = batch.coordinates.columns
+        if pin.has_several_topics:
+            topics = topics.fill_null(pin.topic)
+        else:  # a header that is the same for all tells it
+            topics = pa.nulls(len(numbers), pa.string())
+        place = (topics, true_partitions(numbers), offsets)
         marks = batch.watermarks
         if marks is None:
             marks = pa.nulls(rows.num_rows, pa.string())
@@ -156,6 +164,8 @@ class BodyEncoding:
             "sluice-src-topic": pin.topic.encode(),
             "sluice-dim-version": pin.versions_text().encode(),
         }
+        if pin.has_several_topics:
+            del of_all["sluice-src-topic"]
         headers = {
             name: of_all[name] if name in of_all else rows.column(_OF_ROWS[name])
             for name in HEADER_NAMES

@@ -24,11 +24,21 @@ from joins.plan.plan import (
     TlsMode,
     TopicSource,
 )
+from joins.plan.stream_topics import StreamTopic, StreamTopics
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.formats import record_columns, value_format
 from service.sql.catalog.kafka_login import client_properties
-from service.sql.catalog.kafka_scan import check_commits, check_group, offsets, timestamp
+from service.sql.catalog.kafka_scan import (
+    PATTERN,
+    TOPIC,
+    check_commits,
+    check_group,
+    discovery_ms,
+    offsets,
+    timestamp,
+    topics,
+)
 from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
@@ -50,12 +60,14 @@ class KafkaTable:
     Attributes:
         dimension: what it is where it is joined.
         has_startup_mode: the user chose one; if not, the default deserves a warning.
+        several_topics: the option that makes it a stream of several topics, None of one.
     """
 
     source: KafkaSource
     sink: KafkaSink
     dimension: TopicSource
     has_startup_mode: bool
+    several_topics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +159,9 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     columns = record_columns(values, fields)
-    options = _kafka_options(values)
+    first, *more = names = topics(values)
+    several = StreamTopics(tuple(map(StreamTopic, names)))
+    options = _kafka_options(values, first)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
     check_group(values, start, end)
@@ -155,14 +169,17 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         kafka=options,
         startup_mode=start,
         startup_timestamp_ms=timestamp(values, "scan.startup", start),
-        startup_offsets=offsets(values, "scan.startup", start),
+        startup_offsets=several.in_each(offsets(values, "scan.startup", start)),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
         bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
-        bounded_offsets=offsets(values, _BOUNDED, end),
+        bounded_offsets=several.in_each(offsets(values, _BOUNDED, end)),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
         value=columns.value,
         key=columns.key,
+        more_topics=tuple(more),
+        topic_pattern=values.text(PATTERN),
+        discovery_ms=discovery_ms(values),
     )
     prefix = _transactional_id_prefix(values)
     return KafkaTable(
@@ -170,12 +187,14 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
         _with_end(values, topic_source(values, source, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
+        several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
     )
 
 
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     """Without its key, which is that of the table."""
-    prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
+    prefix = _transactional_id_prefix(values)
+    kafka = _kafka_options(values, values.required(TOPIC))
     value = value_format(values)
     check_commits(values)
     return UpsertKafkaTable(
@@ -213,10 +232,10 @@ def _transactional_id_prefix(values: OptionValues) -> str | None:
     return None
 
 
-def _kafka_options(values: OptionValues) -> KafkaOptions:
+def _kafka_options(values: OptionValues, topic: str) -> KafkaOptions:
     return KafkaOptions(
         bootstrap_servers=_bootstrap(values),
-        topic=values.required("topic"),
+        topic=topic,
         properties=client_properties(values),
     )
 

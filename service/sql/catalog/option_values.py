@@ -48,7 +48,7 @@ _EXPLAINED = (
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
-        r"scan\.topic-partition-discovery\.interval|properties\.partition\.discovery\.interval\.ms",
+        r"properties\.partition\.discovery\.interval\.ms",
         "Remove it: new partitions are found before each batch, and read from their beginning.",
     ),
     (

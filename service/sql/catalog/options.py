@@ -17,6 +17,7 @@ from joins.plan.plan import (
     OffsetReset,
     TlsMode,
 )
+from joins.plan.stream_topics import MOST_TOPICS
 from service.sql.catalog.format_options import (
     ALL,
     EXCEPT_KEY,
@@ -88,6 +89,7 @@ _WATERMARK = (
         roles=frozenset((TableRole.STREAM,)),
     ),
 )
+DISCOVERY = "scan.topic-partition-discovery.interval"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -168,14 +170,40 @@ _MYSQL = (
     _LOOKUP,
     _IDLE,
 )
-_TOPIC = (
+_TOPIC_NAME = r"(?!sluice\.)(?!\.{1,2}(?:;|\Z))[A-Za-z0-9._-]{1,249}"
+_ONE_TOPIC = Option(
+    "topic",
+    "The topic; names that start with `sluice.` are the service's own.",
+    required=True,
+    pattern=_TOPIC_NAME,
+    form="one topic name outside sluice.*",
+)
+_TOPICS = (
     Option(
         "topic",
-        "The topic; names that start with `sluice.` are the service's own.",
-        required=True,
-        pattern=r"(?!sluice\.)(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
-        form="one topic name outside sluice.*",
+        "The topic; of a stream also several, separated by semicolons. Names that start with "
+        "`sluice.` are the service's own.",
+        pattern=rf"{_TOPIC_NAME}(?:;{_TOPIC_NAME}){{0,{MOST_TOPICS - 1}}}",
+        form=f"1 to {MOST_TOPICS:,} topic names outside sluice.*, separated by semicolons",
     ),
+    Option(
+        "topic-pattern",
+        "Of a stream, instead of `topic`: a regular expression that the whole name of each of its "
+        "topics matches; topics of Kafka's and the service's own are left out.",
+        pattern=r"[^\x00-\x1f\x7f]{1,1000}",
+        form="1 to 1,000 printable characters",
+    ),
+    Option(
+        DISCOVERY,
+        "With `topic-pattern`: how often new topics are looked for, which are then read from their "
+        "beginning; 0 for never. New partitions are seen before each batch, whatever this is.",
+        OptionType.DURATION,
+        default="5 min",
+        highest=86_400_000,
+        form="0 s to 1 d, such as 30 s or 5 min",
+    ),
+)
+_BROKERS = (
     Option(
         "properties.bootstrap.servers",
         "Brokers as host:port, separated by commas.",
@@ -320,7 +348,8 @@ _BATCH = (
     ),
 )
 _KAFKA = (
-    *_TOPIC,
+    *_TOPICS,
+    *_BROKERS,
     Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
     Option(
         VALUE_FORMAT,
@@ -367,7 +396,8 @@ _KAFKA = (
     ),
 )
 _UPSERT_KAFKA = (
-    *_TOPIC,
+    _ONE_TOPIC,
+    *_BROKERS,
     Option(
         KEY_FORMAT,
         "Format of the key, which is the primary key. Its options begin with `key.`.",

@@ -282,6 +282,21 @@ def _no_effect(script: Script, table: Table, option: str, role: TableRole) -> Sq
     )
 
 
+def check_one_topic(script: Script, table: Table, connector: KafkaTable, what: str) -> None:
+    """See that a table that is not a stream has one topic.
+
+    Raises:
+        SqlError: it has several.
+    """
+    if connector.several_topics is not None:
+        raise script.error(
+            table.at,
+            f'table "{table.name}" has several topics by "{connector.several_topics}", {what} has '
+            "one",
+            hint="Name one topic with 'topic', and declare a table for each of the others.",
+        )
+
+
 def same_path(one: str, other: str) -> bool:
     """Whether two paths of tables are written differently only."""
     first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))
@@ -300,6 +315,7 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
     connector = table.connector
     check_dimension(script, table, needs_key=False)
     if isinstance(connector, KafkaTable):
+        check_one_topic(script, table, connector, "a dimension")
         _check_topic_key(script, table, connector)
         if connector.dimension.bounded_mode is BoundedMode.GROUP:
             raise _no_effect(script, table, "scan.bounded.mode", TableRole.DIMENSION)

@@ -34,7 +34,7 @@ from service.sql.grammar.syntax import (
     Select,
     StatementSet,
 )
-from service.sql.planner.dimension_planner import check_no_effect, same_path
+from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
 from service.sql.planner.kept_types import check_zone, created_columns, shown
 from service.sql.planner.probe_planner import (
     PREVIEW_RECORDS,
@@ -280,6 +280,8 @@ class JobPlanner:
         if isinstance(connector, KafkaTable | UpsertKafkaTable):
             self._check_format(insert, table, connector.sink)
             self._warnings += check_no_effect(self._script, table, TableRole.SINK)
+            if isinstance(connector, KafkaTable):
+                check_one_topic(self._script, table, connector, "a sink")
             return connector.sink
         if isinstance(connector, DeltaTable):
             self._warnings += check_no_effect(self._script, table, TableRole.SINK)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from joins.plan.expressions import Column
 from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink, OutputColumn
 from joins.plan.registry import RegistryOptions
+from joins.plan.stream_topics import SPAN
 from joins.plan.types import SqlType, TypeName, arrow_type
 from joins.sinks.kafka import RecordEncoding
 from tests.support.laws import examples
@@ -57,7 +59,8 @@ def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
         matched=0,
         unmatched=0,
     )
-    records = RecordEncoding.of(SINK, OUTPUT)(joined, PIN)
+    encoding = RecordEncoding.of(SINK, OUTPUT)
+    records = encoding(joined, PIN)
     records.validate(full=True)
     assert records.num_rows == len(rows[first:])
     for record, (row, place) in zip(records.to_pylist(), rows[first:], strict=True):
@@ -65,7 +68,12 @@ def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
         assert json.loads(record["value"]) == values
         assert list(json.loads(record["value"])) == list(TYPES)
         assert json.loads(record["key"]) == {name: values[name] for name in ('na"me', "id")}
-        assert (int(record["partition"]), int(record["offset"])) == place[1:]
+        assert (int(record["partition"]), int(record["offset"])) == (place[1] % SPAN, place[2])
+        assert record["topic"] is None, "it is the same for all records of the batch"
+    of_several = encoding(joined, replace(PIN, end_offsets={SPAN: 1}))
+    assert of_several.drop_columns("topic").equals(records.drop_columns("topic"))
+    topics = [place[0].encode() for _, place in rows[first:]]
+    assert of_several.column("topic").to_pylist() == topics
 
 
 def test_the_text_is_that_of_json_without_blanks():
