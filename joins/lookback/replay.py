@@ -34,6 +34,7 @@ from joins.plan.errors import (
     RecordsExpiredError,
     SinkError,
 )
+from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import DeltaSink, KafkaSink
 from joins.sinks.kafka import RecordEncoding
 from joins.worker.probe_task import pinned_context
@@ -249,7 +250,7 @@ class Replayer:
         records = RecordEncoding.of(sink, output)(joined, pin)
         columns = (records.column(name).to_pylist() for name in _PLACES)
         keys, values = (records.column(name).to_pylist() for name in ("key", "value"))
-        texts = map(_sent_text, keys, values)
+        texts = (_sent_text(sink, *sent) for sent in zip(keys, values, strict=True))
         return CanonicalRows.of_texts(
             (self._number_of(topic, partition), _number(offset), text)
             for topic, partition, offset, text in zip(*columns, texts, strict=True)
@@ -439,7 +440,7 @@ class Replayer:
                 if topic is None or topic.decode() not in self._topics.names:
                     continue
                 place = (self._number_of(topic, partition), _number(offset))
-                row = (*place, _sent_text(key, value))
+                row = (*place, _sent_text(sink, key, value))
                 seen[row] = seen.get(row, 0) + 1
                 if row in awaited and seen[row] > awaited[row]:
                     repeated += 1
@@ -517,9 +518,22 @@ def _number(text: bytes | None) -> int | None:
     return None if text is None else int(text)
 
 
-def _sent_text(key: bytes | None, value: bytes | None) -> str:
+def _sent_text(sink: KafkaSink, key: bytes | None, value: bytes | None) -> str:
     """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
-    return value.decode() if value is not None else f'{{"deleted":{(key or b"null").decode()}}}'
+    if value is not None:
+        return _json_text(sink.value, value)
+    shown = "null" if key is None or sink.key is None else _json_text(sink.key.format, key)
+    return f'{{"deleted":{shown}}}'
+
+
+def _json_text(form: RecordFormat, data: bytes) -> str:
+    """A key or a value: what is JSON as it is, other texts as one, other bytes by their digits."""
+    if form.name in (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON):
+        return data.decode()
+    try:
+        return json.dumps({"text": data.decode()})
+    except UnicodeDecodeError:
+        return json.dumps({"bytes": data.hex()})
 
 
 def _of_letters(dead: CanonicalRows) -> set[tuple[int, int]]:

@@ -621,6 +621,7 @@ class WindowKind(StrEnum):
 
     TUMBLE = "TUMBLE"
     HOP = "HOP"
+    CUMULATE = "CUMULATE"
     SESSION = "SESSION"
 
 
@@ -634,6 +635,8 @@ class AggregateKind(StrEnum):
     MAX = "MAX"
     AVG = "AVG"
     LISTAGG = "LISTAGG"
+    FIRST_VALUE = "FIRST_VALUE"
+    LAST_VALUE = "LAST_VALUE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -645,7 +648,7 @@ class Aggregate:
         argument: over the joined row, None for `COUNT_ALL`; NULL does not count.
         distinct: equal arguments count once.
         where: `FILTER (WHERE …)`; rows where it is not true do not count.
-        separator: of `LISTAGG`, whose order is that of arrival.
+        separator: of `LISTAGG`, whose order is that of arrival, as of `FIRST_VALUE`.
         type: of the result, as Flink gives it.
     """
 
@@ -671,8 +674,8 @@ class Windowing:
 
     Attributes:
         size_ms: of a window; of a session its gap.
-        slide_ms: of HOP, None for others.
-        offset_ms: windows begin at multiples of the size (of the slide) plus this.
+        slide_ms: of HOP, the step of CUMULATE; None for others.
+        offset_ms: windows begin at multiples of the size (of HOP of the slide) plus this.
         time: the rowtime column; None for processing time: a row belongs to the batch's clock.
         keys: the other columns of GROUP BY.
         having: over the relation `WINDOW`.

@@ -16,16 +16,19 @@ import pyarrow.compute as pc
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.codecs import compressed
 from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
+from joins.adapters.registry.schemas import shared_registry
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
 from joins.kernels.changelog.change_encode import without_gone
 from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
 from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.formats.encoders import ValueEncoder, encoder_of
+from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
 from joins.kernels.records.partitions import true_partitions
+from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
+from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_files import RowEncoding, RowFiles
@@ -76,11 +79,19 @@ class RecordEncoding:
 
     @staticmethod
     def of(sink: KafkaSink, output: tuple[OutputColumn, ...]) -> "RecordEncoding":
-        """What `sink` asks for."""
+        """What `sink` asks for; schemas of the rows are registered if they are not yet.
+
+        Raises:
+            SinkError: a schema registry refuses.
+            SourceUnavailableError: it does not answer.
+        """
         fields = tuple(Field(item.name, item.expression.type, item.nullable) for item in output)
         columns = RecordColumns(fields, sink.value, sink.key)
-        keys = None if sink.key is None else encoder_of(sink.key.format, columns.of_key)
-        values = encoder_of(sink.value, columns.of_value)
+        topic, keys = sink.kafka.topic, None
+        if sink.key is not None:
+            of_key = _numbers_under(f"{topic}-key")
+            keys = encoder_of(sink.key.format, columns.of_key, of_key)
+        values = encoder_of(sink.value, columns.of_value, _numbers_under(f"{topic}-value"))
         return RecordEncoding(columns, keys, values, sink.upsert)
 
     def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
@@ -113,6 +124,22 @@ class RecordEncoding:
         chosen = rows.select([item.name for item in self.columns.of_value])
         values = self.values.encode(chosen, kinds)
         return without_gone(values, kinds) if self.upsert else values
+
+
+def _numbers_under(subject: str) -> NumberOf:
+    """Asks the registry of a format, by its own subject if it names one."""
+
+    def number_of(form: RecordFormat, schema: str) -> int:
+        assert form.registry is not None, "such a format has a registry"
+        try:
+            registry = shared_registry(form.registry)
+            return registry.number_of(form.text(SUBJECT, subject), schema)
+        except SourceUnavailableError:
+            raise
+        except SourceError as exc:
+            raise SinkError(exc.message, hint=exc.hint) from exc
+
+    return number_of
 
 
 @dataclass(frozen=True, slots=True)

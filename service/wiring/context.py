@@ -1,7 +1,7 @@
 """What every part of a job is made from, for its runner and for looking back on it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joins.durable.app_ids import job_app_id
 from joins.durable.checkpoint import Checkpoint, JobMeta
@@ -11,6 +11,7 @@ from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.plan.plan import Dimension, JoinPlan
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import IndexPlace
+from joins.worker.schemas import task_schemas
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import index_directory
@@ -52,7 +53,8 @@ class JobContext:
 
     def kernel(self, number: int = 0) -> ProbeKernelSpec:
         """What INSERT `number`, from 0, does with a record."""
-        return kernel_spec(self.plan, number).reading(self.topics)
+        kernel = kernel_spec(self.plan, number).reading(self.topics)
+        return replace(kernel, schemas=task_schemas)
 
     @property
     def topics(self) -> StreamTopics:

@@ -51,6 +51,7 @@ PROMISED = (
     "memory",
     "poison",
     "maintenance",
+    "project",
     "watermark",
     "windows",
 )

@@ -29,6 +29,7 @@ SENT = [
 def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> None:
     servers, path = rig.kafka.bootstrap_servers, unique_name("projected")
     topic, dear, assigned = create_topic(servers), create_topic(servers), unique_name("assigned")
+    hops = unique_name("hops")
     produce(servers, topic, [*SENT, b"no json"])
     sql = (
         kafka_table(rig.kafka, "orders", topic, ORDERS)
@@ -37,7 +38,11 @@ def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> Non
         + kafka_table(rig.kafka, "dear", dear, "id BIGINT")
         + f"CREATE TABLE assigned (id BIGINT, since TIMESTAMP(3), until TIMESTAMP(3)) "
         f"WITH ('connector'='delta', 'path'='{assigned}');"
+        f"CREATE TABLE hops (id BIGINT, since TIMESTAMP(3), until TIMESTAMP(3)) "
+        f"WITH ('connector'='delta', 'path'='{hops}');"
         "EXECUTE STATEMENT SET BEGIN "
+        "INSERT INTO hops SELECT id, window_start, window_end FROM HOP(TABLE orders, "
+        "DESCRIPTOR(at), INTERVAL '2' MINUTES, INTERVAL '4' MINUTES) AS w WHERE price < 4;"
         "INSERT INTO assigned SELECT id, window_start, window_end FROM TABLE(TUMBLE(TABLE orders, "
         "DESCRIPTOR(at), INTERVAL '4' MINUTES));"
         "INSERT INTO o SELECT id, cost, UPPER(item) FROM orders WHERE id <> 4;"
@@ -53,6 +58,9 @@ def test_a_stream_without_a_dimension_is_projected_and_filtered(rig: Rig) -> Non
         assert [json.loads(r.value)["id"] for r in consume(servers, dear)] == [7, 8, 9]
         windows = {r["id"]: (r["since"].minute, r["until"].minute) for r in rig.rows(assigned)}
         assert windows == {n: (n // 4 * 4, n // 4 * 4 + 4) for n in range(10)}
+        hopping = sorted((r["id"], r["since"].minute, r["until"].minute) for r in rig.rows(hops))
+        assert len(hopping) == 8
+        assert hopping[4:] == [(2, 0, 4), (2, 2, 6), (3, 0, 4), (3, 2, 6)]
         (letter,) = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
         assert letter["offset"] == 10
         assert rig.get(f"/v1/jobs/{job.id}/doctor")["ok"]
@@ -110,6 +118,30 @@ def test_a_window_in_group_by_counts_as_a_window_function_does(rig: Rig) -> None
             (0, 1, 2),
             (1, 2, 1),
         ]
+
+
+def test_a_window_grows_step_by_step_through_the_day(rig: Rig) -> None:
+    servers, path = rig.kafka.bootstrap_servers, unique_name("grown")
+    topic = create_topic(servers)
+    minutes = [0, 1, 4, 4, 9, 10]
+    sent = [
+        {"id": n, "ts": f"2026-01-01 00:{minute:02}:30"} for n, minute in enumerate([*minutes, 25])
+    ]
+    produce(servers, topic, sent)
+    sql = (
+        kafka_table(rig.kafka, "clicks", topic, CLICKS)
+        + f"CREATE TABLE o (since TIMESTAMP(3), until TIMESTAMP(3), n BIGINT) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO o SELECT window_start, window_end, COUNT(*) FROM CUMULATE(TABLE clicks, "
+        "DESCRIPTOR(ts), INTERVAL '2' MINUTES, INTERVAL '10' MINUTES) "
+        "GROUP BY window_start, window_end;"
+    )
+    with rig.job(sql) as job:
+        rows = job.wait_output(path, 10)
+        found = {(r["since"].minute, r["until"].minute): r["n"] for r in rows}
+        first = {(0, 2): 2, (0, 4): 2, (0, 6): 4, (0, 8): 4, (0, 10): 5}
+        assert found == first | {(10, end): 1 for end in range(12, 21, 2)}
+        assert len(rows) == 10
 
 
 def test_a_table_is_joined_as_people_write_it_into_partitions(rig: Rig) -> None:

@@ -4,6 +4,8 @@ A case is a point, an action and a position: the first batch of a run, one in th
 A run is one job that meets several cases, each exactly once, and the independent oracle judges what
 it has written. `--list` shows all cases, and why the others cannot exist.
 
+One more job, `shapes`, has no table and several outputs (`crash_shapes`): C14 is between two.
+
 Every point is a failpoint of ours. C1 is passed when a loop begins: a fault at C3 of the same batch
 makes one begin there.
 """
@@ -11,11 +13,12 @@ makes one begin there.
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from tests.reliability.crash_shapes import judged_shapes, running_shapes
 from tests.reliability.experiment import Lab, in_lanes, result
 from tests.reliability.oracle import Verdict
 from tests.reliability.processes import runner_of, send, stopped
@@ -122,6 +125,30 @@ def small_runs() -> dict[str, tuple[Case, ...]]:
     }
 
 
+SHAPES = "shapes"
+
+
+def shapes_cases(lab: Lab) -> tuple[Case, ...]:
+    """The faults of the job without a table, which has no build side."""
+    small = (
+        Case("C2", "raise", FIRST),
+        Case("C14", "kill", FIRST),
+        Case("C5", "kill", MID),
+        Case("C6", "enospc", MID),
+        Case("C14", "raise", MID),
+        Case("C7", "kill", LAST),
+    )
+    more = (
+        Case("C4", "kill", FIRST),
+        Case("C14", "stop", FIRST),
+        Case("C7", "stop", MID),
+        Case("C8", "kill", MID),
+        Case("C14", "kill", LAST),
+        Case("C8", "raise", LAST),
+    )
+    return (*small, *more) if lab.full else small
+
+
 def run(lab: Lab) -> dict[str, Any]:
     """All cases; three jobs at a time at full scale, because pauses only wait."""
     runs = _chosen_runs(lab)
@@ -144,9 +171,10 @@ def run(lab: Lab) -> dict[str, Any]:
 def _chosen_runs(lab: Lab) -> dict[str, tuple[Case, ...]]:
     """The scale's runs, or with `--only` one of the full scale's."""
     only = lab.options.get("only")
-    if only:
-        return {only: full_runs()[only]}
-    return full_runs() if lab.full else small_runs()
+    every = full_runs() if lab.full or only else small_runs()
+    if not lab.is_captured:
+        every[SHAPES] = shapes_cases(lab)
+    return {only: every[only]} if only else every
 
 
 def _attempt(lab: Lab, named: tuple[str, tuple[Case, ...]]) -> Outcome:
@@ -167,18 +195,21 @@ def _attempt(lab: Lab, named: tuple[str, tuple[Case, ...]]) -> Outcome:
 def run_cases(lab: Lab, name: str, cases: tuple[Case, ...]) -> Outcome:
     """One job that meets `cases`, and the verdict."""
     begun, sizes = time.monotonic(), _sizes(lab)
+    if name == SHAPES:
+        sizes = replace(sizes, build=dict.fromkeys(POSITIONS, -1))  # nothing is built
     faults = _failpoints(cases, sizes)
     entries = [*faults.values(), *_beginnings(cases, sizes)]
     given = {"failpoints": ";".join(entries), "restart_backoff_max_s": 1.0}
-    with (
-        running_rig(lab.place(name), lab.kafka, lab.mariadb, **given) as rig,
-        running_subject(lab, rig, users=sizes.users) as subject,
-    ):
+    with running_rig(lab.place(name), lab.kafka, lab.mariadb, **given) as rig, ExitStack() as open_:
+        if name == SHAPES:
+            subject, kept = open_.enter_context(running_shapes(lab, rig))
+        else:
+            subject = open_.enter_context(running_subject(lab, rig, users=sizes.users))
         troubled = TroubledRun(subject, sizes)
         troubled.run()
         troubled.meet(list(faults.values()))
         missed = tuple(str(case) for case in cases if not troubled.was_met(faults[case]))
-        verdict = judged(subject)
+        verdict = judged_shapes(subject, kept) if name == SHAPES else judged(subject)
     return Outcome(name, cases, missed, verdict, round(time.monotonic() - begun, 1))
 
 

@@ -1,5 +1,6 @@
 """What the experiments plan; they are run by `make reliability`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -15,7 +16,9 @@ from tests.reliability.crash_points import (
     full_runs,
     listing,
 )
+from tests.reliability.crash_shapes import compare, parts_of
 from tests.reliability.event_runs import Run
+from tests.reliability.oracle import Verdict
 
 
 def test_every_combination_is_run_or_has_a_reason() -> None:
@@ -53,6 +56,19 @@ def faults_of(lines: Sequence[str], fault: str) -> list[str]:
     """The batches in which the runs of `lines` meet `fault`."""
     told = [each for line in lines for each in line.rpartition(": ")[2].split()]
     return [each.rpartition("#")[2] for each in told if each.startswith(f"{fault}#")]
+
+
+def test_rows_of_shapes_that_are_lost_doubled_or_of_nothing_are_noted() -> None:
+    rows = parts_of(b'{"id": 2, "tags": ["a", "b"], "at": "2026-01-01 00:00:02"}')
+    assert rows is not None
+    assert len(rows) == 4
+    assert parts_of(b'{"id":1,"tags":7}') is None
+    whole, tag, *others = rows
+    verdict = Verdict()
+    compare(verdict, "parts", Counter(rows), Counter([tag, tag, *others, (9, "tag", "x", None)]))
+    assert (verdict.lost, verdict.duplicate, verdict.phantom) == (1, 1, 1)
+    assert str(whole) in verdict.examples[0]
+    assert not verdict.ok
 
 
 def test_a_run_is_chosen_by_its_name_or_with_one_of_its_jobs() -> None:

@@ -66,7 +66,7 @@ def tables():
 def outcome(case) -> Outcome:
     """How we answer a case, beside Flink's answer."""
     try:
-        columns = _columns(case)
+        columns = columns_of(case)
         typed = planned(case["expr"], {n: t for n, (t, _) in columns.items()}, _zone(case))
         values = {n: pa.array([v], arrow_type(sql_type(t))) for n, (t, v) in columns.items()}
     except SqlError as error:
@@ -113,7 +113,7 @@ def _zone(case) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def _columns(case) -> Mapping[str, tuple[str, object]]:
+def columns_of(case) -> Mapping[str, tuple[str, object]]:
     """The columns that an expression names, with Python values for Arrow."""
     if "columns" in case:
         every = {f"f{at}": pair for at, pair in enumerate(case["columns"])}

@@ -23,7 +23,7 @@ from joins.plan.types import SqlType, TypeName, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 from watermark.reference.records import OutputTag, Record, SideRecord
 from watermark.reference.testing import OperatorHarness
-from watermark.reference.windows import SessionWindows, SlidingWindows, Stream
+from watermark.reference.windows import CumulativeWindows, SessionWindows, SlidingWindows, Stream
 
 BIGINT = SqlType(TypeName.BIGINT)
 STRING = SqlType(TypeName.STRING)
@@ -185,6 +185,8 @@ class OperatorWindows:
     def __init__(self, spec):
         if spec.kind is WindowKind.SESSION:
             assigner = SessionWindows(spec.size_ms)
+        elif spec.kind is WindowKind.CUMULATE:
+            assigner = CumulativeWindows(spec.size_ms, spec.slide_ms, spec.offset_ms)
         else:
             assigner = SlidingWindows(spec.size_ms, spec.slide_ms, spec.offset_ms)
         windowed = Stream().key_by(lambda value: value[0]).window(assigner)

@@ -36,7 +36,7 @@ from joins.kernels.expressions.nested_access import (
 from joins.kernels.expressions.operation import Function, Operation, Value, broadcast, plain
 from joins.kernels.expressions.result_limits import bounded, bytes_of_all
 from joins.kernels.expressions.text_functions import TEXT
-from joins.kernels.expressions.window_start import window_start
+from joins.kernels.expressions.window_start import window_places, window_start
 from joins.kernels.numbers.functions import MATHEMATICS
 from joins.kernels.strings.digests import DIGESTS
 from joins.kernels.strings.encodings import ENCODINGS
@@ -189,6 +189,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "CEIL_TO": rounded(up=True),
     "FLOOR_TO": rounded(up=False),
     "WINDOW_START": window_start,
+    "WINDOW_PLACES": window_places,
     "YEAR": _date_part(pc.year),
     "QUARTER": _date_part(pc.quarter),
     "WEEK": _date_part(pc.iso_week),

@@ -5,7 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from joins.kernels.changelog.envelope import SOURCE_SCHEMA, Envelopes, Op, encode_records
+from joins.kernels.changelog.envelope import (
+    RECORDS_SCHEMA,
+    SOURCE_SCHEMA,
+    Envelopes,
+    Op,
+    encode_records,
+)
 from joins.kernels.json.wire import to_wire
 from joins.kernels.topic.pieces import Action, ChangePiece, snapshot_rows
 from joins.plan.plan import Field
@@ -35,6 +41,8 @@ def changelog_records(
     """
     actions = np.concatenate([piece.actions for piece in pieces])
     chosen = np.flatnonzero(actions != Action.NOTHING)
+    if len(chosen) == 0:
+        return pa.RecordBatch.from_pylist([], schema=RECORDS_SCHEMA)
     generations, is_deleted = generations[chosen], actions[chosen] == Action.DELETE
     is_row = np.concatenate([snapshot_rows(piece) for piece in pieces])
     is_read = is_row[chosen] & (generations == (copied or 0))

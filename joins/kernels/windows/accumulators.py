@@ -116,6 +116,8 @@ def _plain(function: AggregateKind, kind: SqlType, item: WindowAggregate) -> Acc
         return sums if function is AggregateKind.SUM else _Average(sums, item.type)
     if function is AggregateKind.LISTAGG:
         return _ListAgg(item.separator)
+    if function in {AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE}:
+        return _Outermost(arrow_type(kind), function is AggregateKind.FIRST_VALUE)
     return _Extreme(arrow_type(kind), function is AggregateKind.MIN)
 
 
@@ -242,6 +244,38 @@ class _Extreme:
             column = cast(column, pa.decimal256(_WIDE_DIGITS, self.kind.scale))
         extremes = _grouped(column, groups, "min" if self.smallest else "max")
         return [extremes if extremes.type.equals(self.kind) else cast(extremes, self.kind)]
+
+    def result(self, columns: Columns) -> pa.Array:
+        return columns[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outermost:
+    """The first or the last value, in the order of the rows."""
+
+    kind: pa.DataType
+    first: bool
+
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        return (self.kind,)
+
+    def lift(self, values: pa.Array) -> Columns:
+        return [values]
+
+    def merge(self, columns: Columns, groups: Groups) -> Columns:
+        order = groups.order()
+        order = order[_valid(columns[0])[order]]
+        codes = groups.codes[order]
+        at = np.full(groups.count, -1)
+        edge = np.ones(len(codes), dtype=np.bool_)
+        differs = codes[1:] != codes[:-1]
+        if self.first:
+            edge[1:] = differs
+        else:
+            edge[:-1] = differs
+        at[codes[edge]] = order[edge]
+        return [columns[0].take(pa.array(at, mask=at < 0))]
 
     def result(self, columns: Columns) -> pa.Array:
         return columns[0]

@@ -104,7 +104,7 @@ def reads(
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """Windows of TUMBLE and HOP."""
+    """Windows of TUMBLE, HOP and CUMULATE."""
 
     spec: WindowSpec
     old: pa.Table

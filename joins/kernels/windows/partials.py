@@ -71,9 +71,10 @@ class _TimedRows:
     watermarks: Rows
 
     def windows(self) -> Partials:
-        """TUMBLE and HOP: a row's windows go from its latest one back by the slide."""
+        """A row's windows go back from its latest one by the slide; of CUMULATE the ends do."""
         spec = self.spec
-        latest = self.times - (self.times - spec.offset_ms) % spec.slide_ms
+        apart_ms = spec.size_ms if spec.grows else spec.slide_ms
+        latest = self.times - (self.times - spec.offset_ms) % apart_ms
         reach = spec.size_ms - (self.times - latest)
         windows = np.maximum(0, -(-reach // spec.slide_ms))
         last = latest + spec.size_ms - 1
@@ -107,7 +108,7 @@ class _TimedRows:
         """Rows are spread first: a list has all rows of its window in the order of arrival."""
         windows = self._back_from(latest, counts)
         part = self._picked(windows.of)
-        groups = Groups.of([windows.starts, *part.keys], len(windows.of))
+        groups = Groups.of([windows.ends, *part.keys], len(windows.of))
         firsts = groups.firsts()
         each = np.arange(groups.count)
         return part._table(
@@ -118,15 +119,18 @@ class _TimedRows:
         """Rows within the lateness, a part for each of their windows, the latest window first."""
         late = np.flatnonzero(taken > on_time)
         skipped = on_time[late] * self.spec.slide_ms
-        windows = self._back_from(latest[late] - skipped, (taken - on_time)[late])
+        windows = self._back_from(latest[late], (taken - on_time)[late], skipped)
         return self._picked(late)._table(Groups.each(len(late)), windows, late=True)
 
-    def _back_from(self, latest: Rows, counts: Rows) -> "_Windows":
-        """As many windows as `counts` says, from the latest one back."""
+    def _back_from(self, latest: Rows, counts: Rows, skipped: Rows | None = None) -> "_Windows":
+        """As many windows as `counts` says, from the latest one less `skipped` ms back."""
         of = np.repeat(np.arange(len(counts)), counts)
-        back = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]
-        starts = latest[of] - back * self.spec.slide_ms
-        return _Windows(starts, starts + self.spec.size_ms, of)
+        back = (np.arange(len(of)) - (np.cumsum(counts) - counts)[of]) * self.spec.slide_ms
+        if skipped is not None:
+            back += skipped[of]
+        starts = latest[of]
+        ends = starts + self.spec.size_ms - back
+        return _Windows(starts if self.spec.grows else starts - back, ends, of)
 
     def sessions(self) -> Partials:
         """A part is what is connected of a key's rows that came behind the same watermark.

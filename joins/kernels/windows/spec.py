@@ -17,6 +17,7 @@ from joins.plan.plan import (
 from joins.plan.types import SqlType
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
+_IN_ORDER = (AggregateKind.LISTAGG, AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class WindowSpec:
     """Windows of a plan, as the kernels know them. Times are in milliseconds.
 
     Attributes:
-        size_ms: of a window; of a session its gap.
+        size_ms: of a window; of a session its gap, of CUMULATE the largest one.
         slide_ms: from window to window; the size for TUMBLE and SESSION.
         lateness_ms: how long after its end a window takes late rows.
         time_type: of the window columns.
@@ -128,7 +129,12 @@ class WindowSpec:
     @property
     def lists_rows(self) -> bool:
         """An aggregate depends on the order of its rows."""
-        return any(item.function is AggregateKind.LISTAGG for item in self.aggregates)
+        return any(item.function in _IN_ORDER for item in self.aggregates)
+
+    @property
+    def grows(self) -> bool:
+        """Windows of one start, each a slide longer than the one before."""
+        return self.kind is WindowKind.CUMULATE
 
     @property
     def merges(self) -> bool:

@@ -11,6 +11,7 @@ from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.source import check_source
+from joins.adapters.registry.schemas import check_registries
 from joins.adapters.topic.check import check_topic
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
@@ -95,6 +96,7 @@ def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters)
     if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
         return plan
     kafka = clusters.of(source.kafka)
+    check_registries(source.value, source.key)
     if source.kafka.reported_group is not None:
         kafka.require_unused_group(source.kafka.reported_group)
     source = resolve_topics(source, kafka)
@@ -158,6 +160,7 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
 def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> None:
     if isinstance(plan.sink, KafkaSink):
         clusters.of(plan.sink.kafka).require(plan.sink.kafka.topic)
+        check_registries(plan.sink.value, plan.sink.key)
     if isinstance(plan.sink, DeltaSink):
         _check_delta(plan.sink_table, output_path(plan.sink, settings))
         output_writer(plan, settings)

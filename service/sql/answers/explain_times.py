@@ -68,7 +68,8 @@ def window_lines(window: Windowing | None) -> Iterator[str]:
     if window.kind is WindowKind.SESSION:
         parts = [f"gap {window.size_ms} ms"]
     if window.slide_ms is not None:
-        parts.append(f"slide {window.slide_ms} ms")
+        step = "step" if window.kind is WindowKind.CUMULATE else "slide"
+        parts.append(f"{step} {window.slide_ms} ms")
     if window.offset_ms:
         parts.append(f"offset {window.offset_ms} ms")
     yield f"WINDOW {window.kind} of {time}, {', '.join(parts)}"

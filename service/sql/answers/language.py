@@ -76,6 +76,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "INSERT OVERWRITE": "INSERT OVERWRITE o SELECT id FROM s;",
         "EXECUTE STATEMENT SET, BEGIN STATEMENT SET": "EXECUTE STATEMENT SET BEGIN "
         f"{_JOB} {_JOB} END;",
+        "INSERT INTO …; INSERT INTO …;": _JOB + "INSERT INTO o SELECT id + 1 FROM s;",
         "UPDATE, DELETE": "DELETE FROM o WHERE id = 1;",
         "ANALYZE, CALL, ADD JAR, LOAD MODULE": "ADD JAR 'x.jar';",
     },
@@ -103,6 +104,7 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "SELECT DISTINCT": "INSERT INTO o SELECT DISTINCT id FROM s;",
         "WITH … AS (…)": "INSERT INTO o WITH q AS (SELECT id FROM s) SELECT id FROM q;",
         "FROM (SELECT …)": "INSERT INTO o SELECT id FROM (SELECT id FROM s WHERE price > 3) AS q;",
+        "FROM table AS t (a, b)": "INSERT INTO o SELECT a FROM s2 AS t (a, b);",
         "FROM (VALUES …)": "INSERT INTO o SELECT a FROM (VALUES (1), (2)) AS t (a);",
         "IN (1, 2), NOT IN": "INSERT INTO o SELECT id FROM s WHERE id IN (1, 2) AND k NOT IN "
         "('a');",
@@ -131,6 +133,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
     "Joins": {
         "JOIN d FOR SYSTEM_TIME AS OF s.proctime": "INSERT INTO o SELECT s.id FROM s JOIN d "
         f"{_DIM}",
+        "JOIN d FOR SYSTEM_TIME AS OF PROCTIME()": "INSERT INTO o SELECT s.id FROM s JOIN d "
+        "FOR SYSTEM_TIME AS OF PROCTIME() ON s.id = d.id;",
         "LEFT [OUTER] JOIN d FOR SYSTEM_TIME AS OF …": "INSERT INTO o SELECT s.id FROM s LEFT OUTER"
         f" JOIN d {_DIM}",
         "JOIN d FOR SYSTEM_TIME AS OF s.rowtime": "INSERT INTO o SELECT s.id FROM s JOIN d "
@@ -166,15 +170,15 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "HOP": _window(f"TABLE(HOP(TABLE s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}))"),
         "SESSION": _window(f"TABLE(SESSION(TABLE s, DESCRIPTOR(p), {_MINUTE}))"),
         "CUMULATE": _window(f"TABLE(CUMULATE(TABLE s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}))"),
-        "a window function without aggregates": "INSERT INTO o SELECT id FROM TABLE(TUMBLE(TABLE "
-        f"s, DESCRIPTOR(ts), {_MINUTE}));",
+        "a window function without aggregates": "INSERT INTO o SELECT id FROM TABLE(HOP(TABLE "
+        f"s, DESCRIPTOR(ts), {_MINUTE}, {_MINUTE}));",
         "GROUP BY TUMBLE(ts, size), HOP, SESSION": _window(
             "s", f"GROUP BY TUMBLE(ts, {_MINUTE}) HAVING COUNT(*) > 1"
         ),
         "TUMBLE_START, _END, _ROWTIME, _PROCTIME": "CREATE TABLE w (a TIMESTAMP(3)) WITH "
         f"('connector' = 'print'); INSERT INTO w SELECT TUMBLE_START(ts, {_MINUTE}) FROM s GROUP "
         f"BY TUMBLE(ts, {_MINUTE});",
-        "COUNT, SUM, MIN, MAX, AVG, LISTAGG, DISTINCT, FILTER": _window(
+        "COUNT, SUM, MIN, MAX, AVG, LISTAGG, FIRST_VALUE, LAST_VALUE, DISTINCT, FILTER": _window(
             f"TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})",
             "GROUP BY window_start, window_end HAVING COUNT(DISTINCT k) FILTER (WHERE id > 3) > 1",
         ),
@@ -185,8 +189,14 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "a window over a window": "CREATE VIEW v AS SELECT window_time AS r FROM TABLE(TUMBLE("
         f"TABLE s, DESCRIPTOR(ts), {_MINUTE})) GROUP BY window_start, window_end, window_time; "
         + _window(f"TABLE(TUMBLE(TABLE v, DESCRIPTOR(r), {_MINUTE}))"),
-        "a join behind a window": "INSERT INTO o SELECT d.id FROM TABLE(TUMBLE(TABLE s, "
-        f"DESCRIPTOR(ts), {_MINUTE})) AS w JOIN d FOR SYSTEM_TIME AS OF w.p ON w.id = d.id;",
+        "a join behind a window function, before GROUP BY": "INSERT INTO o SELECT d.id FROM "
+        f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})) AS w "
+        "JOIN d FOR SYSTEM_TIME AS OF w.p ON w.id = d.id "
+        "GROUP BY window_start, window_end, d.id;",
+        "a join behind the results of a window": "CREATE VIEW v AS SELECT id, PROCTIME() AS r FROM "
+        f"TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), {_MINUTE})) "
+        "GROUP BY window_start, window_end, id; INSERT INTO o "
+        "SELECT v.id FROM v JOIN d FOR SYSTEM_TIME AS OF v.r ON v.id = d.id;",
     },
     "Types": {
         **{

@@ -42,30 +42,15 @@ from service.sql.catalog.kafka_scan import (
 from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
-    IDLE_TIMEOUT,
-    LOOKUP_STRATEGY,
-    OF_A_GROUP,
-    OF_A_ROWTIME,
-    OF_A_STREAM,
 )
 from service.sql.catalog.topic_tables import (
-    dimension_options,
-    is_lenient,
     refuse_evidence,
     topic_source,
 )
 
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"
-_DELTA_DIMENSION = (
-    "source.monitor-interval",
-    "changelog.partitions",
-    LOOKUP_STRATEGY,
-    IDLE_TIMEOUT,
-)
 _BOUNDED = "scan.bounded"
-_OF_A_STREAM = ("scan.", "sink.", "late-records.", OF_A_STREAM)
-_DELTA_SINK = ("row-metadata", "sink.writer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +61,6 @@ class KafkaTable:
         dimension: what it is where it is joined.
         has_startup_mode: the user chose one; if not, the default deserves a warning.
         several_topics: the option that makes it a stream of several topics, None of one.
-        dimension_options: those that the user gave and only a dimension has.
-        stream_options: those that the user gave and only a stream or a sink has.
-        group_options: those that the user gave and only who reads has: of its consumer group.
     """
 
     source: KafkaSource
@@ -86,24 +68,14 @@ class KafkaTable:
     dimension: TopicSource
     has_startup_mode: bool
     several_topics: str | None = None
-    dimension_options: tuple[str, ...] = ()
-    stream_options: tuple[str, ...] = ()
-    group_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UpsertKafkaTable:
-    """A topic of rows by key; it is joined or written.
-
-    Attributes:
-        dimension_options: those that the user gave and only a dimension has.
-        sink_options: those that the user gave and only a sink has.
-    """
+    """A topic of rows by key; it is joined or written."""
 
     dimension: TopicSource
     sink: KafkaSink
-    dimension_options: tuple[str, ...] = ()
-    sink_options: tuple[str, ...] = ()
 
     def with_key(self, key: RecordKey | None) -> "UpsertKafkaTable":
         """The same, whose records have this key."""
@@ -113,17 +85,10 @@ class UpsertKafkaTable:
 
 @dataclass(frozen=True, slots=True)
 class DeltaTable:
-    """A Delta table; its place in the statement decides whether it is a dimension or the sink.
-
-    Attributes:
-        dimension_options: those that the user gave and only a dimension has.
-        sink_options: those that the user gave and only a sink has.
-    """
+    """A Delta table; its place in the statement decides whether it is a dimension or the sink."""
 
     source: DeltaTableSource
     sink: DeltaSink
-    dimension_options: tuple[str, ...]
-    sink_options: tuple[str, ...]
 
 
 Connector = (
@@ -223,9 +188,6 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         _with_end(values, topic_source(values, source, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
         several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
-        dimension_options=dimension_options(values),
-        stream_options=_stream_options(values, end),
-        group_options=tuple(key for key in values.nodes if key in OF_A_GROUP),
     )
 
 
@@ -238,27 +200,6 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     return UpsertKafkaTable(
         _with_end(values, TopicSource(kafka, value)),
         KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
-        dimension_options=(
-            *dimension_options(values),
-            *(
-                key
-                for key in values.nodes
-                if key.startswith(_BOUNDED) or key in (*OF_A_GROUP, *OF_A_ROWTIME)
-            ),
-        ),
-        sink_options=tuple(
-            key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
-        ),
-    )
-
-
-def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
-    """The options that were given and that only a stream or a sink has."""
-    of_both = OF_A_ROWTIME if end is BoundedMode.GROUP else (_BOUNDED, *OF_A_ROWTIME)
-    return tuple(
-        key
-        for key in values.nodes
-        if is_lenient(key) or (key.startswith(_OF_A_STREAM) and not key.startswith(of_both))
     )
 
 
@@ -324,8 +265,6 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
             row_metadata=values.flag("row-metadata"),
             writer=SinkWriter(values.required("sink.writer")),
         ),
-        dimension_options=tuple(key for key in _DELTA_DIMENSION if key in values.nodes),
-        sink_options=tuple(key for key in _DELTA_SINK if key in values.nodes),
     )
 
 

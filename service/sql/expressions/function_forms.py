@@ -195,7 +195,9 @@ PARTLY: dict[str, str] = {
     "and Z too, of TIMESTAMP e Q q n A; no eras, week years and names of zones; to read by "
     "yy is a year from 2000, and not possible in TO_DATE and UNIX_TIMESTAMP",
     "JSON_VALUE": "paths are literals, without filters and without functions but length(); "
-    "JSON_QUERY, JSON_EXISTS and JSON_LENGTH alike",
+    "JSON_QUERY, JSON_EXISTS and JSON_LENGTH alike; RETURNING takes STRING, BOOLEAN, INT and "
+    "DOUBLE, as JSON of just that form: 1 RETURNING DOUBLE is a dead letter, where a "
+    "job of Flink fails, so write CAST(JSON_VALUE(…) AS DOUBLE)",
     "LPAD": "its length is a literal of 65,536 at the most; RPAD alike",
     "PRINTF": "formats are b c d e f o s x and their capitals",
     "RAND": "with a seed that is no literal: it gives the first number of that seed; RAND_INTEGER "

@@ -34,7 +34,8 @@ CALLS = (
     frozenset(function.call for function in (*FUNCTIONS.values(), *EXTRACTED.values()))
     | COMPARISONS
     | ARITHMETIC
-    | {"NULLIF", "ADD_MONTHS", "WINDOW_START", ".", "[]", "ROW", "ARRAY", "MAP", *ARRAYS, *MAPS}
+    | {"NULLIF", "ADD_MONTHS", "WINDOW_START", "WINDOW_PLACES"}
+    | {".", "[]", "ROW", "ARRAY", "MAP", *ARRAYS, *MAPS}
     | {"CEIL_TO", "FLOOR_TO", "INTERVAL_PART", "TO_INSTANT", "FORMAT_TEXT", "IS JSON", "SIZED"}
     | {*_OF_JSON, *_TIMES, *_OTHERS, "HEX_TEXT", "SPLIT_INDEX_AT"}
 )

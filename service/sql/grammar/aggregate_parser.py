@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import Node
 
-AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "LISTAGG")
+AGGREGATES = ("COUNT", "SUM", "MIN", "MAX", "AVG", "LISTAGG", "FIRST_VALUE", "LAST_VALUE")
 _FORM = "Write COUNT(*), COUNT(DISTINCT x), SUM(x) FILTER (WHERE y > 0) or LISTAGG(x, ', ')."
 
 

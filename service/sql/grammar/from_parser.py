@@ -4,7 +4,14 @@ from collections.abc import Callable
 
 from joins.plan.plan import JoinType
 from service.sql.grammar.cursor import TokenCursor
-from service.sql.grammar.expression_nodes import Literal, LiteralKind, Name, Node, Reference
+from service.sql.grammar.expression_nodes import (
+    FunctionCall,
+    Literal,
+    LiteralKind,
+    Name,
+    Node,
+    Reference,
+)
 from service.sql.grammar.expression_parser import ExpressionParser
 from service.sql.grammar.syntax import (
     CreateView,
@@ -12,6 +19,7 @@ from service.sql.grammar.syntax import (
     OptionNode,
     Relation,
     Select,
+    Star,
     TemporalJoinClause,
     UnnestClause,
     WindowNode,
@@ -31,7 +39,6 @@ NAMELESS = ""
 _QUERY_FORM = "Write FROM table, or FROM (SELECT … FROM table) AS name."
 _LATERAL_FORM = "Write JOIN LATERAL TABLE(dimension(probe.proctime)) AS d ON probe.k = d.k."
 _UNNEST_FORM = "Write CROSS JOIN UNNEST(probe.items) AS item (name), with a column for each field."
-_JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
 _OTHER_JOINS = {
     "RIGHT": "Put the stream first and write LEFT JOIN; rows of a table alone have no record.",
     "FULL": "Write LEFT JOIN; rows of a table alone have no record.",
@@ -104,20 +111,25 @@ class FromParser:
         relation = Relation(
             relation.table, self._alias(relation.alias), relation.options, relation.query
         )
-        cursor = self._cursor
-        if cursor.at_symbol(",") or any(cursor.at_words(word) for word in _JOINS):
-            raise cursor.script.error(
-                window.at,
-                f"a join behind {window.kind}",
-                hint="Join first: CREATE VIEW joined AS SELECT … FROM probe JOIN …; then write "
-                f"FROM TABLE({window.kind}(TABLE joined, …)).",
-            )
         return relation, window
 
     def _relation(self, table: Name, options: tuple[OptionNode, ...]) -> Relation:
         """The relation with its alias; the hint may stand on either side of it."""
         alias = self._alias(table)
-        return Relation(table, alias, options or self._cursor.hint())
+        options = options or self._cursor.hint()
+        relation = Relation(table, alias, options)
+        return self._with_columns(relation) if self._cursor.at_symbol("(") else relation
+
+    def _with_columns(self, relation: Relation) -> Relation:
+        """`table AS alias (columns)`: a query of all columns, under these names."""
+        cursor = self._cursor
+        alias = relation.alias
+        start = cursor.at
+        columns = cursor.names(f"AS {alias.text}")
+        everything = Select((Star(None, alias.at),), relation, (), None, alias.at)
+        end = cursor.end_of_last
+        view = CreateView(alias, False, columns, everything, alias.at, start, end)
+        return Relation(relation.table, alias, query=view)
 
     def _at_alias(self) -> bool:
         return self._cursor.at_name() and not any(map(self._cursor.at_words, NO_ALIAS))
@@ -126,14 +138,7 @@ class FromParser:
         cursor = self._cursor
         if not cursor.accept_words("AS") and not self._at_alias():
             return table
-        alias = cursor.name("an alias")
-        if cursor.at_symbol("("):
-            raise cursor.script.error(
-                cursor.at,
-                "an alias has no column list here",
-                hint="Rename the columns in the select list.",
-            )
-        return alias
+        return cursor.name("an alias")
 
     def joins(self) -> tuple[JoinNode, ...]:
         """Read all joins.
@@ -264,7 +269,7 @@ class FromParser:
             raise cursor.unexpected("ON TRUE", hint="Write LEFT JOIN UNNEST(…) AS t (c) ON TRUE.")
         return UnnestClause(value, alias, columns, join_type, at)
 
-    def _lateral(self) -> tuple[Relation, Reference]:
+    def _lateral(self) -> tuple[Relation, Reference | None]:
         """LATERAL TABLE(dimension(time)) [AS alias]: a temporal table function."""
         cursor = self._cursor
         cursor.advance()
@@ -284,7 +289,7 @@ class FromParser:
         cursor.expect_symbol(")", hint=_LATERAL_FORM)
         return self._relation(table, options), time
 
-    def _system_time(self, table: Name) -> Reference:
+    def _system_time(self, table: Name) -> Reference | None:
         cursor = self._cursor
         words = ("FOR", "SYSTEM_TIME", "AS", "OF")
         if not cursor.accept_words(*words):
@@ -310,13 +315,16 @@ class FromParser:
                 hint="Write the alias last: " + JOIN_FORM.removeprefix("Write "),
             )
 
-    def _time(self, what: str) -> Reference:
+    def _time(self, what: str) -> Reference | None:
+        """The column, None for PROCTIME(): each record's own clock, whoever names it."""
         at = self._cursor.at
         time = self._expressions.parse(level=5)
+        if isinstance(time, FunctionCall) and time.name == "PROCTIME" and not time.arguments:
+            return None
         if not isinstance(time, Reference):
             raise self._cursor.script.error(
                 at,
-                f"{what} takes a column of the probe",
+                f"{what} takes a column of the probe, or PROCTIME()",
                 hint="Declare proctime AS PROCTIME() in the probe and write probe.proctime.",
             )
         return time

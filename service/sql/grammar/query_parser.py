@@ -177,7 +177,7 @@ class QueryParser:
         items = self._items()
         cursor.expect_words("FROM", hint="Write SELECT … FROM probe JOIN dimension ….")
         probe, window = self._from.first()
-        joins = () if window is not None else self._from.joins()
+        joins = self._from.joins()
         where = self._expressions.parse() if cursor.accept_words("WHERE") else None
         group_by = self._group_by() if cursor.at_words("GROUP") else None
         return Select(

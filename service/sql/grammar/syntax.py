@@ -175,12 +175,13 @@ class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
     Attributes:
+        time: a column; None if it is PROCTIME().
         condition: None if it is in WHERE: after a comma, and behind ON TRUE.
     """
 
     relation: Relation
     join_type: JoinType
-    time: Reference
+    time: Reference | None
     condition: Node | None
     at: int
 
@@ -205,11 +206,11 @@ JoinNode = TemporalJoinClause | UnnestClause
 
 @dataclass(frozen=True, slots=True)
 class WindowNode:
-    """TUMBLE, HOP or SESSION over the first table, as in `FROM TABLE(TUMBLE(TABLE t, …))`.
+    """A window function over the first table, as in `FROM TABLE(TUMBLE(TABLE t, …))`.
 
     Attributes:
         time: the column in DESCRIPTOR.
-        intervals: by their names: SIZE, SLIDE, GAP, OFFSET.
+        intervals: by their names: SIZE, SLIDE, STEP, GAP, OFFSET.
         partition: of PARTITION BY.
     """
 

@@ -8,7 +8,7 @@ from service.sql.grammar.expression_nodes import Node, Reference
 from service.sql.grammar.syntax import Relation, WindowNode
 from service.sql.text.errors import suggestion
 
-WINDOWS = (*WindowKind, "CUMULATE")
+WINDOWS = tuple(WindowKind)
 GROUP_FORM = (
     "Write SELECT window_start, window_end, COUNT(*) FROM TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), "
     "INTERVAL '1' MINUTE)) GROUP BY window_start, window_end."
@@ -17,12 +17,15 @@ _FORMS = {
     WindowKind.TUMBLE: "Write TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' MINUTE).",
     WindowKind.HOP: "Write HOP(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '10' "
     "MINUTE): first the slide, then the size.",
+    WindowKind.CUMULATE: "Write CUMULATE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL "
+    "'1' HOUR): first the step, then the size.",
     WindowKind.SESSION: "Write SESSION(TABLE t PARTITION BY k, DESCRIPTOR(ts), INTERVAL '5' "
     "MINUTE).",
 }
 _PARAMETERS = {
     WindowKind.TUMBLE: ("DATA", "TIMECOL", "SIZE", "OFFSET"),
     WindowKind.HOP: ("DATA", "TIMECOL", "SLIDE", "SIZE", "OFFSET"),
+    WindowKind.CUMULATE: ("DATA", "TIMECOL", "STEP", "SIZE", "OFFSET"),
     WindowKind.SESSION: ("DATA", "TIMECOL", "GAP"),
 }
 
@@ -56,18 +59,14 @@ def read_window(
 
 def _kind(cursor: TokenCursor) -> WindowKind:
     word = cursor.token.text.upper()
-    if word == "CUMULATE" and cursor.at_words(word):
-        raise cursor.script.error(
-            cursor.at,
-            "CUMULATE is not supported",
-            hint="Use TUMBLE with the short size and add up downstream, or HOP.",
-        )
     for kind in WindowKind:
         if cursor.accept_words(kind.value):
             return kind
     raise cursor.unexpected(
-        "TUMBLE, HOP or SESSION",
-        hint=suggestion(word[:40], WindowKind, "Window functions are TUMBLE, HOP and SESSION."),
+        "TUMBLE, HOP, CUMULATE or SESSION",
+        hint=suggestion(
+            word[:40], WindowKind, "Window functions are TUMBLE, HOP, CUMULATE and SESSION."
+        ),
     )
 
 
@@ -169,7 +168,7 @@ class _Arguments:
         while (is_list or not self._is_argument()) and cursor.accept_symbol(","):
             keys.append(self._parse())
         if is_list:
-            cursor.expect_symbol(")", hint=_FORMS[self._kind])
+            cursor.expect_symbol(")", hint=_FORMS[WindowKind.SESSION])
         self._partition = tuple(keys)
 
     def _is_argument(self) -> bool:

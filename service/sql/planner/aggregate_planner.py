@@ -34,12 +34,15 @@ from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
 _ORDERED = NUMERIC | TEMPORAL | {TypeName.STRING}
+_SCALARS = _ORDERED | {TypeName.BOOLEAN}
 _TAKES = {
     AggregateKind.SUM: (NUMERIC, "a number"),
     AggregateKind.AVG: (NUMERIC, "a number"),
     AggregateKind.MIN: (_ORDERED, "a number, a text or a time"),
     AggregateKind.MAX: (_ORDERED, "a number, a text or a time"),
     AggregateKind.LISTAGG: (frozenset((TypeName.STRING,)), "STRING"),
+    AggregateKind.FIRST_VALUE: (_SCALARS, "a number, a text, a time or BOOLEAN"),
+    AggregateKind.LAST_VALUE: (_SCALARS, "a number, a text, a time or BOOLEAN"),
 }
 
 
@@ -263,11 +266,12 @@ class GroupedPlanner(ExpressionPlanner):
 
 _COUNTS = (AggregateKind.COUNT, AggregateKind.COUNT_ALL)
 _EXTREMES = (AggregateKind.MIN, AggregateKind.MAX)
+_OF_THE_ROWS = (*_EXTREMES, AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE)
 
 
 def _result_type(function: AggregateKind, argument: SqlType) -> SqlType:
     """Source: Flink's LogicalTypeMerging, findSumAggType and findAvgAggType."""
-    if argument.name is not TypeName.DECIMAL or function in _EXTREMES:
+    if argument.name is not TypeName.DECIMAL or function in _OF_THE_ROWS:
         return argument
     if function is AggregateKind.SUM:
         return SqlType(TypeName.DECIMAL, 38, argument.scale)

@@ -86,4 +86,4 @@ def same_intervals(one: Sequence[Node], other: Sequence[Node]) -> bool:
 
 
 def _is_window(call: FunctionCall) -> bool:
-    return call.name in WindowKind.__members__
+    return call.name in _ARGUMENTS

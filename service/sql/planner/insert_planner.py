@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from joins.kernels.formats.columns import RecordColumns
 from joins.plan.expressions import Constant, Expression
-from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
@@ -21,6 +20,7 @@ from joins.plan.plan import (
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.format_columns import refusal_of_sink
+from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
@@ -141,7 +141,8 @@ class JobPlanner:
             written_at=insert.table.at,
             unions=unions,
         )
-        values = query.windows.assigned([_value(c) for c in query.query(insert.select)])
+        rows = [_value(column) for column in query.query(insert.select)]
+        values = query.windows.assigned(rows, query.unnests)
         sink = self._sink(insert, table)
         output = self._output(insert, table, values)
         window = query.windows.planned()
@@ -157,7 +158,7 @@ class JobPlanner:
         """The plan of a bare SELECT: it prints some rows and ends by itself."""
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
-        values = query.windows.assigned([_value(column) for column in columns])
+        values = query.windows.assigned([_value(column) for column in columns], query.unnests)
         rows = select.limit or PREVIEW_ROWS
         values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
@@ -278,13 +279,12 @@ class JobPlanner:
                     )
         if isinstance(connector, KafkaTable | UpsertKafkaTable):
             self._check_format(insert, table, connector.sink)
-            check_no_effect(self._script, table, connector.dimension_options, "a sink")
+            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
             if isinstance(connector, KafkaTable):
                 check_one_topic(self._script, table, connector, "a sink")
-                check_no_effect(self._script, table, connector.group_options, "a sink")
             return connector.sink
         if isinstance(connector, DeltaTable):
-            check_no_effect(self._script, table, connector.dimension_options, "a sink")
+            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
             self._check_row_metadata(table, connector.sink)
             return partitioned_sink(self._script, table, connector.sink)
         if isinstance(connector, PrintSink | BlackholeSink):
@@ -296,18 +296,9 @@ class JobPlanner:
         )
 
     def _check_format(self, insert: Insert, table: Table, sink: KafkaSink) -> None:
-        if sink.value.name is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
-            raise self._script.error(
-                insert.table.at,
-                f'table "{table.name}" has format {sink.value.name}, which cannot be written',
-                hint="Write 'format' = 'json' or 'debezium-json', and remove the options of Avro.",
-            )
-        columns = RecordColumns(table.fields, sink.value, sink.key)
-        of_key = () if sink.key is None else ((sink.key.format, columns.of_key),)
-        for form, fields in ((sink.value, columns.of_value), *of_key):
-            misfit = refusal_of_sink(form, fields)
-            if misfit is not None:
-                raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
+        misfit = refusal_of_sink(RecordColumns(table.fields, sink.value, sink.key))
+        if misfit is not None:
+            raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
 
     def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
         if not sink.row_metadata:

@@ -147,7 +147,9 @@ class JoinPlanner:
 
 
 def is_own_clock(scope: NameScope, dimension: ScopeRelation, node: TemporalJoinClause) -> bool:
-    """Whether a join names the PROCTIME() of the dimension itself, which is that of the stream."""
+    """Whether a join names PROCTIME(), or that of the dimension itself, which is the stream's."""
+    if node.time is None:
+        return True
     *qualifier, name = node.time.parts
     if [part.text for part in qualifier] not in ([], [dimension.alias]):
         return False
@@ -167,6 +169,7 @@ def system_time(scope: NameScope, node: TemporalJoinClause) -> Column | None:
     Raises:
         SqlError: it names neither.
     """
+    assert node.time is not None, "PROCTIME() itself is no column"
     relation, column = scope.resolve(node.time)
     probe = scope.relations[0]
     if relation is probe and column.time is TimeAttribute.PROCESSING:

@@ -1,15 +1,33 @@
 """From a script to the frozen plan of its one job."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
 from service.sql.catalog.inline_secrets import InlineSecret
 from service.sql.grammar.parser import parse
-from service.sql.grammar.syntax import Explain, JobStatement, Question, Statement, StopJob
+from service.sql.grammar.syntax import (
+    CreateTable,
+    CreateView,
+    Explain,
+    Insert,
+    JobStatement,
+    Question,
+    Statement,
+    StatementSet,
+    StopJob,
+)
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.session import ScriptSession
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
+
+_AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
+"""Statements that leave alone what an INSERT before them means."""
+_ONE_JOB = (
+    "The {} INSERTs are one job, which reads the stream once for all of them, as in EXECUTE "
+    "STATEMENT SET; submit a script for each of them where they shall be jobs of their own."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,38 +92,50 @@ def _plan(session: ScriptSession, name: str | None) -> PlannedScript:
 def _job_statement(
     session: ScriptSession, statements: tuple[Statement, ...]
 ) -> tuple[JobStatement, tuple[str, ...]]:
-    """Carry out what comes before the one statement that is the job; what is ignored is told."""
-    script = session.script
-    job_statement: JobStatement | None = None
+    """Carry out what comes before the statement that is the job; what is ignored is told."""
+    jobs: list[JobStatement] = []
     ignored: list[str] = []
     for statement in statements:
-        if job_statement is not None:
-            raise script.error(
+        if jobs and not (isinstance(jobs[0], Insert) and isinstance(statement, _AFTER_AN_INSERT)):
+            raise session.script.error(
                 statement.at,
                 "a statement after the INSERT INTO",
                 hint="Put it in front; several INSERTs go into EXECUTE STATEMENT SET BEGIN … END.",
             )
         if isinstance(statement, JobStatement):
-            job_statement = statement
-        elif isinstance(statement, StopJob):
-            raise script.error(
-                statement.at,
-                "STOP JOB is no part of a job",
-                hint="Send it to POST /v1/statements, or use `sluice jobs stop`.",
-            )
-        elif isinstance(statement, Question):
-            if isinstance(statement, Explain):
-                JobPlanner(session).plan(statement.statement)
-            line, _ = script.line_and_column(statement.at)
-            ignored.append(
-                f"Line {line} asks something, which is no part of the job: "
-                "POST /v1/statements answers it."
-            )
+            jobs.append(statement)
+        elif isinstance(statement, Question | StopJob):
+            ignored.append(_unanswered(session, statement))
         else:
             session.apply(statement)
-    if job_statement is None:
-        raise _no_job(script, statements)
-    return job_statement, tuple(ignored)
+    if not jobs:
+        raise _no_job(session.script, statements)
+    if len(jobs) == 1:
+        return jobs[0], tuple(ignored)
+    return _set_of(jobs), (*ignored, _ONE_JOB.format(len(jobs)))
+
+
+def _set_of(jobs: Sequence[JobStatement]) -> StatementSet:
+    """INSERTs one behind the other, which are a job each in Flink, as one job."""
+    inserts = tuple(job for job in jobs if isinstance(job, Insert))
+    return StatementSet(inserts, inserts[0].at)
+
+
+def _unanswered(session: ScriptSession, statement: Question | StopJob) -> str:
+    """What is told of a question in the script of a job; what it names is looked at."""
+    script = session.script
+    if isinstance(statement, StopJob):
+        raise script.error(
+            statement.at,
+            "STOP JOB is no part of a job",
+            hint="Send it to POST /v1/statements, or use `sluice jobs stop`.",
+        )
+    if isinstance(statement, Explain):
+        JobPlanner(session).plan(statement.statement)
+    line, _ = script.line_and_column(statement.at)
+    return (
+        f"Line {line} asks something, which is no part of the job: POST /v1/statements answers it."
+    )
 
 
 def _no_job(script: Script, statements: tuple[Statement, ...]) -> SqlError:

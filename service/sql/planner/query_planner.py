@@ -291,6 +291,7 @@ class QueryPlanner:
             moved += conditions
         planner = JoinPlanner(joined, side.relation, side.table.name)
         join = replace(planner.plan(node, conditions, side.filters), time=time)
+        self.windows.refuse_bounds(node, join)
         side = replace(side, table=self._with_key(side.table, join))
         self._add_dimension(side.table, node, time)
         if time is not None:
@@ -376,7 +377,7 @@ class QueryPlanner:
             check_not_written(self.script, table, self.written, self.written_at)
         if self.joins and (self.joins[0].time is None) != (time is None):
             raise self.script.error(
-                node.time.at,
+                node.at if node.time is None else node.time.at,
                 "a statement joins by event time or by processing time, not by both",
                 hint="Use one time in every FOR SYSTEM_TIME AS OF, or split the job in two.",
             )

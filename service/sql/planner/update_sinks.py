@@ -13,6 +13,7 @@ from joins.plan.plan import (
     Sink,
     SinkWriter,
     Windowing,
+    WindowKind,
 )
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.settings import ALLOW_LATENESS
@@ -86,8 +87,11 @@ def _check_key(
     by_name = {column.name: column.expression for column in output}
     named = [_identified(by_name[name]) for name in table.primary_key]
     missing = [key.name for key in window.keys if key.name not in named]
-    if not any(name in named for name in WINDOW_COLUMNS):
-        missing.append("window_start")
+    # Windows of CUMULATE that begin together differ by their ends.
+    grows = window.kind is WindowKind.CUMULATE
+    bounds = [name for name in WINDOW_COLUMNS if not (grows and name == "window_start")]
+    if not any(name in named for name in bounds):
+        missing.append(bounds[0])
     if missing:
         first = missing[0]
         what = next((f"key {n} of GROUP BY" for n, k in _numbered(window) if k == first), first)
@@ -96,7 +100,7 @@ def _check_key(
             f'the primary key of table "{table.name}" does not tell the updates apart: it lacks '
             f"{what}",
             hint="It has to have all keys of GROUP BY and a bound of the window, as they are: "
-            "PRIMARY KEY (window_start, …) NOT ENFORCED.",
+            f"PRIMARY KEY ({bounds[0]}, …) NOT ENFORCED.",
         )
     aggregates = {item.name for item in window.aggregates}
     for name in table.primary_key:

@@ -24,7 +24,8 @@ def named_columns(
     if view.columns is not None:
         columns = _renamed(script, view, view.columns, columns, kind)
     elif kind == QUERY:
-        columns = [replace(c, name=c.name or f"EXPR${at}") for at, c in enumerate(columns)]
+        own = own_names([column.name for column in columns])
+        columns = [replace(c, name=name) for c, name in zip(columns, own, strict=True)]
     names: set[str] = set()
     for column in columns:
         _check(script, view, column, names, kind)
@@ -91,12 +92,20 @@ def _check(
 
 
 def preview_output(own: Sequence[str], values: Sequence[Typed]) -> tuple[OutputColumn, ...]:
-    """The columns under names of their own, as Flink makes them: `EXPR$2`, `id`, `id0`."""
-    names: dict[str, Typed] = {}
-    for at, value in enumerate(values):
-        plain = own[at] or f"EXPR${at}"
+    """The columns under names of their own."""
+    return tuple(
+        OutputColumn(name, value.expression)
+        for name, value in zip(own_names(own), values, strict=True)
+    )
+
+
+def own_names(texts: Sequence[str]) -> list[str]:
+    """A name for each column, as Flink makes them: `EXPR$2`, `id`, `id0`."""
+    names: dict[str, None] = {}
+    for at, text in enumerate(texts):
+        plain = text or f"EXPR${at}"
         name, number = plain, 0
         while name in names:
             name, number = f"{plain}{number}", number + 1
-        names[name] = value
-    return tuple(OutputColumn(name, value.expression) for name, value in names.items())
+        names[name] = None
+    return list(names)

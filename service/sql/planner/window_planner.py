@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
-from joins.plan.plan import WINDOW, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
+from joins.plan.types import SqlType, TypeName, array_type
 from service.sql.catalog.option_values import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -19,10 +19,14 @@ from service.sql.expressions.scope import (
 from service.sql.expressions.time_arithmetic import interval_of
 from service.sql.grammar.expression_nodes import LiteralKind, Node
 from service.sql.grammar.syntax import WindowNode
-from service.sql.grammar.type_rules import BIGINT, PROCTIME, type_text
+from service.sql.grammar.type_rules import BIGINT, BOOLEAN, PROCTIME, type_text
 from service.sql.text.script import Script
 
-MAX_WINDOWS_OF_A_ROW = 1_000
+MAX_WINDOWS_OF_A_ROW = 1_440  # the minutes of a day
+_MOST_ROWS = 100
+PLACES = "$windows"
+"""The relation of the windows of a row, where nothing aggregates them."""
+ELEMENT = "element"
 _MAX_SIZE_MS = 36_525 * 86_400_000
 _BOUND = SqlType(TypeName.TIMESTAMP, 3)
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
@@ -64,7 +68,7 @@ def open_window(
     window = OpenWindow(
         kind=node.kind,
         size_ms=sizes.get("SIZE", sizes.get("GAP", 0)),
-        slide_ms=sizes.get("SLIDE"),
+        slide_ms=sizes.get("SLIDE", sizes.get("STEP")),
         offset_ms=sizes.get("OFFSET", 0),
         time=time,
         time_type=time_type,
@@ -105,14 +109,46 @@ def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
 
 
 def assigned(window: OpenWindow, value: Typed) -> Typed:
-    """`value` over the rows of a TUMBLE that nothing aggregates: its bounds are those of a row."""
-    time: Expression = ProcTime(PROCTIME) if window.time is None else window.time
-    size, offset = (Constant(str(ms), BIGINT) for ms in (window.size_ms, window.offset_ms))
-    start = Call("WINDOW_START", (time, size, offset), window.time_type)
-    end = Call("+", (start, size), window.time_type)
+    """`value` over the rows of a window that nothing aggregates: its bounds are those of a row."""
+    size = Constant(str(window.size_ms), BIGINT)
+    place = Column(PLACES, ELEMENT, window.time_type)
+    start: Expression = place
+    if window.kind is not WindowKind.HOP:
+        offset = Constant(str(window.offset_ms), BIGINT)
+        start = Call("WINDOW_START", (_row_time(window), size, offset), window.time_type)
+    end: Expression = place
+    if window.kind is not WindowKind.CUMULATE:
+        end = Call("+", (start, size), window.time_type)
     last = Call("-", (end, Constant("1", BIGINT)), window.time_type)
     bounds = dict(zip(WINDOW_COLUMNS, (start, end, last), strict=True))
     return replace(value, expression=_with_bounds(value.expression, bounds), size=value.size + 8)
+
+
+def places(script: Script, window: OpenWindow) -> Unnest | None:
+    """What makes a row for each of its windows; None of TUMBLE, where each row has one.
+
+    Raises:
+        SqlError: they are too many rows.
+    """
+    if window.slide_ms is None:
+        return None
+    if window.size_ms // window.slide_ms > _MOST_ROWS:
+        raise script.error(
+            window.at,
+            f"each row would be up to {window.size_ms // window.slide_ms:,} rows, one for each of "
+            f"its windows, more than {_MOST_ROWS}",
+            hint="Aggregate them: add GROUP BY window_start, window_end.",
+        )
+    sizes = (window.size_ms, window.slide_ms, window.offset_ms)
+    grows = Constant("true" if window.kind is WindowKind.CUMULATE else "false", BOOLEAN)
+    arguments = (*(Constant(str(ms), BIGINT) for ms in sizes), grows)
+    kind = array_type(window.time_type, nullable=False)
+    value = Call("WINDOW_PLACES", (_row_time(window), *arguments), kind)
+    return Unnest(PLACES, value, JoinType.INNER)
+
+
+def _row_time(window: OpenWindow) -> Expression:
+    return ProcTime(PROCTIME) if window.time is None else window.time
 
 
 def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Expression:
@@ -190,22 +226,26 @@ def _milliseconds(script: Script, name: str, node: Node) -> int:
 
 def _check_sizes(script: Script, window: OpenWindow) -> None:
     slide_ms = window.slide_ms or window.size_ms
+    grows = window.kind is WindowKind.CUMULATE
     if window.size_ms % slide_ms:
+        step = "step" if grows else "slide"
         raise script.error(
             window.at,
-            f"the size of HOP, {window.size_ms} ms, is no multiple of its slide, {slide_ms} ms",
-            hint="HOP takes the slide first, then the size.",
+            f"the size of {window.kind}, {window.size_ms} ms, is no multiple of its {step}, "
+            f"{slide_ms} ms",
+            hint=f"{window.kind} takes the {step} first, then the size.",
         )
     if window.size_ms // slide_ms > MAX_WINDOWS_OF_A_ROW:
         raise script.error(
             window.at,
-            f"each row is in {window.size_ms // slide_ms:,} windows of HOP, more than "
+            f"a row is in {window.size_ms // slide_ms:,} windows of {window.kind}, more than "
             f"{MAX_WINDOWS_OF_A_ROW:,}",
-            hint="Use a longer slide.",
+            hint="Use a longer step." if grows else "Use a longer slide.",
         )
-    if abs(window.offset_ms) >= slide_ms and window.kind is not WindowKind.SESSION:
+    apart_ms = window.size_ms if grows else slide_ms
+    if abs(window.offset_ms) >= apart_ms and window.kind is not WindowKind.SESSION:
         raise script.error(
             window.at,
-            f"the offset of {window.kind}, {window.offset_ms} ms, is not below {slide_ms} ms",
+            f"the offset of {window.kind}, {window.offset_ms} ms, is not below {apart_ms} ms",
             hint="Give the rest of its division by the size, of HOP by the slide.",
         )

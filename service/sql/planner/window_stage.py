@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from joins.plan.plan import Windowing, WindowKind
+from joins.plan.plan import DimensionJoin, Unnest, Windowing, WindowKind
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
-from service.sql.grammar.syntax import GroupBy, Select, Star, WindowNode
+from service.sql.grammar.syntax import GroupBy, Select, Star, TemporalJoinClause, WindowNode
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.planner.aggregate_planner import (
     GroupedPlanner,
@@ -20,6 +20,7 @@ from service.sql.planner.window_planner import (
     assigned,
     lateness_ms,
     open_window,
+    places,
     with_window_columns,
 )
 from service.sql.text.script import Script
@@ -75,20 +76,42 @@ class WindowStage:
             raise self.script.error(
                 at,
                 "a window over a window",
-                hint="Use one window; a second job may read the results of the first.",
+                hint="Aggregate once, in the longer window; or INSERT INTO a kafka table what the "
+                "first one gives, and put the second one over that table in another job, with "
+                "WATERMARK FOR the column of window_time.",
             )
 
     def refuse_join(self, at: int) -> None:
-        """See that nothing is joined behind a window.
+        """See that what is joined is rows of the stream, which a window has not changed yet.
+
+        In which windows of TUMBLE, HOP and CUMULATE a row is depends on that row alone: it is the
+        same before a join and behind it. Sessions are of all rows.
 
         Raises:
-            SqlError: a join stands there.
+            SqlError: the window is aggregated, or one of SESSION.
         """
-        if self.is_used:
+        is_session = self.window is not None and self.window.kind is WindowKind.SESSION
+        if self.windowing is not None or is_session:
+            what = "SESSION" if is_session else "an aggregated window"
             raise self.script.error(
                 at,
-                "a join behind a window",
+                f"a join behind {what}",
                 hint="Join first, in a VIEW, and put the window over that view.",
+            )
+
+    def refuse_bounds(self, node: TemporalJoinClause, join: DimensionJoin) -> None:
+        """See that a join reads no bounds of the window, which rows get behind it.
+
+        Raises:
+            SqlError: it does.
+        """
+        read = [pair.probe for pair in join.keys]
+        read += [] if join.condition is None else [join.condition]
+        if any(map(is_of_window, read)):
+            raise self.script.error(
+                node.at if node.condition is None else node.condition.at,
+                "ON has a column of the window",
+                hint="Compare columns of the tables; a condition on the window goes into HAVING.",
             )
 
     def takes(self, condition: Typed) -> bool:
@@ -156,17 +179,22 @@ class WindowStage:
         )
         return columns
 
-    def assigned(self, values: list[Typed]) -> list[Typed]:
+    def assigned(self, values: list[Typed], unnests: list[Unnest]) -> list[Typed]:
         """The `values` of a query over a window that is not aggregated, over its rows instead.
 
+        A row that is in several windows is as many rows, by one of `unnests` that is added.
+
         Raises:
-            SqlError: the window is none of TUMBLE, in which each row is once.
+            SqlError: the window is one of SESSION, which nobody knows from a row alone.
         """
         window = self.window
         if window is None:
             return values
-        if window.kind is not WindowKind.TUMBLE:
+        if window.kind is WindowKind.SESSION:
             raise self.script.error(window.at, f"{window.kind} is not aggregated", hint=GROUP_FORM)
+        several = places(self.script, window)
+        if several is not None:
+            unnests.append(several)
         self.window = None
         return [assigned(window, value) for value in values]
 

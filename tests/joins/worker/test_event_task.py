@@ -47,7 +47,13 @@ from watermark.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.reference.windows import SessionWindows, SlidingWindows, Stream, TumblingWindows
+from watermark.reference.windows import (
+    CumulativeWindows,
+    SessionWindows,
+    SlidingWindows,
+    Stream,
+    TumblingWindows,
+)
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)
 STRING, BOOLEAN = SqlType(TypeName.STRING), SqlType(TypeName.BOOLEAN)
@@ -532,6 +538,7 @@ def check_join(job, steps, expected):
 WINDOWS = {
     "tumble": ({"kind": WindowKind.TUMBLE}, TumblingWindows(10)),
     "hop": ({"kind": WindowKind.HOP, "slide_ms": 4}, SlidingWindows(10, 4)),
+    "cumulate": ({"kind": WindowKind.CUMULATE, "slide_ms": 5}, CumulativeWindows(10, 5)),
     "session": ({"kind": WindowKind.SESSION, "size_ms": 6}, SessionWindows(6)),
 }
 

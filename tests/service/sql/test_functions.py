@@ -101,6 +101,23 @@ def test_a_time_that_does_not_fit_fails_its_row(expression, failed):
     assert [failed in reason for reason in result.errors.values()] == [True] * bool(failed)
 
 
+DOCUMENT = '{"i": 42, "d": 1.5, "e": 1e3, "b": true, "s": "x", "n": null, "o": {}}'
+AT_A_PATH = {
+    "'$.i' RETURNING INT": "42",
+    "'$.i' RETURNING INTEGER": "42",
+    "'$.i' RETURNING VARCHAR": "42",
+    "'$.d' RETURNING DOUBLE": "1.5",
+    "'$.e' RETURNING DOUBLE": "1000.0",
+    "'$.b' RETURNING BOOLEAN": "TRUE",
+    "'$.b' RETURNING STRING": "true",
+    "'$.n' RETURNING INT": None,
+    "'$.x' RETURNING INT DEFAULT 7 ON EMPTY": None,
+    "'lax $.x' RETURNING INT DEFAULT 7 ON EMPTY": "7",
+    "'lax $.x' RETURNING DOUBLE DEFAULT 8 ON ERROR DEFAULT 7 ON EMPTY": "7.0",
+    "'$.x' RETURNING BOOLEAN NULL ON EMPTY DEFAULT FALSE ON ERROR": "FALSE",
+    "'strict $.o' RETURNING STRING DEFAULT 'none' ON ERROR": "none",
+}
+WRONG_FORMS = ("'$.i' RETURNING DOUBLE", "'$.e' RETURNING INT", "'$.s' RETURNING INT NULL ON ERROR")
 RESULTS = {
     "TO_TIMESTAMP_LTZ(9223372036854775807, 3)": None,
     "CONCAT_WS('~', 'AA', CAST(NULL AS STRING), 'BB', '', 'CC')": "AA~BB~~CC",
@@ -173,6 +190,7 @@ RESULTS = {
     "TO_TIMESTAMP_LTZ(-1)": "1969-12-31 23:59:59.999",
     "TO_TIMESTAMP_LTZ(4, 0)": "1970-01-01 00:00:04.000",
     "TO_TIMESTAMP_LTZ(CAST(NULL AS BIGINT), 3)": None,
+    **{f"JSON_VALUE('{DOCUMENT}', {rest})": value for rest, value in AT_A_PATH.items()},
 }
 
 
@@ -182,6 +200,14 @@ def test_result_is_that_of_flink(expression, expected):
     result = evaluate_rows(column.expression, Scope(column_of(None), 1, 1_700_000_000_123))
     assert result.errors == {}
     assert result.values.to_pylist() == [expected]
+
+
+@pytest.mark.parametrize("rest", WRONG_FORMS)
+def test_json_of_another_form_than_returning_says_fails_its_row(rest):
+    """As Flink 2.2 does: it casts behind ON ERROR, so that 42 is no DOUBLE there."""
+    (column,) = plan(selecting(f"CAST(JSON_VALUE('{DOCUMENT}', {rest}) AS STRING)")).output
+    result = evaluate_rows(column.expression, Scope(column_of(None), 1, 0))
+    assert list(result.errors) == [0]
 
 
 def test_each_function_has_a_form_for_the_reference():

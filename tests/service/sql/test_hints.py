@@ -127,6 +127,11 @@ STATEMENTS = {
         "",
     ),
     "tumble": (TIMED + SINK, WINDOW.format(f"TUMBLE(TABLE e, DESCRIPTOR(ts), {DAY})"), ""),
+    "cumulate": (
+        TIMED + SINK,
+        WINDOW.format(f"CUMULATE(TABLE e, DESCRIPTOR(ts), {DAY}, {DAY})"),
+        "",
+    ),
     "hop": (TIMED + SINK, WINDOW.format(f"HOP(TABLE e, DESCRIPTOR(ts), {DAY}, {DAY})"), ""),
     "session": (
         TIMED + SINK,

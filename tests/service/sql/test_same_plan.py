@@ -57,6 +57,20 @@ SAME = {
         "CREATE VIEW v (key, label) AS SELECT id, name FROM d WHERE price > 1; "
         f"INSERT INTO o SELECT v.label, s.k FROM s LEFT JOIN v {TIMED} ON s.k = v.key",
     ),
+    "window_over_a_join_or_before_it": (
+        f"CREATE VIEW joined AS SELECT s.*, d.name FROM s LEFT JOIN d {TIMED} ON s.k = d.id "
+        "WHERE s.ok; INSERT INTO o SELECT name, COUNT(*) FROM "
+        + TUMBLED.replace("TABLE s", "TABLE joined")
+        + " GROUP BY window_start, window_end, name",
+        f"INSERT INTO o SELECT d.name, COUNT(*) FROM {TUMBLED} AS s "
+        f"LEFT JOIN d {TIMED} ON s.k = d.id WHERE s.ok GROUP BY window_start, window_end, d.name",
+    ),
+    "table_of_the_clock": (INNER, INNER.replace("AS OF s.p", "AS OF PROCTIME()")),
+    "columns_of_an_alias": (
+        INNER,
+        "INSERT INTO o SELECT d.label, s.c FROM s AS s (c, number, t, ok, r, clock) "
+        "JOIN d FOR SYSTEM_TIME AS OF s.clock AS d (ident, label, cost) ON s.c = d.ident",
+    ),
     "window_in_a_view": (
         WINDOWED,
         f"CREATE VIEW v AS SELECT window_start AS a, window_end AS b, t AS x FROM {TUMBLED}; "

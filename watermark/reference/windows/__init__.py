@@ -1,6 +1,7 @@
 """Windows: assigners, triggers, evictors, functions and the operator that runs them."""
 
 from watermark.reference.windows.assigners import (
+    CumulativeWindows,
     GlobalWindows,
     SessionWindows,
     SlidingWindows,
@@ -33,6 +34,7 @@ __all__ = [
     "ContinuousProcessingTimeTrigger",
     "CountEvictor",
     "CountTrigger",
+    "CumulativeWindows",
     "DeltaEvictor",
     "EndOfStreamTrigger",
     "EventTimeTrigger",

@@ -9,6 +9,8 @@ when a record is in them.
 (TimeWindow(start_ms=-200, end_ms=100),)
 >>> SlidingWindows(10, 5).assign(None, 12, 0)
 (TimeWindow(start_ms=10, end_ms=20), TimeWindow(start_ms=5, end_ms=15))
+>>> CumulativeWindows(10, 5).assign(None, 12, 0)
+(TimeWindow(start_ms=10, end_ms=20), TimeWindow(start_ms=10, end_ms=15))
 >>> SessionWindows(30).assign(None, 12, 0)
 (TimeWindow(start_ms=12, end_ms=42),)
 """
@@ -121,6 +123,47 @@ class SlidingWindows(WindowAssigner):
         return tuple(
             TimeWindow(start_ms, start_ms + self.size_ms)
             for start_ms in range(latest_ms, instant_ms - self.size_ms, -self.slide_ms)
+        )
+
+
+@checked
+class CumulativeWindows(WindowAssigner):
+    """Windows of one start that grow by a step up to a size; then the next ones start.
+
+    Raises:
+        InvalidParameterError: size or step not positive, size no multiple of the step, or offset
+            not smaller than the size.
+    """
+
+    def __init__(
+        self,
+        size_ms: int,
+        step_ms: int,
+        offset_ms: int = 0,
+        *,
+        time: TimeDomain = TimeDomain.EVENT,
+    ) -> None:
+        require_positive("cumulative window", "size", size_ms)
+        require_positive("cumulative window", "step", step_ms)
+        if size_ms % step_ms:
+            raise InvalidParameterError(
+                f"cumulative window has a size of {size_ms} ms, expected steps of {step_ms} ms",
+                hint="Give a size that the step divides.",
+            )
+        _require_offset("cumulative window", offset_ms, size_ms)
+        self.size_ms = size_ms
+        self.step_ms = step_ms
+        self.offset_ms = offset_ms
+        self.time = time
+
+    @unchecked
+    def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
+        """Size / step windows at the most, the longest first."""
+        instant_ms = timestamp_ms if self.is_event_time else now_ms
+        start_ms = window_start(instant_ms, self.offset_ms, self.size_ms)
+        return tuple(
+            TimeWindow(start_ms, end_ms)
+            for end_ms in range(start_ms + self.size_ms, instant_ms, -self.step_ms)
         )
 
 

@@ -31,8 +31,8 @@ REFUSED: dict[str, str] = {
         "arguments; HOP and SESSION likewise.",
     ),
     **dict.fromkeys(
-        ("FIRST_VALUE", "LAST_VALUE", "COLLECT", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP",
+        ("COLLECT", "STDDEV_POP", "STDDEV_SAMP", "VAR_POP",
          "VAR_SAMP", "ARRAY_AGG", "JSON_OBJECTAGG", "JSON_ARRAYAGG", "PERCENTILE"),
-        "Aggregates are COUNT, SUM, MIN, MAX, AVG and LISTAGG.",
+        "Aggregates are COUNT, SUM, MIN, MAX, AVG, LISTAGG, FIRST_VALUE and LAST_VALUE.",
     ),
 }  # fmt: skip

@@ -515,6 +515,9 @@ def test_rows_without_a_key_are_known_by_their_places(kafka, tmp_path):
     produce(kafka.bootstrap_servers, topic, [None], keys=[{"id": 1}], partition=0)
     with pytest.raises(ForeignRecordError, match=r"record 0/3 .*its value is null"):
         source.run()
+    write_decisions(source.config.decisions_file, skipped(0, 3))
+    source.run()  # there is nothing but the record that is left out
+    assert {key: r["name"] for key, r in source.copy().rows.items()} == places
 
 
 def placed_feed(servers, topic, directory):

@@ -39,6 +39,7 @@ def dec(*texts):
     return [None if text is None else Decimal(text) for text in texts]
 
 
+MINUS_TWO = Decimal("-2.00")
 AGGREGATES = {
     "count_counts_values": (F.COUNT, STRING, BIGINT, ["a", None, "a"], 2),
     "count_of_nulls_is_zero": (F.COUNT, INT, BIGINT, [None, None], 0),
@@ -72,6 +73,11 @@ AGGREGATES = {
     ),
     "maximum_of_decimals": (F.MAX, MONEY, MONEY, dec("1.10", None, "-2.00"), Decimal("1.10")),
     "maximum_of_booleans": (F.MAX, BOOLEAN, BOOLEAN, [False, True], True),
+    "first_value": (F.FIRST_VALUE, INT, INT, [None, 3, 1, None, 2], 3),
+    "last_value": (F.LAST_VALUE, INT, INT, [None, 3, 1, 2, None], 2),
+    "first_value_of_nulls_is_null": (F.FIRST_VALUE, STRING, STRING, [None, None], None),
+    "last_value_of_decimals": (F.LAST_VALUE, MONEY, MONEY, dec("1.10", None, "-2.00"), MINUS_TWO),
+    "last_value_of_booleans": (F.LAST_VALUE, BOOLEAN, BOOLEAN, [False, True, None], True),
     "listagg_is_in_order_of_arrival": (F.LISTAGG, STRING, STRING, ["b", None, "a", ""], "b,a,"),
     "listagg_of_nulls_is_null": (F.LISTAGG, STRING, STRING, [None], None),
 }  # fmt: skip
@@ -82,6 +88,7 @@ DISTINCT = {
     "average": (F.AVG, INT, INT, [2, 2, 4], 3),
     "sum_of_decimals": (F.SUM, MONEY, WIDE, dec("0.10", "0.10", "1.00"), Decimal("1.10")),
     "maximum": (F.MAX, INT, INT, [2, 2, 4], 4),
+    "last_value_is_the_last_that_was_new": (F.LAST_VALUE, INT, INT, [1, 2, 1], 2),
     "listagg_keeps_the_first_of_each": (F.LISTAGG, STRING, STRING, ["b", "a", "b"], "b,a"),
 }
 
@@ -153,12 +160,15 @@ def test_parts_add_up_to_the_whole(values, cut, late_from):
         aggregate(2, F.MIN, INT, INT),
         aggregate(3, F.COUNT, INT, distinct=True),
         aggregate(4, F.AVG, INT, INT),
+        aggregate(5, F.FIRST_VALUE, INT, INT),
+        aggregate(6, F.LAST_VALUE, INT, INT),
     )
-    found, _ = fired(items, [(v, v, v, v) for v in values], cut=cut, late_from=late_from)
+    found, _ = fired(items, [(v,) * 6 for v in values], cut=cut, late_from=late_from)
     known = [value for value in values if value is not None]
     mean = math.trunc(Decimal(sum(known)) / len(known)) if known else None
     total = sum(known) if known else None
-    assert found == [len(values), total, min(known, default=None), len(set(known)), mean]
+    ends = (known[0], known[-1]) if known else (None, None)
+    assert found == [len(values), total, min(known, default=None), len(set(known)), mean, *ends]
 
 
 KEYS = {

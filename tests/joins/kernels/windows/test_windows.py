@@ -58,6 +58,19 @@ FIXED = st.one_of(
         st.integers(0, 24),
         LATENESS,
     ),
+    st.builds(
+        lambda steps, step, offset, lateness: window_spec(
+            WindowKind.CUMULATE,
+            steps * step,
+            slide_ms=step,
+            offset_ms=offset % (steps * step),
+            lateness_ms=lateness,
+        ),
+        st.integers(1, 6),
+        st.integers(1, 5),
+        st.integers(0, 24),
+        LATENESS,
+    ),
 )
 
 

@@ -1,5 +1,5 @@
 -- error: takes a column of the probe
--- fixed: d(PROCTIME()) => d(s.p)
+-- fixed: d(CURRENT_TIMESTAMP) => d(s.p)
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
@@ -9,4 +9,4 @@ CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k, d.name FROM s, LATERAL TABLE(d(PROCTIME())) AS d WHERE s.k = d.id;
+INSERT INTO o SELECT s.k, d.name FROM s, LATERAL TABLE(d(CURRENT_TIMESTAMP)) AS d WHERE s.k = d.id;

@@ -1,4 +1,5 @@
 -- error: takes a column of the probe
+-- fixed: AS OF CURRENT_TIMESTAMP => AS OF PROCTIME()
 CREATE TABLE d (
     id BIGINT, name STRING, price DECIMAL(10, 2), level INT, since TIMESTAMP(3),
     PRIMARY KEY (id) NOT ENFORCED
@@ -14,4 +15,4 @@ CREATE TABLE s (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT k FROM s JOIN d FOR SYSTEM_TIME AS OF PROCTIME() ON s.k = d.id;
+INSERT INTO o SELECT k FROM s JOIN d FOR SYSTEM_TIME AS OF CURRENT_TIMESTAMP ON s.k = d.id;

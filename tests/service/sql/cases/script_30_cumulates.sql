@@ -1,5 +1,4 @@
--- error: CUMULATE is not supported
--- fixed: CUMULATE(TABLE page_views, DESCRIPTOR(viewed_at), INTERVAL '2' MINUTES, INTERVAL '10' MINUTES) => TUMBLE(TABLE page_views, DESCRIPTOR(viewed_at), INTERVAL '2' MINUTES)
+-- plan: WINDOW CUMULATE of page_views.viewed_at, size 600000 ms, step 120000 ms | GROUP BY window_start, window_end
 CREATE TABLE page_views (
     view_id   BIGINT,
     user_id   BIGINT,

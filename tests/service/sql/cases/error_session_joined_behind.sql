@@ -1,7 +1,7 @@
--- error: a join behind TUMBLE
--- fixed: FROM TABLE(TUMBLE(TABLE s, => FROM TABLE(TUMBLE(TABLE joined,
+-- error: a join behind SESSION
+-- fixed: INSERT INTO o => CREATE VIEW joined AS SELECT s.* FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id; INSERT INTO o
+-- fixed: TABLE s, DESCRIPTOR => TABLE joined, DESCRIPTOR
 -- fixed: JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id GROUP => GROUP
--- fixed: INSERT INTO => CREATE VIEW joined AS SELECT s.* FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id; INSERT INTO
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
@@ -12,5 +12,5 @@ CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3)
 );
 CREATE TABLE o (at TIMESTAMP(3), x BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT window_start, COUNT(*)
-FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+FROM TABLE(SESSION(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id GROUP BY window_start, window_end;

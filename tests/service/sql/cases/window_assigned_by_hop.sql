@@ -1,6 +1,4 @@
--- error: HOP is not aggregated
--- fixed: SELECT id, => SELECT COUNT(*),
--- fixed: 10' MINUTES)); => 10' MINUTES)) GROUP BY window_start, window_end, window_time;
+-- plan: CROSS JOIN UNNEST(WINDOW_PLACES(orders.ts, 600000:BIGINT, 300000:BIGINT, 0:BIGINT, false)) AS $windows | SELECT orders.id AS id, $windows.element AS at, ($windows.element + INTERVAL '600' SECOND) AS until, (($windows.element + INTERVAL '600' SECOND) - INTERVAL '0.001' SECOND) AS time
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
     ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND

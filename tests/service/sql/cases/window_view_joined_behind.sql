@@ -1,6 +1,4 @@
--- error: a join behind a window
--- fixed: CREATE VIEW w AS SELECT * FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE)); => CREATE VIEW w AS SELECT s.* FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
--- fixed: INSERT INTO o SELECT w.window_start, w.k FROM w JOIN d FOR SYSTEM_TIME AS OF w.p ON w.k = d.id; => INSERT INTO o SELECT window_start, COUNT(*) FROM TABLE(TUMBLE(TABLE w, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end;
+-- plan: INNER JOIN d AS d mysql-cdc(shop.d @ db:3306) [id BIGINT NOT NULL, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3); key id] ON s.k = d.id | SELECT WINDOW_START(s.ts, 60000:BIGINT, 0:BIGINT) AS at, s.k AS x
 CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,4 @@
--- error: a join behind TUMBLE
+-- plan: CROSS JOIN UNNEST(carts.tags) AS t | SELECT carts.id AS id, t.element AS name
 CREATE TABLE carts (
     id BIGINT, tags ARRAY<STRING>, items ARRAY<ROW<sku STRING, size INT>>, labels MAP<STRING, STRING>,
     note STRING, p AS PROCTIME()

@@ -1,5 +1,4 @@
--- error: query "q" has column "id" twice
--- fixed: SELECT id FROM (SELECT id, id FROM => SELECT id, c FROM (SELECT id, currency AS c FROM
+-- plan: SELECT orders.id AS id, orders.currency AS name | INTO o blackhole()
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
     ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
@@ -8,4 +7,4 @@ CREATE TABLE orders (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT id FROM (SELECT id, id FROM orders) AS q;
+INSERT INTO o SELECT id0, currency FROM (SELECT user_id AS id, id, currency FROM orders) AS q;

@@ -1,0 +1,6 @@
+-- plan: INNER JOIN skus AS s mysql-cdc(shop.skus @ db:3306) [sku STRING NOT NULL, label STRING; key sku] ON o.sku = s.sku | SELECT o.id AS id, s.label AS sku, o.at AS at | INTO labelled upsert-kafka(labelled @ broker:9092, key id) NOT NULL id
+CREATE TABLE base_orders (id BIGINT, sku STRING, at TIMESTAMP(3)) WITH ('connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE orders (proc_time AS PROCTIME(), WATERMARK FOR at AS at - INTERVAL '1' MINUTE) LIKE base_orders (EXCLUDING WATERMARKS INCLUDING ALL);
+CREATE TABLE skus (sku STRING, label STRING, PRIMARY KEY (sku) NOT ENFORCED) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:db}', 'database-name' = 'shop', 'table-name' = 'skus');
+CREATE TABLE labelled (PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'labelled', 'properties.bootstrap.servers' = 'broker:9092', 'key.format' = 'json', 'value.format' = 'json') LIKE base_orders (EXCLUDING OPTIONS);
+INSERT INTO labelled SELECT o.id, s.label, o.at FROM orders AS o JOIN skus FOR SYSTEM_TIME AS OF o.proc_time AS s ON o.sku = s.sku;

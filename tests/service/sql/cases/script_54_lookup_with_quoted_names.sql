@@ -1,0 +1,5 @@
+-- plan: INNER JOIN item-dim AS i mysql-cdc(shop.items @ db:3306) [item.id BIGINT NOT NULL, name STRING; key item.id] ON l.item.id = i.item.id | SELECT l.user AS user, i.name AS name, l.timestamp AS timestamp | INTO out print()
+CREATE TABLE `default_catalog`.`default_database`.`user-log` (`user` STRING, `item.id` BIGINT, `timestamp` TIMESTAMP(3), `proc-time` AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'user-log', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE `item-dim` (`item.id` BIGINT, `name` STRING, PRIMARY KEY (`item.id`) NOT ENFORCED) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:db}', 'database-name' = 'shop', 'table-name' = 'items');
+CREATE TABLE `out` (`user` STRING, `name` STRING, `timestamp` TIMESTAMP(3)) WITH ('connector' = 'print');
+INSERT INTO `out` SELECT `l`.`user`, `i`.`name`, `l`.`timestamp` FROM `user-log` AS `l` JOIN `item-dim` FOR SYSTEM_TIME AS OF `l`.`proc-time` AS `i` ON `l`.`item.id` = `i`.`item.id`;

@@ -1,0 +1,6 @@
+-- plan: WHERE IS JSON(events.raw, 'OBJECT') | SELECT JSON_VALUE(events.raw, '$.id', 'NULL', 'NULL', NULL:STRING, NULL:STRING) AS id, JSON_VALUE(events.raw, '$.amount', 'NULL', 'NULL', NULL:DOUBLE, NULL:DOUBLE) AS amount, JSON_QUERY(events.raw, '$.tags', 'WITHOUT', 'NULL', 'NULL') AS tags, COALESCE(JSON_VALUE(events.raw, 'lax $.kind', 'DEFAULT', 'NULL', 'none', NULL:STRING), '-') AS kind, JSON_VALUE(events.raw, '$.new', 'NULL', 'NULL', NULL:BOOLEAN, NULL:BOOLEAN) AS is_new, JSON_VALUE(events.raw, '$.n', 'NULL', 'DEFAULT', NULL:INT, 0) AS n | INTO parsed delta(parsed)
+CREATE TABLE events (raw STRING, ts TIMESTAMP_LTZ(3) METADATA FROM 'timestamp', WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'kafka', 'topic' = 'events', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'raw');
+CREATE TABLE parsed (id STRING, amount DOUBLE, tags ARRAY<STRING>, kind STRING, is_new BOOLEAN, n INT) WITH ('connector' = 'delta', 'path' = 'parsed');
+INSERT INTO parsed
+SELECT JSON_VALUE(raw, '$.id'), JSON_VALUE(raw, '$.amount' RETURNING DOUBLE), JSON_QUERY(raw, '$.tags' RETURNING ARRAY<STRING>), COALESCE(JSON_VALUE(raw, 'lax $.kind' DEFAULT 'none' ON EMPTY), '-'), JSON_VALUE(raw, '$.new' RETURNING BOOLEAN), JSON_VALUE(raw, '$.n' RETURNING INTEGER DEFAULT 0 ON ERROR)
+FROM events WHERE raw IS JSON OBJECT;

@@ -1,0 +1,5 @@
+-- plan: LEFT JOIN people AS people mysql-cdc(shop.people @ db:3306) [id BIGINT NOT NULL, name STRING, active BOOLEAN; key id] ON s.uid = people.id AND people.active | WHERE (CASE WHEN (people.id IS NOT NULL) THEN UPPER(people.name) END IS NOT NULL) | SELECT s.id AS a, CASE WHEN (people.id IS NOT NULL) THEN UPPER(people.name) END AS b | INTO o print()
+CREATE TABLE orders (id BIGINT, uid BIGINT, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE people (id BIGINT, name STRING, active BOOLEAN, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:db}', 'database-name' = 'shop', 'table-name' = 'people');
+CREATE TABLE o (a BIGINT, b STRING) WITH ('connector' = 'print');
+INSERT INTO o WITH active_people AS (SELECT id, UPPER(name) AS name FROM people WHERE active) SELECT s.id, p.name FROM orders AS s LEFT JOIN active_people FOR SYSTEM_TIME AS OF s.pt AS p ON s.uid = p.id WHERE p.name IS NOT NULL;

@@ -1,0 +1,6 @@
+-- plan: LEFT JOIN people AS p mysql-cdc(shop.people @ db:3306) [id BIGINT NOT NULL, country STRING; key id] ON c.uid = p.id | WINDOW TUMBLE of c.ts, size 600000 ms | GROUP BY window_start, window_end, p.country AS k0 | AGGREGATE COUNT(*):BIGINT AS a0, COUNT(DISTINCT c.uid):BIGINT AS a1 | SELECT k0 AS country, window_start AS s, a0 AS n, a1 AS uv | INTO o delta(o)
+CREATE TABLE clicks (uid BIGINT, url STRING, ts TIMESTAMP(3), pt AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '1' SECOND) WITH ('connector' = 'kafka', 'topic' = 'clicks', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE people (id BIGINT, country STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:db}', 'database-name' = 'shop', 'table-name' = 'people');
+CREATE TABLE o (country STRING, s TIMESTAMP(3), n BIGINT, uv BIGINT) WITH ('connector' = 'delta', 'path' = 'o');
+CREATE VIEW by_country AS SELECT c.ts, c.uid, p.country FROM clicks AS c LEFT JOIN people FOR SYSTEM_TIME AS OF c.pt AS p ON c.uid = p.id;
+INSERT INTO o SELECT country, window_start, COUNT(*) AS pv, COUNT(DISTINCT uid) AS uv FROM TABLE(TUMBLE(TABLE by_country, DESCRIPTOR(ts), INTERVAL '10' MINUTES)) GROUP BY window_start, window_end, country;

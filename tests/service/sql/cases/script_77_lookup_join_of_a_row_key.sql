@@ -1,0 +1,5 @@
+-- plan: INNER JOIN people AS people mysql-cdc(shop.people @ db:3306) [id BIGINT NOT NULL, name STRING; key id] ON orders.buyer.id = people.id | SELECT orders.id AS id, people.name AS b, CAST(ROW(orders.buyer.id, orders.items['color']) AS ROW<`a` BIGINT, `b` STRING>) AS r | INTO o print()
+CREATE TABLE orders (id BIGINT, buyer ROW<id BIGINT, name STRING>, items MAP<STRING, STRING>, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE people (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:db}', 'database-name' = 'shop', 'table-name' = 'people');
+CREATE TABLE o (id BIGINT, b STRING, r ROW<a BIGINT, b STRING>) WITH ('connector' = 'print');
+INSERT INTO o SELECT orders.id, people.name, ROW(orders.buyer.id, orders.items['color']) FROM orders JOIN people FOR SYSTEM_TIME AS OF orders.pt ON orders.buyer.id = people.id;

@@ -1,0 +1,5 @@
+-- plan: LEFT JOIN people AS p mysql-cdc(shop.people @ db:3306) [id BIGINT NOT NULL, name STRING, city STRING; key id] ON s.uid = p.id AND ((p.city = s.city) OR (p.name LIKE 'A%')) | WHERE ((s.uid > 0:BIGINT) OR (p.id IS NULL)) | SELECT s.id AS id, p.name AS name | INTO o print()
+CREATE TABLE orders (id BIGINT, uid BIGINT, city STRING, pt AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+CREATE TABLE people (id BIGINT, name STRING, city STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:db}', 'database-name' = 'shop', 'table-name' = 'people');
+CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'print');
+INSERT INTO o SELECT s.id, p.name FROM orders AS s LEFT JOIN people FOR SYSTEM_TIME AS OF s.pt AS p ON s.uid = p.id AND (p.city = s.city OR p.name LIKE 'A%') WHERE s.uid > 0 OR p.id IS NULL;
