@@ -18,7 +18,7 @@ CUTTING = frozenset({"splitlines", "readline", "readlines", "iter_lines", "aiter
 STREAMS = frozenset({"stdin", "stdout", "stderr"})
 # Where lines are of a text that is for people, or of a stream whose writer escapes all but ASCII.
 ALLOWED = {
-    "joins/adapters/files/json_lines.py:_lines": "bytes, which end at line feeds only",
+    "joins/adapters/files/texts.py:_lines": "bytes, which end at line feeds only",
     "joins/adapters/datagen/process.py:main": "one line of our own json.dumps",
     "joins/adapters/process/process.py:_read": "lines of our own json.dumps",
     "joins/adapters/process/protocol.py:first_line": "one line of our own json.dumps",

@@ -369,6 +369,10 @@ class ForeignSnapshot:
                 return self._new(starts[-1])
         return self._announced()
 
+    def forget_notices(self) -> None:
+        """Those so far were of another connector's table."""
+        self._runs = SnapshotRuns()
+
     def _announced(self) -> NewSnapshot | None:
         """A later snapshot of which no record tells: it found no rows, or they are compacted."""
         now, scan = self._now, self._runs.newest(NoticeKind.SCANNED)

@@ -32,8 +32,8 @@ from joins.kernels.index.index import IndexSpec
 from joins.lookup.fold_commits import Folded, newest_fold
 from joins.loop.loop import Loop
 from joins.loop.turns import LoopGuards
-from joins.plan.plan import Dimension
-from watermark.model import PROCESSING_TIME, Watermark
+from joins.plan.plan import Dimension, TopicSource
+from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)
 
@@ -137,12 +137,16 @@ class DimensionRuntime:
 
         Returns:
             Partition → (its greatest watermark in milliseconds; when its newest records were
-            committed, by the clock): None before the first, the latter also after a restart.
+            committed, by the clock): None before the first, the latter also after a restart. A
+            topic with an end has nothing to come once it is whole, which is asked of it then.
 
         Raises:
             SinkError: the version cannot be read any more.
         """
         known, partitions = self._state_of(version), range(self.places.partitions)
+        source = self.dimension.source
+        if isinstance(source, TopicSource) and source.is_bounded:  # whole before any batch
+            return dict.fromkeys(partitions, (END_OF_TIME.timestamp_ms, None))
         if known is not None:
             events = known.events
         else:

@@ -21,6 +21,9 @@ class KafkaFormat(StrEnum):
 OF_CHANGES = frozenset((KafkaFormat.DEBEZIUM_JSON, KafkaFormat.DEBEZIUM_AVRO_CONFLUENT))
 """Formats whose values are changes of rows."""
 
+RECORD_TIMESTAMP, SOURCE_TIMESTAMP = "timestamp", "value.source.timestamp"
+"""Metadata that are times: of the record in Kafka, and of the change in its database."""
+
 FAIL_ON_MISSING_FIELD, IGNORE_PARSE_ERRORS = "fail-on-missing-field", "ignore-parse-errors"
 TIMESTAMP_FORMAT, ISO_8601 = "timestamp-format.standard", "ISO-8601"
 IGNORE_NULL_FIELDS = "encode.ignore-null-fields"

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from joins.plan.expressions import Column, Expression
-from joins.plan.formats import JSON_FORMAT, RecordFormat, RecordKey
+from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.types import SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
@@ -433,6 +433,7 @@ class TopicSource:
             changes. `bounded_timestamp_ms` and `bounded_offsets` as those of a stream.
         changelog_partitions: of the changelog topic, as many as the topic has; None before they
             are known.
+        metadata: columns of the rows that are in neither key nor value: times of their records.
     """
 
     kafka: KafkaOptions
@@ -445,6 +446,7 @@ class TopicSource:
     bounded_timestamp_ms: int | None = None
     bounded_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
+    metadata: tuple[MetadataField, ...] = ()
     kind: Literal["topic"] = "topic"
 
     @property
@@ -452,12 +454,18 @@ class TopicSource:
         """Whether the table ends."""
         return self.bounded_mode is not BoundedMode.UNBOUNDED
 
+    def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        """Those of the dimension's `fields` that keys and values of records have."""
+        times = {each.name for each in self.metadata}
+        return tuple(item for item in declared_fields(fields) if item.name not in times)
+
 
 class FileFormat(StrEnum):
-    """What the files of a table are: columns, or a JSON object a line."""
+    """What the files of a table are: columns, a JSON object a line, or rows of CSV."""
 
     PARQUET = "parquet"
     JSON = "json"
+    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,13 +474,20 @@ class FileSource:
 
     Attributes:
         path: of a file, or of a directory of them; absolute, or relative to the warehouse.
+        options: of the format, by their names without its prefix.
         changelog_partitions: partitions of the changelog topic, None for the setting's default.
     """
 
     path: str
     format: FileFormat
+    options: tuple[tuple[str, str], ...] = ()
     changelog_partitions: int | None = None
     kind: Literal["filesystem"] = "filesystem"
+
+    @property
+    def of_rows(self) -> RecordFormat:
+        """How the rows are read of files that are texts."""
+        return RecordFormat(KafkaFormat(self.format), self.options)
 
 
 DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource

@@ -82,9 +82,11 @@ class TopicCoordinator(FeedCoordinator):
     def _on_event(self, event: Mapping[str, Any]) -> None:
         super()._on_event(event)
         if "state" in event and _needs_a_word(event["state"]):
+            state = event["state"]
             self._note(
                 SnapshotUnprovenError(
-                    f'table "{self._name}" is not shown to be whole: {event["state"]["text"]}',
+                    f'table "{self._name}" (generation {state["generation"]}) is not shown to be '
+                    f"whole: {state['text']}",
                     hint="Let the connector take a snapshot, of which the evidence is read by "
                     "itself; or acknowledge that all rows are there.",
                 )

@@ -34,12 +34,14 @@ class BrokerSettings:
         port: where clients connect; None takes the directory's earlier port, else a free one.
         heap: most memory of its JVM's heap, as `-Xmx` takes it.
         properties: Kafka's own settings, on top of ours.
+        system_properties: of its JVM.
         ready_timeout_s: how long it may take until it answers.
     """
 
     port: int | None = None
     heap: str = "512m"
     properties: Mapping[str, str] = field(default_factory=dict)
+    system_properties: Mapping[str, str] = field(default_factory=dict)
     ready_timeout_s: float = 90.0
 
 
@@ -136,6 +138,7 @@ class KafkaBroker(EmbeddedServer):
             "-XX:+ExitOnOutOfMemoryError",
             f"-Dlog4j2.configurationFile={self._dir / 'log4j2.properties'}",
             "-Djava.awt.headless=true",
+            *(f"-D{name}={value}" for name, value in self._settings.system_properties.items()),
         ]
         java = [str(self._java.executable), *options, "-cp", self._classpath, main_class]
         return Command([*java, *arguments], self.log, self._java.environment(), self._dir)

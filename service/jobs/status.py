@@ -8,6 +8,7 @@ from joins.dimension.dimension import DimensionRuntime
 from joins.durable.stalls import SOURCE, Fault
 from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
+from joins.plan.errors import SnapshotUnprovenError
 from joins.source.coordinator import SourceCoordinator, SourceView, evidence_of
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 from service.schemas.jobs import (
@@ -104,8 +105,21 @@ def _dimension(
     )
 
 
+def _faults(join: TemporalJoin, opening: OpeningView, *, stall: bool) -> list[tuple[str, Fault]]:
+    """The faults that stall the job, or those that only keep a later copy from being whole.
+
+    Once the gate is open every table was whole: what nothing shows to be whole then is a later
+    copy, and nobody waits for it.
+    """
+
+    def stalls(fault: Fault) -> bool:
+        return opening.phase is not Phase.JOIN or fault.type != SnapshotUnprovenError.fault
+
+    return [each for each in join.parts.stalls.all() if stalls(each[1]) is stall]
+
+
 def _state(join: TemporalJoin, opening: OpeningView) -> str:
-    if join.parts.stalls.first() is not None:
+    if _faults(join, opening, stall=True):
         return "STALLED"
     if opening.phase is Phase.JOIN or not join.parts.dimensions:  # nothing is copied first
         return "JOINING"
@@ -115,9 +129,9 @@ def _state(join: TemporalJoin, opening: OpeningView) -> str:
 
 
 def _reason(join: TemporalJoin, opening: OpeningView) -> str:
-    fault = join.parts.stalls.first()
-    if fault is not None:
-        part, error = fault
+    faults = _faults(join, opening, stall=True)
+    if faults:
+        part, error = faults[0]
         return f"{part}: {error.message}. {error.hint}{_meanwhile(join, opening)}"
     if opening.phase is Phase.JOIN:
         return _why_joining(join)
@@ -162,7 +176,8 @@ def _copied_again(join: TemporalJoin, dimension: DimensionRuntime) -> str | None
     view = _source_of(join, dimension).view()
     if view is None or _is_told(dimension, view):
         return None
-    return f'table "{dimension.dimension.name}" is copied again (generation {view.generation})'
+    again = f'table "{dimension.dimension.name}" is copied again (generation {view.generation})'
+    return again if view.waits_for is None else f"{again}: {view.waits_for}"
 
 
 def _is_told(dimension: DimensionRuntime, view: SourceView) -> bool:
@@ -196,17 +211,26 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
     )
 
 
-def _warnings(join: TemporalJoin) -> list[Mapping[str, object]]:
+def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[WarningView]:
     """Of the stream, and of the topics that are dimensions."""
     groups = (source.progress.get("group_offsets") for source in join.parts.sources)
-    return [*join.progress.warnings(), *(each for each in groups if each is not None)]
+    warnings = [*join.progress.warnings(), *(each for each in groups if each is not None)]
+    unproven = [
+        WarningView(
+            type=fault.type,
+            message=f"{fault.message}; {_MEANWHILE}",
+            hint=f'{fault.hint} (sluice acknowledge {job_id} {fault.type} --reason "…")',
+        )
+        for _, fault in _faults(join, opening, stall=False)
+    ]
+    return [*(WarningView.model_validate(each) for each in warnings), *unproven]
 
 
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
     """The whole report of a running join."""
     # reads better long: one document, field by field
-    opening, stalls = join.parts.opening.view(), join.parts.stalls
-    fault, choice = stalls.first(), join.parts.writer_choice()
+    opening, choice = join.parts.opening.view(), join.parts.writer_choice()
+    stalls = _faults(join, opening, stall=True)
     view = None if join.event is None else join.event.view
     pairs = zip(join.parts.dimensions, join.parts.sources, strict=True)
     return RunnerReport(
@@ -228,12 +252,12 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
         writer_reason=None if choice is None else choice.reason,
         versions_at_open=dict(opening.versions_at_open),
         versions={d.dimension.name: d.version for d in join.parts.dimensions},
-        error=None if fault is None else error_of(fault[1]),
+        error=error_of(stalls[0][1]) if stalls else None,
         stalls=[
             StallView(part=part, **error_of(each).model_dump(), choices=list(each.choices))
-            for part, each in stalls.all()
+            for part, each in stalls
         ],
-        warnings=[WarningView.model_validate(each) for each in _warnings(join)],
+        warnings=_warnings(join, opening, job_id),
         acknowledgements=[
             AcknowledgementView.model_validate(each)
             for each in sorted(

@@ -139,7 +139,7 @@ def _file_feed(job: JobContext, dimension: Dimension, source: FileSource) -> Fil
     kafka = internal_kafka(job.plan, job.settings)
     return FileFeedConfig(
         path=output_path(source, job.settings),
-        format=source.format,
+        source=source,
         fields=dimension.fields,
         primary_key=dimension.primary_key,
         kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
@@ -158,6 +158,7 @@ def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> T
         kafka=replace(kafka, topic=job.meta.changelog_topics[dimension.name]),
         state_file=state_file,
         decisions_file=state_file.with_suffix(".decisions.json"),
+        rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
     )
 
 

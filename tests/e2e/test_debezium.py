@@ -218,6 +218,46 @@ def joins(status: dict[str, Any]) -> bool:
     return bool(status["state"] == "JOINING")
 
 
+ROUTERS = {
+    "regex": {
+        "type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "regex": r".*\.users",
+        "replacement": "{}",
+    },
+    "logical_table": {
+        "type": "io.debezium.transforms.ByLogicalTableRouter",
+        "topic.regex": r".*\.users",
+        "topic.replacement": "{}",
+        "key.enforce.uniqueness": "false",  # else keys have one column more than the table's
+    },
+}
+
+
+@pytest.mark.experiment
+@pytest.mark.parametrize("router", ROUTERS.values(), ids=ROUTERS)
+def test_notifications_count_where_a_transformation_has_renamed_the_topic(
+    router: Setting, rig: Rig, connect: KafkaConnect, postgres: PostgreSql
+) -> None:
+    """Without them the last row would prove one of the two partitions only."""
+    clicks, topic = Clicks(rig), unique_name("everybody")
+    settings = {f"transforms.route.{name}": text.format(topic) for name, text in router.items()}
+    settings["transforms"] = "route"
+    fill = FILL[POSTGRES].format(100)
+    with captured(rig, connect, postgres, POSTGRES, USERS, fill, settings=settings) as source:
+        source.start()
+        source.await_snapshot()
+        clicks.send(1, 100, 101)
+        sql = enriched(rig, source, clicks.topic, clicks.path)
+        sql = sql.replace(source.topic("users"), topic).replace(
+            "'snapshot.notifications", "'snapshot.settle-time'='1 h', 'snapshot.notifications"
+        )
+        with rig.job(sql) as job:
+            opened = job.wait_joining()
+            assert view_of(opened)["evidence"] in ("last_snapshot_row", "table_scan_completed")
+            rows = {r["user_id"]: r["name"] for r in job.wait_output(clicks.path, 3)}
+            assert rows == {1: "user 1", 100: "user 100", 101: None}
+
+
 # Every type
 
 

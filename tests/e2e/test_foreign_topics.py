@@ -76,6 +76,7 @@ def test_records_wait_for_what_shows_that_the_topics_are_whole(
         found = {r["item_id"]: (r["name"], r["title"]) for r in job.wait_output(path, 3)}
         assert found == {1: ("user 7", "one"), 2: ("eight", "two"), 3: (None, None)}
         again(rig, job, connector, clicks, path)
+        given_up(rig, job, connector, clicks, path)
 
 
 def again(rig: Rig, job: RunningJob, connector: Connector, clicks: str, path: str) -> None:
@@ -94,6 +95,31 @@ def again(rig: Rig, job: RunningJob, connector: Connector, clicks: str, path: st
     produce(rig.kafka.bootstrap_servers, clicks, [click(7, 4), click(8, 5), click(10, 6)])
     rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 6)}
     assert {item: rows[item] for item in (4, 5, 6)} == {4: "seven", 5: None, 6: "ten"}
+
+
+def given_up(rig: Rig, job: RunningJob, connector: Connector, clicks: str, path: str) -> None:
+    """A third snapshot, which is aborted: the join goes on, and says what is not whole."""
+    connector.notify("STARTED")
+    connector.snapshot({7: "VII"}, is_whole=False)
+    connector.notify("ABORTED")
+    status = job.wait_for(lambda s: "has given up" in str(s["warnings"]), "a warning")
+    assert (status["state"], status["phase"]) == ("JOINING", "JOIN")
+    assert (status["stalls"], status["error"]) == ([], None)
+    (warning,) = (w for w in status["warnings"] if w["type"] == "snapshot-unproven")
+    assert 'table "users" (generation 3) is not shown to be whole' in warning["message"]
+    assert f"sluice acknowledge {job.id} snapshot-unproven" in warning["hint"]
+    assert "(generation 3): the connector has given up its snapshot" in status["reason"]
+    why = rig.get(f"/v1/jobs/{job.id}/explain-wait")
+    assert "the gate is open all the same" in str(why["conditions"])
+    produce(rig.kafka.bootstrap_servers, clicks, [click(7, 7), click(10, 8)])
+    rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 8)}
+    assert {item: rows[item] for item in (7, 8)} == {7: "VII", 8: "ten"}
+    connector.notify("STARTED")
+    connector.snapshot({7: "vii"})
+    connector.scanned(1)
+    done = job.wait_for(lambda s: "has given up" not in str(s), "the fourth snapshot is whole")
+    assert done["state"] == "JOINING"
+    assert "STALLED" not in {event["to"] for event in job.events()}
 
 
 def test_an_operator_says_that_a_topic_is_whole(rig: Rig, connector: Connector) -> None:

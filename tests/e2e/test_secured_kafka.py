@@ -1,4 +1,7 @@
-"""Two logins of one job: tokens for the stream and our own topics, a password for a foreign one."""
+"""Two logins of one job: tokens for the stream and our own topics, a password for a foreign one.
+
+Once the tokens are signed, by a provider with TLS, and the broker checks them by a set of keys.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +11,7 @@ import pytest
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
-from tests.support.rig import running_rig
+from tests.support.rig import Rig, running_rig
 from tests.support.secured import PASSWORD, USER, SecuredBroker, secured_broker
 from tests.support.shop import CLICKS_DDL, click
 from tests.support.tokens import CLIENT_SECRET, TokenEndpoint, token_endpoint
@@ -24,8 +27,12 @@ def options(properties: dict[str, str]) -> str:
 def enrich_sql(broker: SecuredBroker, tokens: TokenEndpoint, users: str, clicks: str) -> str:
     """The listener for tokens takes nothing else, and that for the password has TLS."""
     secret = "sasl.oauthbearer.client.credentials.client.secret"
+    is_signed = tokens.url.startswith("https:")
+    servers = broker.by_signed_token if is_signed else broker.by_token
+    tls = {"ssl.truststore.location": str(broker.trusted)} if is_signed else {}
     login = {
-        "security.protocol": "SASL_PLAINTEXT",
+        "security.protocol": "SASL_SSL" if is_signed else "SASL_PLAINTEXT",
+        **tls,
         **tokens.login(),
         secret: "${secret:client}",
         "group.id": "enrich",
@@ -43,7 +50,7 @@ def enrich_sql(broker: SecuredBroker, tokens: TokenEndpoint, users: str, clicks:
         f"'value.format'='json', 'properties.bootstrap.servers'='{broker.by_login}'"
         f"{options(password)});"
         f"CREATE TABLE clicks ({CLICKS_DDL}) WITH ('connector'='kafka', 'topic'='{clicks}', "
-        f"'properties.bootstrap.servers'='{broker.by_token}', 'format'='json', "
+        f"'properties.bootstrap.servers'='{servers}', 'format'='json', "
         f"'scan.startup.mode'='earliest-offset'{options(login)});"
         "CREATE TABLE enriched (item_id BIGINT, name STRING) "
         "WITH ('connector'='delta', 'path'='enriched');"
@@ -59,35 +66,43 @@ def broker(tmp_path: Path, java: Java, broker_jars: list[Path]) -> Iterator[Secu
         yield found
 
 
-@pytest.mark.usefixtures("spark_jars")
-def test_a_stream_by_tokens_joins_a_topic_by_password(
-    tmp_path: Path,
-    broker: SecuredBroker,
-    kafka: KafkaBroker,
-    mariadb: MariaDb,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture(params=[False, True], ids=["bare_tokens", "signed_tokens"])
+def tokens(request: pytest.FixtureRequest, broker: SecuredBroker) -> Iterator[TokenEndpoint]:
+    tls = (broker.trusted, broker.trusted.with_name("key.pem"))
+    key_and_tls = (broker.token_key, tls) if request.param else ()
+    with token_endpoint(*key_and_tls) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def rig(
+    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Rig]:
     monkeypatch.setenv("SLUICE_SECRET_WORD", PASSWORD)
     monkeypatch.setenv("SLUICE_SECRET_CLIENT", CLIENT_SECRET)
     own = {"kafka_bootstrap_servers": None, "allowed_pem_paths": str(tmp_path / "pem")}
-    with (
-        token_endpoint() as tokens,
-        running_rig(tmp_path / "sluice", kafka, mariadb, **own) as rig,
-    ):
-        users, clicks = (create_topic(broker.open) for _ in range(2))
-        produce(broker.open, users, [{"user_id": 1, "name": "Ann"}], keys=[{"user_id": 1}])
-        produce(broker.open, clicks, [click(1, 1), click(2, 2)])
-        with rig.job(enrich_sql(broker, tokens, users, clicks)) as job:
-            rows = job.wait_output("enriched", 2)
-            assert {row["item_id"]: row["name"] for row in rows} == {1: "Ann", 2: None}
-            before = job.status()["dimensions"][0]["index_version"]
-            produce(broker.open, users, [{"user_id": 2, "name": "Bob"}], keys=[{"user_id": 2}])
-            job.wait_for(lambda s: s["dimensions"][0]["index_version"] > before, "Bob is there")
-            produce(broker.open, clicks, [click(2, 3)])
-            rows = job.wait_output("enriched", 3)
-            assert {row["item_id"]: row["name"] for row in rows}[3] == "Bob"
-            assert job.status()["warnings"] == []
-            texts = [job.directory / "plan.json", job.directory / "runner.log"]
-            shown = "".join(path.read_text(errors="replace") for path in texts)
-            for secret in (PASSWORD, CLIENT_SECRET, "BEGIN CERTIFICATE"):
-                assert secret not in shown
+    with running_rig(tmp_path / "sluice", kafka, mariadb, **own) as running:
+        yield running
+
+
+@pytest.mark.usefixtures("spark_jars")
+def test_a_stream_by_tokens_joins_a_topic_by_password(
+    broker: SecuredBroker, tokens: TokenEndpoint, rig: Rig
+) -> None:
+    users, clicks = (create_topic(broker.open) for _ in range(2))
+    produce(broker.open, users, [{"user_id": 1, "name": "Ann"}], keys=[{"user_id": 1}])
+    produce(broker.open, clicks, [click(1, 1), click(2, 2)])
+    with rig.job(enrich_sql(broker, tokens, users, clicks)) as job:
+        rows = job.wait_output("enriched", 2)
+        assert {row["item_id"]: row["name"] for row in rows} == {1: "Ann", 2: None}
+        before = job.status()["dimensions"][0]["index_version"]
+        produce(broker.open, users, [{"user_id": 2, "name": "Bob"}], keys=[{"user_id": 2}])
+        job.wait_for(lambda s: s["dimensions"][0]["index_version"] > before, "Bob is there")
+        produce(broker.open, clicks, [click(2, 3)])
+        rows = job.wait_output("enriched", 3)
+        assert {row["item_id"]: row["name"] for row in rows}[3] == "Bob"
+        assert job.status()["warnings"] == []
+        texts = [job.directory / "plan.json", job.directory / "runner.log"]
+        shown = "".join(path.read_text(errors="replace") for path in texts)
+        for secret in (PASSWORD, CLIENT_SECRET, "BEGIN CERTIFICATE"):
+            assert secret not in shown

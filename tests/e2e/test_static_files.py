@@ -75,18 +75,15 @@ def test_records_are_joined_with_files_that_nobody_needs_any_more(rig: Rig) -> N
 def test_a_record_meets_all_rows_of_tables_without_a_key(rig: Rig) -> None:
     """One table is a file, one a topic that ends; its later rows are none of the table."""
     clicks, path = create_topic(rig.kafka.bootstrap_servers), unique_name("static")
-    labels, prices = f"{unique_name('labels')}.json", create_topic(rig.kafka.bootstrap_servers)
+    labels, prices = f"{unique_name('labels')}.csv", create_topic(rig.kafka.bootstrap_servers)
     rig.settings.warehouse_dir.mkdir(parents=True, exist_ok=True)
-    write_json_lines(
-        rig.output(labels),
-        [{"id": 1, "label": "new"}, {"id": 1, "label": "red"}, {"id": 1, "label": "red"}],
-    )
+    rig.output(labels).write_text("1,new\n1,red\n1,red\n")
     produce(rig.kafka.bootstrap_servers, prices, [{"id": 1, "price": 5}, {"id": 1, "price": 6}])
     produce(rig.kafka.bootstrap_servers, clicks, [click(7, 1), click(7, 2)])
     servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
     sql = (
         f"CREATE TABLE labels (id BIGINT, label STRING) WITH ('connector'='filesystem', "
-        f"'path'='{labels}', 'format'='json');"
+        f"'path'='{labels}', 'format'='csv');"
         f"CREATE TABLE prices (id BIGINT, price INT) WITH ('connector'='kafka', {servers}, "
         f"'topic'='{prices}', 'format'='json', 'scan.bounded.mode'='latest-offset');"
         + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)

@@ -144,6 +144,7 @@ def run(lab: Lab) -> dict[str, Any]:
         restart_backoff_max_s=1.0,
         restart_limit=10_000,
         changelog_partitions=_PARTITIONS,
+        fold_share=0.0,  # `current` is compared when all has come to rest
         snapshot_job_rows=_STEP_CHUNKS * (size.rows // size.chunks),
     ) as rig:
         while left > 0:

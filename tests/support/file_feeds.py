@@ -11,7 +11,7 @@ import pyarrow as pa
 from joins.adapters.files.feed import FileFeedSession
 from joins.adapters.files.feed_state import FileFeedConfig
 from joins.kernels.changelog.envelope import BinlogPosition
-from joins.plan.plan import Field, FileFormat, KafkaOptions
+from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from tests.support.copies import Copy
 from tests.support.feeds import PARTITIONS, Silent, Topic
@@ -61,11 +61,12 @@ def file_feed(
     format_: FileFormat = FileFormat.JSON,
     fields: tuple[Field, ...] = USER_FIELDS,
     key: tuple[str, ...] = ("id",),
+    **options: str,
 ) -> FileFeed:
     """A source over the files at `path` with its state beside them."""
     config = FileFeedConfig(
         path=path,
-        format=format_,
+        source=source_of(format_, options),
         fields=fields,
         primary_key=key,
         kafka=KafkaOptions("nowhere:9092", "topic"),
@@ -73,6 +74,12 @@ def file_feed(
         state_file=path.with_name(f"{path.name}.state.json"),
     )
     return FileFeed(config)
+
+
+def source_of(format_: FileFormat, options: Mapping[str, str] | None = None) -> FileSource:
+    """Files of a format; `_` in the names of its options stands for `-`."""
+    named = {name.replace("_", "-"): text for name, text in (options or {}).items()}
+    return FileSource("users", format_, tuple(named.items()))
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any] | str]) -> None:

@@ -22,6 +22,7 @@ _SOURCE = {
     "name": "Source",
     "fields": [
         *({"name": name, "type": "string"} for name in ("version", "connector", "db", "table")),
+        {"name": "name", "type": ["null", "string"], "default": None},
         {"name": "snapshot", "type": "string"},
         {"name": "ts_ms", "type": "long"},
     ],

@@ -33,7 +33,8 @@ class Connector:
     """Writes envelopes of the table `shop.users` (`id`, `name`) as Debezium does, by its own clock.
 
     Attributes:
-        prefix: its name, the first part of its topics.
+        prefix: its name, the first part of its topics and in its source blocks.
+        topic: a transformation's; if there is none, of the connector's name and the table's.
         at_ms: the time of the next record.
         key_bytes: writes a key, and `value_bytes` a value; those of notifications are JSON.
     """
@@ -45,9 +46,10 @@ class Connector:
     at_ms: int = field(default_factory=lambda: int(time.time() * 1000) - 600_000)
     key_bytes: Callable[[Any], bytes] = lambda key: _bytes(key)
     value_bytes: Callable[[Any], bytes] = lambda value: _bytes(value)
+    topic: str = ""
 
     def __post_init__(self) -> None:
-        self.topic = f"{self.prefix}.shop.users"
+        self.topic = self.topic or f"{self.prefix}.shop.users"
         self.notices = f"{self.prefix}.notices"
         create_topic(self.servers, self.topic, partitions=self.partitions, config=self.config)
         create_topic(self.servers, self.notices)
@@ -63,6 +65,8 @@ class Connector:
     def send(self, key: Any, value: Any, *, partition: int | None = None) -> None:
         identity = key["id"] if isinstance(key, dict) else 0
         where = identity % self.partitions if partition is None else partition
+        if isinstance(value, dict) and "source" in value:
+            value["source"].setdefault("name", self.prefix)
         self._producer.send(
             self.topic,
             value=value if value is None else self.value_bytes(value),

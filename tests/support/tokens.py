@@ -1,14 +1,18 @@
-"""A token endpoint: gives unsigned tokens to one client, as brokers in tests take them."""
+"""A token endpoint: gives tokens to one client, with or without a signature and TLS."""
 
 import base64
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
+
+from tests.support.token_key import TokenKey, unsigned
 
 CLIENT, CLIENT_SECRET = "sluice-client", "s/e:c+ret"
 
@@ -16,23 +20,35 @@ CLIENT, CLIENT_SECRET = "sluice-client", "s/e:c+ret"
 class TokenEndpoint:
     """What it is asked, and how it answers.
 
+    Args:
+        key: what its tokens are signed with; None: they are not.
+        tls: its certificate and the key of that; None: it has no TLS.
+
     Attributes:
         status: of its answers, where the client is the right one.
         body: of its answers, instead of a token.
         life_s: how long its tokens hold.
+        audience: whom its tokens are for.
         forms: what it was asked, the oldest first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key: TokenKey | None = None, tls: tuple[Path, Path] | None = None) -> None:
+        self._sign = unsigned if key is None else key.signed
+        self._scheme = "http" if tls is None else "https"
         self.status = 200
         self.body: bytes | None = None
         self.life_s = 600
+        self.audience = "kafka"
         self.forms: list[dict[str, list[str]]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        if tls is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}/realms/x/token"
+        return f"{self._scheme}://127.0.0.1:{self._server.server_port}/realms/x/token"
 
     def login(self) -> dict[str, str]:
         """The properties of a client that is let in."""
@@ -50,7 +66,9 @@ class TokenEndpoint:
             return 401, b'{"error":"invalid_client"}'
         if self.body is not None:
             return self.status, self.body
-        token = _unsigned(self.life_s)
+        now = time.time()
+        claims = {"sub": "ann", "aud": self.audience, "iat": now - 1, "exp": now + self.life_s}
+        token = self._sign(claims)
         return self.status, json.dumps(
             {"access_token": token, "token_type": "Bearer", "expires_in": self.life_s}
         ).encode()
@@ -82,9 +100,11 @@ class TokenEndpoint:
 
 
 @contextmanager
-def token_endpoint() -> Iterator[TokenEndpoint]:
+def token_endpoint(
+    key: TokenKey | None = None, tls: tuple[Path, Path] | None = None
+) -> Iterator[TokenEndpoint]:
     """It answers while the block runs."""
-    endpoint = TokenEndpoint()
+    endpoint = TokenEndpoint(key, tls)
     thread = threading.Thread(target=endpoint.serve, daemon=True)
     thread.start()
     try:
@@ -92,11 +112,3 @@ def token_endpoint() -> Iterator[TokenEndpoint]:
     finally:
         endpoint.close()
         thread.join()
-
-
-def _unsigned(life_s: int) -> str:
-    """A JWT without a signature, of a Kafka user."""
-    now = time.time()
-    claims = {"sub": "ann", "iat": now - 1, "exp": now + life_s}
-    parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
-    return ".".join([*(base64.urlsafe_b64encode(p).decode().rstrip("=") for p in parts), ""])

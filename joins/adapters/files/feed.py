@@ -81,7 +81,7 @@ class FileFeedSession:
         rows = 0
         try:
             declared = declared_fields(self._config.fields)
-            for batch in read_file(path, self._config.format, declared):
+            for batch in read_file(path, self._config.source, declared):
                 if not batch.num_rows:
                     continue
                 encoded = encode_snapshot(

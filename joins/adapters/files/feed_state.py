@@ -8,7 +8,7 @@ from typing import Any, Self
 from joins.adapters.files.listing import FileStamp
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.changelog.envelope import BinlogPosition
-from joins.plan.plan import Field, FileFormat, KafkaOptions
+from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
 from joins.plan.types import SqlType
 
 
@@ -17,7 +17,8 @@ class FileFeedConfig:
     """Everything that the process of a dimension of files needs.
 
     Attributes:
-        path: of the file, or of the directory of files.
+        path: of the file, or of the directory of files, where it is here.
+        source: what they are.
         fields: the declared columns.
         primary_key: names, in key order.
         kafka: how to reach the cluster; its topic is the changelog topic.
@@ -26,7 +27,7 @@ class FileFeedConfig:
     """
 
     path: Path
-    format: FileFormat
+    source: FileSource
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
     kafka: KafkaOptions
@@ -37,7 +38,7 @@ class FileFeedConfig:
         """The value of `config` in the first line on standard input."""
         return {
             "path": str(self.path),
-            "format": self.format,
+            "source": asdict(self.source),
             "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
@@ -48,9 +49,12 @@ class FileFeedConfig:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The configuration that `as_json` described."""
+        options = tuple((str(key), str(text)) for key, text in value["source"]["options"])
+        source = {**value["source"], "options": options}
+        source["format"] = FileFormat(source["format"])
         return cls(
             path=Path(value["path"]),
-            format=FileFormat(value["format"]),
+            source=FileSource(**source),
             fields=tuple(
                 Field(name, SqlType.of_json(kind), nullable)
                 for name, kind, nullable in value["fields"]

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joins.adapters.files.json_lines import check_json, json_rows
 from joins.adapters.files.listing import list_files
 from joins.adapters.files.parquet import check_parquet, parquet_rows
-from joins.plan.plan import Field, FileFormat
+from joins.adapters.files.texts import check_texts, text_rows
+from joins.plan.plan import Field, FileFormat, FileSource
 
 _LOOKED_AT = 100  # files; the process looks at all of them
 
 
-def check_files(root: Path, format_: FileFormat, fields: Sequence[Field]) -> int:
+def check_files(root: Path, source: FileSource, fields: Sequence[Field]) -> int:
     """See that the files are there and the first ones fit; how many files there are.
 
     Raises:
@@ -22,13 +22,15 @@ def check_files(root: Path, format_: FileFormat, fields: Sequence[Field]) -> int
         DefinitionError: one has not what is declared.
     """
     files = list_files(root)
-    check = check_parquet if format_ is FileFormat.PARQUET else check_json
     for file in files[:_LOOKED_AT]:
-        check(root / file.path, fields)
+        if source.format is FileFormat.PARQUET:
+            check_parquet(root / file.path, fields)
+        else:
+            check_texts(root / file.path, source.of_rows, fields)
     return len(files)
 
 
-def read_file(file: Path, format_: FileFormat, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
+def read_file(file: Path, source: FileSource, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
     """The rows of one file as wire columns, in their order.
 
     Raises:
@@ -36,5 +38,6 @@ def read_file(file: Path, format_: FileFormat, fields: Sequence[Field]) -> Itera
         SourceError: it cannot be read.
         DefinitionError: it has not what is declared.
     """
-    rows = parquet_rows if format_ is FileFormat.PARQUET else json_rows
-    return rows(file, fields)
+    if source.format is FileFormat.PARQUET:
+        return parquet_rows(file, fields)
+    return text_rows(file, source.of_rows, fields)

@@ -47,13 +47,14 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
     if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
         _check_connect(evidence.connect_url, evidence.connector)
     newest = newest_records(source.kafka, _LOOKED_AT)
+    parsed = source.parsed_fields(tuple(fields))
     if source.value.registry is None:
-        check = _RecordCheck(source, tuple(fields), tuple(primary_key))
+        check = _RecordCheck(source, parsed, tuple(primary_key))
         for record in newest:
             check.look(record)
         return
     with SchemaRegistry(source.value.registry) as registry:
-        check = _AvroCheck(source, tuple(fields), tuple(primary_key), registry)
+        check = _AvroCheck(source, parsed, tuple(primary_key), registry)
         for record in newest:
             check.look(record)
         check.look_at_subject()

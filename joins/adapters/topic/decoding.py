@@ -17,6 +17,7 @@ from joins.kernels.debezium.options import (
     ValueLayout,
 )
 from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.topic.record_times import RecordTimeDecoder
 from joins.kernels.topic.rows_by_key import KeyedRowDecoder
 from joins.kernels.topic.rows_by_place import PlacedRowDecoder, TopicDecoder
 from joins.plan.formats import OF_CHANGES
@@ -40,16 +41,21 @@ def decoder_of(
     schemas: SchemaRegistry | None,
 ) -> TopicDecoder:
     """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
-    if source.value.name not in OF_CHANGES:
-        declared = declared_fields(fields)
-        columns = RecordColumns(declared, source.value, source.key)
-        if declared != fields:
-            return PlacedRowDecoder(KeyedRowDecoder(columns, (), deletes_by_null=False))
-        return KeyedRowDecoder(columns, primary_key, deletes_by_null=source.deletes_by_null)
-    options, payloads = debezium_options(dict(source.value.options)), None
-    if schemas is not None:
-        payloads = AvroMemory(schemas.avro_schema), AvroMemory(schemas.avro_schema)
-    return DebeziumDecoder(fields, primary_key, options, payloads=payloads)
+    parsed, made = source.parsed_fields(fields), declared_fields(fields)
+    decoder: TopicDecoder
+    if source.value.name in OF_CHANGES:
+        options, payloads = debezium_options(dict(source.value.options)), None
+        if schemas is not None:
+            payloads = AvroMemory(schemas.avro_schema), AvroMemory(schemas.avro_schema)
+        decoder = DebeziumDecoder(parsed, primary_key, options, payloads=payloads)
+    else:
+        columns = RecordColumns(parsed, source.value, source.key)
+        key = primary_key if made == fields else ()
+        deletes = source.deletes_by_null and made == fields
+        decoder = KeyedRowDecoder(columns, key, deletes_by_null=deletes)
+    if source.metadata:
+        decoder = RecordTimeDecoder(decoder, source.metadata)
+    return decoder if made == fields else PlacedRowDecoder(decoder)
 
 
 def warm_up(source: TopicSource) -> None:

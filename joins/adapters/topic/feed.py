@@ -32,11 +32,13 @@ from joins.adapters.topic.feed_state import (
     write_state,
 )
 from joins.adapters.topic.key_file import KeyFile
-from joins.adapters.topic.notices import NoticeTopic
+from joins.adapters.topic.notices import NoticeTopic, is_named_after
 from joins.adapters.topic.producer import RecordSink, TopicProducer
+from joins.adapters.topic.time_file import TimeFile
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
-from joins.kernels.debezium.changes import ChangeRows
+from joins.kernels.debezium.changes import ChangeRows, ForeignTable
 from joins.kernels.index.hashing import hash_rows
+from joins.kernels.topic.deletions import DeletionTimes
 from joins.kernels.topic.pieces import Action, ChangePiece, pieces_of, snapshot_rows
 from joins.kernels.topic.records import changelog_records, epoch_of
 from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
@@ -47,6 +49,7 @@ from joins.plan.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from joins.plan.formats import SOURCE_TIMESTAMP
 from joins.plan.plan import declared_fields
 from watermark.foreign import (
     Complete,
@@ -92,6 +95,7 @@ class TopicFeedSession:
         self._schemas = schemas_of(config.source)
         self._is_placed = declared_fields(config.fields) != config.fields
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
+        self._deletions = _deletions_of(config)
         kept = read_state(config.state_file)
         self._rules = self._find_rules()
         self._notices: NoticeTopic | None = None
@@ -201,12 +205,14 @@ class TopicFeedSession:
             self._snapshot.generation = 1 if kept is None else kept.generation + 1
             self._snapshot.begins(begins)
             self._done, self._table = begins, None
+            self._times = self._find_times((0, 0))
             self._find_keys(0, 0)
             self._keep()
         else:
             self._check_kept(kept, description.topic_id, begins)
             self._snapshot = ForeignSnapshot.restore(kept.snapshot, partitions, self._rules)
             self._done, self._table = dict(kept.offsets), kept.table
+            self._times = self._find_times(kept.times)
             self._find_keys(kept.counted, kept.placed)
 
     def _find_keys(self, counted: int, placed: int) -> None:
@@ -215,6 +221,12 @@ class TopicFeedSession:
         number = self._snapshot.generation
         self._counted = KeyFile(file.with_suffix(f".rows-{number}"), counted)
         self._placed = KeyFile(file.with_suffix(f".places-{number}"), placed)
+
+    def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
+        """The times of keys; all generations have the same, in the order that records came in."""
+        if self._deletions is None or not self._deletions.needs_rows:
+            return None
+        return TimeFile(self._config.state_file.with_suffix(".times"), kept)
 
     def _check_partitions(self, there: int) -> None:
         if there != self._config.partitions:
@@ -335,20 +347,48 @@ class TopicFeedSession:
                 )
 
     def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
-        """See that all records are of one table."""
+        """See that all records are of one table, and of one connector where that counts."""
         options = f"{self._config.source.value.name}."
         for table in changes.tables():
-            if self._table is None:
-                self._table = table
-            if table != self._table:
-                raise SourceError(
-                    f'topic "{self._topic}" has records of table "{_named(table)}" beside those of '
-                    f'"{_named(self._table)}", the first in partition '
-                    f"{records.column('partition')[0].as_py()}, from offset "
-                    f"{records.column('offset')[0].as_py()} on",
+            known = self._table or table
+            if replace(table, connector=known.connector) != known:
+                raise self._other(
+                    records,
+                    ("table", table.name, known.name),
                     hint=f"Name the table in a new job: '{options}source.table', and if need be "
                     f"'{options}source.schema' or '{options}source.db'.",
                 )
+            names = {each.connector for each in (table, known) if each.connector is not None}
+            if len(names) > 1 and self._config.source.evidence is not None:
+                raise self._other(
+                    records,
+                    ("connector", table.connector, known.connector),
+                    hint="Let each connector write a topic of its own: what shows that the rows of "
+                    "one are whole shows nothing of those of another.",
+                )
+            if self._table is None or (known.connector is None and names):
+                self._learn(table)
+
+    def _other(
+        self, records: pa.RecordBatch, names: tuple[str, str | None, str | None], *, hint: str
+    ) -> SourceError:
+        """An error about records of something else than what the topic is known to have."""
+        kind, other, known = names
+        return SourceError(
+            f'topic "{self._topic}" has records of {kind} "{other}" beside those of "{known}", the '
+            f"first in partition {records.column('partition')[0].as_py()}, from offset "
+            f"{records.column('offset')[0].as_py()} on",
+            hint=hint,
+        )
+
+    def _learn(self, table: ForeignTable) -> None:
+        """The records tell whose they are: notifications were looked at by the topic's name."""
+        self._table = table
+        if self._notices is not None:
+            self._notices.begin_again()
+            self._heard_at_s = 0.0
+            if not is_named_after(table.connector, self._topic):
+                self._snapshot.forget_notices()
 
     def _advance_to(self, ends: Mapping[int, int]) -> None:
         """Behind the last record of a partition may be offsets without one."""
@@ -422,6 +462,7 @@ class TopicFeedSession:
                 if count:
                     part = piece.slice(0, count)
                     self._check_places(part, labels[:count])
+                    part = self._with_times(part)
                     parts.append((part, labels[:count]))
                 if sum(len(part) for part, _ in parts) >= _DECODED_ROWS:
                     self._write(producer, parts)
@@ -465,6 +506,24 @@ class TopicFeedSession:
             place = np.flatnonzero(acts)[row]
             self._require_skipped(piece.partition, int(piece.offsets[place]), int(known[row]))
             piece.actions[place] = Action.NOTHING
+
+    def _with_times(self, piece: ChangePiece) -> ChangePiece:
+        """The same, with the times of deletions if the table has versions."""
+        if self._deletions is None:
+            return piece
+        piece, unknown = self._deletions.of(piece, self._times)
+        for place in unknown.tolist():
+            at = (piece.partition, int(piece.offsets[place]))
+            if at not in self._decisions.skipped:
+                raise ForeignRecordError(
+                    f'record {at[0]}/{at[1]} of topic "{self._topic}" deletes a row and does not '
+                    f'say when: it has no "{SOURCE_TIMESTAMP}", nor has a deletion before it',
+                    hint="Declare the time as METADATA FROM 'timestamp' in a new job, which "
+                    "tombstones have, too; or acknowledge it, and the record is left out.",
+                    place=at,
+                )
+            piece.actions[place] = Action.NOTHING
+        return piece
 
     def _require_skipped(self, partition: int, offset: int, before: int) -> None:
         if (partition, offset) in self._decisions.skipped:
@@ -512,6 +571,9 @@ class TopicFeedSession:
             self._snapshot.committed(committed)
 
     def _ask(self) -> Complete | Waiting:
+        is_deaf = self._notices is not None and not self._notices.is_read
+        if is_deaf and not self._snapshot.is_complete:
+            return Waiting(Missing.EVIDENCE, "the notifications are being read")
         answer = self._snapshot.ask(now_ms())
         if not isinstance(answer, Complete) and answer.missing is Missing.ENDS:
             self._snapshot.ended(self._cluster.end_offsets(self._topic))
@@ -543,6 +605,7 @@ class TopicFeedSession:
             notice_offsets=() if self._notices is None else self._notices.offsets,
             counted=self._counted.save(),
             placed=self._placed.save(),
+            times=(0, 0) if self._times is None else self._times.save(),
         )
         write_state(self._config.state_file, state)
         if self._group is not None:
@@ -574,6 +637,17 @@ class TopicFeedSession:
                 "group_offsets": None if self._group is None else self._group.warning(),
             },
         )
+
+
+def _deletions_of(config: TopicFeedConfig) -> DeletionTimes | None:
+    """What gives deletions their times, None of a table without versions or with time in its key.
+
+    A key that has the time is one of a single version.
+    """
+    if config.rowtime is None or config.rowtime in config.primary_key:
+        return None
+    keys = {each.name: each.key for each in config.source.metadata}
+    return DeletionTimes(config.rowtime, keys.get(config.rowtime))
 
 
 def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str, Any]:
@@ -612,10 +686,6 @@ def _promise(producer: RecordSink, protocol: SourceProtocol, generation: int) ->
     written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
     partitions = [{"partition": p, "offset": o} for p, o in written]
     protocol.tell("watermark", {"generation": generation, "partitions": partitions})
-
-
-def _named(table: tuple[str | None, ...]) -> str:
-    return ".".join(part for part in table if part)
 
 
 def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:

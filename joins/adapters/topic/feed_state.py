@@ -6,8 +6,16 @@ from pathlib import Path
 from typing import Any, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.kernels.debezium.changes import ForeignTable
 from joins.plan.formats import RecordFormat, RecordKey
-from joins.plan.plan import BoundedMode, Field, KafkaOptions, SnapshotEvidence, TopicSource
+from joins.plan.plan import (
+    BoundedMode,
+    Field,
+    KafkaOptions,
+    MetadataField,
+    SnapshotEvidence,
+    TopicSource,
+)
 from joins.plan.types import SqlType
 
 
@@ -22,6 +30,7 @@ class TopicFeedConfig:
         kafka: how to reach our own cluster; its topic is the changelog topic.
         state_file: where the process keeps its `TopicFeedState`; beside it are files of keys.
         decisions_file: where the runner writes what an operator has decided.
+        rowtime: the column that tells the versions of a row apart, None if none are kept.
     """
 
     source: TopicSource
@@ -30,6 +39,7 @@ class TopicFeedConfig:
     kafka: KafkaOptions
     state_file: Path
     decisions_file: Path
+    rowtime: str | None = None
 
     @property
     def partitions(self) -> int:
@@ -46,6 +56,7 @@ class TopicFeedConfig:
             "kafka": asdict(self.kafka),
             "state_file": str(self.state_file),
             "decisions_file": str(self.decisions_file),
+            "rowtime": self.rowtime,
         }
 
     @classmethod
@@ -61,6 +72,10 @@ class TopicFeedConfig:
             "end_offsets": _pairs(source["end_offsets"]),
             "bounded_mode": BoundedMode(source["bounded_mode"]),
             "bounded_offsets": _pairs(source["bounded_offsets"]),
+            "metadata": tuple(
+                MetadataField(each["name"], each["key"], SqlType.of_json(each["type"]))
+                for each in source["metadata"]
+            ),
         }
         return cls(
             source=TopicSource(**source),
@@ -72,6 +87,7 @@ class TopicFeedConfig:
             kafka=KafkaOptions.of_json(value["kafka"]),
             state_file=Path(value["state_file"]),
             decisions_file=Path(value["decisions_file"]),
+            rowtime=value["rowtime"],
         )
 
 
@@ -83,20 +99,22 @@ class TopicFeedState:
         topic_id: Kafka's id of the topic; another one of the same name is read from its beginning.
         offsets: (partition, next offset).
         snapshot: what `ForeignSnapshot` keeps.
-        table: database, schema and table that the records are of, as far as they tell.
+        table: what the records are of, as far as they tell.
         notice_offsets: (partition, next offset) of the topic of notifications.
         counted: keys in the file of the rows of this generation.
         placed: keys in the file of the partitions of keys.
+        times: number of the file of the newest time of each key, and its entries.
         needed: why the topic must be read anew, None while it can be followed.
     """
 
     topic_id: str
     offsets: tuple[tuple[int, int], ...]
     snapshot: Mapping[str, Any]
-    table: tuple[str | None, ...] | None = None
+    table: ForeignTable | None = None
     notice_offsets: tuple[tuple[int, int], ...] = ()
     counted: int = 0
     placed: int = 0
+    times: tuple[int, int] = (0, 0)
     needed: str | None = None
 
     @property
@@ -120,11 +138,12 @@ def read_state(path: Path) -> TopicFeedState | None:
     if value is None:
         return None
     value = {k: v for k, v in value.items() if k != "format_version"}
-    table = value["table"]
+    table, times = value["table"], value.get("times", (0, 0))
     value |= {
         "offsets": _pairs(value["offsets"]),
         "notice_offsets": _pairs(value["notice_offsets"]),
-        "table": None if table is None else tuple(table),
+        "table": None if table is None else ForeignTable(**table),
+        "times": (int(times[0]), int(times[1])),
     }
     return TopicFeedState(**value)
 

@@ -8,6 +8,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords, TopicName
 from joins.adapters.registry.schemas import SchemaRegistry
 from joins.kernels.avro.payloads import AvroMemory
+from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.notifications import (
     ScanStatus,
     SnapshotEvent,
@@ -56,16 +57,25 @@ class NoticeTopic:
         """What `__init__` takes."""
         return tuple(sorted(self._next.items()))
 
+    @property
+    def is_read(self) -> bool:
+        """Whether they were read once, as of the table that is known."""
+        return bool(self._next)
+
+    def begin_again(self) -> None:
+        """Read all of them once more: what was of others may be of the table that is known now."""
+        self._next = {}
+
     def close(self) -> None:
         """End the connections."""
         self._cluster.close()
         self._records.close()
 
-    def read(self, table: Sequence[str | None] | None) -> list[Notice]:
+    def read(self, table: ForeignTable | None) -> list[Notice]:
         """What is new about the table's connector.
 
         Args:
-            table: database, schema and name as the table's records tell them, None before one did.
+            table: what the table's records tell, None before one did.
 
         Raises:
             SourceUnavailableError: the cluster does not answer.
@@ -79,7 +89,7 @@ class NoticeTopic:
         return notices
 
     def _notices(
-        self, ranges: dict[int, tuple[int, int]], table: Sequence[str | None] | None
+        self, ranges: dict[int, tuple[int, int]], table: ForeignTable | None
     ) -> Iterator[Notice]:
         unread = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
         if not unread:
@@ -103,22 +113,22 @@ class NoticeTopic:
         return [one if text is None else text for one, text in zip(own, read, strict=True)]
 
 
-def notice_of(
-    read: SnapshotNotification, topic: str, table: Sequence[str | None] | None
-) -> Notice | None:
+def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None) -> Notice | None:
     """What a notification says of the table in `topic`; None if it is about others.
 
-    A connector's topics begin with its name; where they were renamed, its name is not looked at.
+    What the records tell counts. The topic's name, which begins with the connector's unless a
+    transformation has renamed it, is looked at only for what they do not tell.
     """
     if read.family is not SnapshotFamily.INITIAL or read.timestamp_ms is None:
         return None
-    if read.event in _OF_THE_CONNECTOR:
-        is_ours = read.connector is None or topic.startswith(f"{read.connector}.")
-        kind = _OF_THE_CONNECTOR[read.event]
-        return Notice(kind, read.timestamp_ms) if is_ours else None
-    if read.event is not SnapshotEvent.TABLE_SCAN_COMPLETED or read.table is None:
+    if not _is_by(read.connector, topic, table):
         return None
-    if not _is_table(read, topic, table):
+    if read.event in _OF_THE_CONNECTOR:
+        return Notice(_OF_THE_CONNECTOR[read.event], read.timestamp_ms)
+    is_scan = read.event is SnapshotEvent.TABLE_SCAN_COMPLETED and read.connector is not None
+    if not is_scan or read.table is None:
+        return None
+    if not _is_of(read.table, f"{read.connector}.", topic, table):
         return None
     if read.status in (None, ScanStatus.SUCCEEDED, ScanStatus.EMPTY):
         rows = 0 if read.status is ScanStatus.EMPTY else read.rows
@@ -126,13 +136,23 @@ def notice_of(
     return Notice(NoticeKind.SCAN_FAILED, read.timestamp_ms)
 
 
-def _is_table(read: SnapshotNotification, topic: str, table: Sequence[str | None] | None) -> bool:
-    """Whether it was scanned; PostgreSQL's names have the database in front, its topics do not."""
-    parts = (read.table or "").split(".")
-    scanned = {".".join(parts), ".".join(parts[-2:])}
-    if topic in {f"{read.connector}.{name}" for name in scanned}:
-        return True
-    if table is None or not topic.startswith(f"{read.connector}."):
-        return False
-    known = [part for part in table if part]
-    return bool(scanned & {".".join(known[at:]) for at in range(max(0, len(known) - 1))})
+def is_named_after(connector: str | None, topic: str) -> bool:
+    """Whether a topic has the name that a connector gives, as far as it is known."""
+    return connector is None or topic.startswith(f"{connector}.")
+
+
+def _is_by(connector: str | None, topic: str, table: ForeignTable | None) -> bool:
+    """Whether a notification is of the table's connector; one that does not tell may be."""
+    if connector is None or table is None or table.connector is None:
+        return is_named_after(connector, topic)
+    return connector == table.connector
+
+
+def _is_of(scanned: str, prefix: str, topic: str, table: ForeignTable | None) -> bool:
+    """Whether the table was scanned; PostgreSQL's names have the database in front, or have not."""
+    parts = scanned.split(".")
+    if table is not None and "." in table.name:
+        known = table.name.split(".")
+        least = min(len(parts), len(known))
+        return least > 1 and parts[-least:] == known[-least:]
+    return topic in {prefix + scanned, prefix + ".".join(parts[-2:])}

@@ -51,6 +51,25 @@ class BadRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignTable:
+    """A table as records of it tell, whatever their topic is named; None is what they do not.
+
+    Attributes:
+        connector: the connector's name (`topic.prefix`), which its notifications tell, too.
+    """
+
+    connector: str | None
+    database: str | None
+    schema: str | None
+    table: str | None
+
+    @property
+    def name(self) -> str:
+        """As in messages and notifications: `shop.items`, `shop.public.items`."""
+        return ".".join(part for part in (self.database, self.schema, self.table) if part)
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeRows:
     """Records, one row each in the order of the input.
 
@@ -67,7 +86,8 @@ class ChangeRows:
         source_ts_ms: `source.ts_ms`, when the database changed the row.
         position: of reads: where the database's log was then (`source.lsn`, or `file` and `pos`),
             the same for all rows of one snapshot; NULL where the source does not tell.
-        database: `source.db`; NULL where a record does not tell, as are the next two.
+        connector: `source.name`; NULL where a record does not tell, as are the next three.
+        database: `source.db`.
         schema: `source.schema`.
         table: `source.table`.
         bad: those of `RecordKind.BAD`, in their order, each once.
@@ -80,18 +100,20 @@ class ChangeRows:
     snapshot: pa.StringArray
     source_ts_ms: pa.Int64Array
     position: pa.BinaryArray
+    connector: pa.StringArray
     database: pa.StringArray
     schema: pa.StringArray
     table: pa.StringArray
     bad: tuple[BadRecord, ...]
 
-    def tables(self) -> list[tuple[str | None, str | None, str | None]]:
-        """Database, schema and table of all records that tell it and are of no other table."""
-        columns: list[pa.StringArray] = [self.database, self.schema, self.table]
+    def tables(self) -> list[ForeignTable]:
+        """The tables of all records that tell one and are of no other than is read."""
+        columns: list[pa.StringArray] = [self.connector, self.database, self.schema, self.table]
         named = pc.and_(self.table.is_valid(), pc.not_equal(self.kind, RecordKind.OTHER_TABLE))
         if not pc.all(named, min_count=0).as_py():
             columns = [column.filter(named) for column in columns]
         each = [column.unique().to_pylist() for column in columns]
         if all(len(names) == 1 for names in each):
-            return [(each[0][0], each[1][0], each[2][0])]
-        return list(dict.fromkeys(zip(*(column.to_pylist() for column in columns), strict=True)))
+            return [ForeignTable(*(names[0] for names in each))]
+        rows = dict.fromkeys(zip(*(column.to_pylist() for column in columns), strict=True))
+        return [ForeignTable(*row) for row in rows]

@@ -171,6 +171,7 @@ class DebeziumDecoder:
             snapshot=changes.source.snapshot,
             source_ts_ms=changes.source.ts_ms,
             position=changes.source.position,
+            connector=changes.source.connector,
             database=changes.source.database,
             schema=changes.source.schema,
             table=changes.source.table,

@@ -30,7 +30,8 @@ for _kind in KINDS:
     if len(_kind) == 1:
         _LETTERS[ord(_kind)] = CODES[_kind]
 WITH_ROW = [CODES[kind] for kind in (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)]
-_SOURCE = ("snapshot", "ts_ms", "db", "schema", "table")
+_SOURCE = ("snapshot", "ts_ms", "name", "db", "schema", "table")
+_TABLE = ("db", "schema", "table")
 _POSITION = ("lsn", "file", "pos")
 
 
@@ -44,6 +45,7 @@ class Source:
 
     snapshot: pa.StringArray
     ts_ms: pa.Int64Array
+    connector: pa.StringArray
     database: pa.StringArray
     schema: pa.StringArray
     table: pa.StringArray
@@ -98,7 +100,7 @@ def flat_rows(
 ) -> Changes:
     """Payloads that are rows, with what `prefix` marks beside them."""
     long = [f"{prefix}source_{name}" for name in _SOURCE]
-    short = [f"{prefix}{name}" for name in _SOURCE[2:]]
+    short = [f"{prefix}{name}" for name in _TABLE]
     places = [f"{prefix}source_{name}" for name in _POSITION]
     op_name, deleted_name = f"{prefix}op", f"{prefix}deleted"
     rows = payloads.values
@@ -116,7 +118,7 @@ def flat_rows(
         name, value = (op_name, op) if no_op[row] else (deleted_name, deleted)
         faults.add(RecordFault.LAYOUT, row, f'"{name}" is {value.shown(row)}, which says nothing')
     said_of = [members[name] for name in long]
-    said_of[2:] = [_either(a, members[name]) for a, name in zip(said_of[2:], short, strict=True)]
+    said_of[3:] = [_either(a, members[name]) for a, name in zip(said_of[3:], short, strict=True)]
     positions = _positions([members[name] for name in places], codes)
     source = _source_of(said_of, positions, np.zeros(len(rows), np.bool_), faults)
     _leave_others(codes, source, table, faults)
@@ -159,7 +161,7 @@ def _source_of(
     for name, value in zip(_SOURCE, said_of, strict=True):
         kind = pa.int64() if name == "ts_ms" else pa.string()
         read = {tokens.INTEGER: readers.integers(kind)} if name == "ts_ms" else by_kind
-        checked = readers.read_by_kind(value, read, kind)
+        checked = _read(value, read, kind)
         for row in np.flatnonzero(checked.failed & faults.sound).tolist():
             said = f'its source says {value.shown(row)} for "{name}"'
             faults.add(RecordFault.LAYOUT, row, said)
@@ -167,8 +169,17 @@ def _source_of(
     if columns[0].null_count:
         is_false = pa.array(has_block & mask_of(columns[0].is_null()))
         columns[0] = pc.if_else(is_false, pa.scalar("false"), columns[0])
-    snapshot, ts_ms, database, schema, table = columns
-    return Source(snapshot, ts_ms, database, schema, table, positions)
+    snapshot, ts_ms, connector, database, schema, table = columns
+    return Source(snapshot, ts_ms, connector, database, schema, table, positions)
+
+
+def _read(values: RawValues, by_kind: Readers, to: pa.DataType) -> Checked:
+    """`values` by the reader of each one's kind; what is the same in all records is read once."""
+    count = len(values)
+    if count > 1 and values.lasts[0] >= 0 and values.are(values.at(0)).all():
+        one = readers.read_by_kind(values.take(np.zeros(1, np.int64)), by_kind, to)
+        return Checked(pa.repeat(one.values[0], count), one.failed.repeat(count))
+    return readers.read_by_kind(values, by_kind, to)
 
 
 def _boolean_words(values: RawValues) -> Checked:

@@ -56,6 +56,7 @@ class ChangePiece:
         actions: `Action` of each.
         key: the primary key of what is upserted or deleted.
         after: the declared columns of what is upserted.
+        ended: of a table with versions: the rowtime of what is deleted, a column.
     """
 
     partition: int
@@ -68,6 +69,7 @@ class ChangePiece:
     actions: Codes
     key: pa.RecordBatch
     after: pa.RecordBatch
+    ended: pa.RecordBatch | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -76,7 +78,10 @@ class ChangePiece:
         """Some of the records."""
         arrays = (getattr(self, name)[first:end] for name in _ARRAYS)
         rows = (each.slice(first, end - first) for each in (self.key, self.after))
-        return ChangePiece(self.partition, *arrays, *rows)
+        sliced = ChangePiece(self.partition, *arrays, *rows)
+        if self.ended is None:
+            return sliced
+        return replace(sliced, ended=self.ended.slice(first, end - first))
 
     def after_ms(self, least_ms: int) -> "ChangePiece":
         """The same, where records of before were as late as `least_ms`."""

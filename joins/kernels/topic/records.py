@@ -53,7 +53,7 @@ def changelog_records(
         Envelopes(
             ops=pa.array(ops.tolist(), pa.string()),
             source=_source(pieces, chosen, generations),
-            before=_wire([p.key for p in pieces], taken, by_name) if is_deleted.any() else None,
+            before=_wire([*map(_gone, pieces)], taken, by_name) if is_deleted.any() else None,
             after=None if is_deleted.all() else _wire([p.after for p in pieces], taken, by_name),
         ),
         primary_key,
@@ -62,6 +62,15 @@ def changelog_records(
     partitions = np.repeat([p.partition for p in pieces], [len(p) for p in pieces])
     partition = pa.array(partitions[chosen], pa.int32())
     return encoded.set_column(2, encoded.schema.field("partition"), partition)
+
+
+def _gone(piece: ChangePiece) -> pa.RecordBatch:
+    """What deletions say of their rows: the key, and of a table with versions when they ended."""
+    if piece.ended is None:
+        return piece.key
+    columns = [*piece.key.columns, *piece.ended.columns]
+    names = [*piece.key.schema.names, *piece.ended.schema.names]
+    return pa.RecordBatch.from_arrays(columns, names=names)
 
 
 def _source(

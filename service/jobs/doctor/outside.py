@@ -74,7 +74,7 @@ def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
     if kept is not None and kept.is_copied:
         return good(title, f"all files were read, generation {kept.generation}")
     path = output_path(source, patient.settings)
-    count = check_files(path, source.format, dimension.declared_fields)
+    count = check_files(path, source, dimension.declared_fields)
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 
 

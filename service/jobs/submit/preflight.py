@@ -131,7 +131,7 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         check_topic(source, dimension.declared_fields, dimension.declared_key)
         return
     if isinstance(source, FileSource):
-        check_files(output_path(source, settings), source.format, dimension.declared_fields)
+        check_files(output_path(source, settings), source, dimension.declared_fields)
         return
     if isinstance(source, DeltaTableSource):
         path = output_path(source, settings)

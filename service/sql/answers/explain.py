@@ -183,10 +183,20 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
     return (
         f"{join.join_type.value} JOIN {join.dimension} AS {join.alias} "
         f"{_dimension_source(dimension.source)} "
-        f"[{', '.join(_field(field) for field in dimension.declared_fields)}; "
+        f"[{', '.join(_columns(dimension))}; "
         f"{key}] ON {' AND '.join(conditions)}"
         + ("" if join.time is None else f" AS OF {expression_text(join.time)}")
     )
+
+
+def _columns(dimension: Dimension) -> Iterator[str]:
+    """The columns of a dimension in SQL."""
+    source = dimension.source
+    times = source.metadata if isinstance(source, TopicSource) else ()
+    keys = {each.name: each.key for each in times}
+    for field in dimension.declared_fields:
+        key = keys.get(field.name)
+        yield _field(field) + ("" if key is None else f" METADATA {key}")
 
 
 def _dimension_source(source: DimensionSource) -> str:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
+from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import COORDINATES, Field, LookupStrategy, MetadataField, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import (
@@ -57,13 +58,14 @@ METADATA: dict[str, tuple[SqlType, ...]] = {
     "topic": (STRING,),
     "partition": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
     "offset": (SqlType(TypeName.BIGINT),),
-    "timestamp": _INSTANTS,
+    RECORD_TIMESTAMP: _INSTANTS,
     "key": (BYTES,),
     "headers": (map_type(BYTES),),
     "leader-epoch": (SqlType(TypeName.INT), SqlType(TypeName.BIGINT)),
     "timestamp-type": (STRING,),
+    SOURCE_TIMESTAMP: _INSTANTS,
 }
-_MAY_BE_NULL = ("timestamp", "key", "leader-epoch")
+_MAY_BE_NULL = (RECORD_TIMESTAMP, "key", "leader-epoch", SOURCE_TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,7 @@ def _check_partitions(
 
 
 def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> MetadataField:
-    if not isinstance(connector, KafkaTable):
+    if not isinstance(connector, KafkaTable | UpsertKafkaTable):
         raise script.error(
             column.name.at,
             f'metadata column "{column.name.text}" needs the kafka connector',
@@ -254,6 +256,13 @@ def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> M
             column.name.at,
             f'unknown metadata key "{column.key}"',
             hint=suggestion(column.key, METADATA, "Keys are " + ", ".join(METADATA) + "."),
+        )
+    if column.key == SOURCE_TIMESTAMP and connector.dimension.value.name not in OF_CHANGES:
+        raise script.error(
+            column.name.at,
+            f'metadata "{column.key}" is of Debezium\'s changes, and the format is '
+            f"{connector.dimension.value.name}",
+            hint="Write METADATA FROM 'timestamp': the time of the record.",
         )
     if column.type.type not in types:
         raise script.error(

@@ -25,15 +25,17 @@ from joins.plan.plan import (
     TopicSource,
 )
 from service.sql.catalog.datagen_fields import datagen_source
+from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.formats import record_columns, value_format
 from service.sql.catalog.kafka_login import client_properties
 from service.sql.catalog.kafka_scan import check_commits, check_group, offsets, timestamp
-from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
     IDLE_TIMEOUT,
     LOOKUP_STRATEGY,
     OF_A_GROUP,
+    OF_A_ROWTIME,
     OF_A_STREAM,
 )
 from service.sql.catalog.topic_tables import (
@@ -219,7 +221,11 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
         dimension_options=(
             *dimension_options(values),
-            *(key for key in values.nodes if key.startswith(_BOUNDED) or key in OF_A_GROUP),
+            *(
+                key
+                for key in values.nodes
+                if key.startswith(_BOUNDED) or key in (*OF_A_GROUP, *OF_A_ROWTIME)
+            ),
         ),
         sink_options=tuple(
             key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
@@ -229,7 +235,7 @@ def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
 
 def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
     """The options that were given and that only a stream or a sink has."""
-    of_both = () if end is BoundedMode.GROUP else (_BOUNDED,)
+    of_both = OF_A_ROWTIME if end is BoundedMode.GROUP else (_BOUNDED, *OF_A_ROWTIME)
     return tuple(
         key
         for key in values.nodes
@@ -305,11 +311,27 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
 
 
 def _files(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return FileSource(
+    form, options = FileFormat(values.required("format")), {}
+    for key, node in sorted(values.nodes.items()):
+        match = FORMAT_OPTION.match(key)
+        if match is None:
+            continue
+        if match["role"] or match["format"] != form:
+            raise values.error(
+                key,
+                f'option "{key}" has no meaning for files of format {form}',
+                hint="Remove the option, or name its format by 'format'; files have no keys.",
+            )
+        options[key.removeprefix(f"{form}.")] = node.value
+    source = FileSource(
         path=values.required("path"),
-        format=FileFormat(values.required("format")),
+        format=form,
+        options=tuple(options.items()),
         changelog_partitions=values.number("changelog.partitions"),
     )
+    if form is not FileFormat.PARQUET:
+        check_format(values, source.of_rows, fields, (f"{form}.",))
+    return source
 
 
 def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:

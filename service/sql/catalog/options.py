@@ -70,7 +70,8 @@ _WATERMARK = (
     _IDLE,
     Option(
         MAX_FUTURE,
-        "A record whose time is further ahead of the clock is a dead letter; 1 d when missing.",
+        "A record whose time is further ahead of the clock is a dead letter, and one of a "
+        "dimension gives no watermark; 1 d when missing.",
         OptionType.DURATION,
         highest=3_650 * 86_400_000,
         form="0 s to 3650 d, such as 1 h",
@@ -82,6 +83,8 @@ _WATERMARK = (
         form=_PATH_FORM,
     ),
 )
+OF_A_ROWTIME = (IDLE_TIMEOUT, MAX_FUTURE)
+"""Of a table that is joined by its time as well as of a stream."""
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -378,7 +381,7 @@ _UPSERT_KAFKA = (
     replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
     *_BOUNDED[1:],
     _LOOKUP,
-    _IDLE,
+    *(option for option in _WATERMARK if option.key in OF_A_ROWTIME),
 )
 _DELTA = (
     Option(
@@ -420,6 +423,21 @@ _DELTA = (
         choices=("auto", "columnar", "spark"),
     ),
 )
+_OF_FILES = {
+    "json.fail-on-missing-field": "Whether a line without one of the declared columns stalls the "
+    "job; else what is missing is NULL.",
+    "json.ignore-parse-errors": "Whether what does not fit its column is NULL, and a line that is "
+    "no object is passed over without a trace; else either stalls the job.",
+    "csv.field-delimiter": None,
+    "csv.quote-character": None,
+    "csv.disable-quote-character": None,
+    "csv.escape-character": None,
+    "csv.allow-comments": "Whether lines that begin with # are passed over.",
+    "csv.ignore-parse-errors": "Whether a cell that does not fit its column, or is not there, is "
+    "NULL, and what is no row is passed over without a trace; else either stalls the job.",
+    "csv.array-element-delimiter": None,
+    "csv.null-literal": "The text of a cell that is NULL. When missing no cell is.",
+}
 _FILESYSTEM = (
     Option(
         "path",
@@ -431,7 +449,7 @@ _FILESYSTEM = (
     ),
     Option(
         "format",
-        "What the files are: Parquet, or lines of JSON.",
+        "What the files are: Parquet, lines of JSON, or CSV.",
         OptionType.CHOICE,
         required=True,
         choices=tuple(FileFormat),
@@ -442,6 +460,11 @@ _FILESYSTEM = (
         OptionType.NUMBER,
         lowest=1,
         highest=1024,
+    ),
+    *(
+        replace(option, meaning=_OF_FILES[option.key] or option.meaning)
+        for option in OPTIONS_OF_FORMATS
+        if option.key in _OF_FILES
     ),
     _LOOKUP,
 )

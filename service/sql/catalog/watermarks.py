@@ -29,7 +29,8 @@ from service.sql.text.errors import SqlError, suggestion
 from service.sql.text.script import Script
 
 _KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS, USE_PROCESSING_TIME)
-_DIMENSIONS = ("mysql-cdc", "delta", "upsert-kafka")
+_DIMENSIONS = ("mysql-cdc", "delta")
+OF_COLUMNS = "Use the table's columns: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +86,11 @@ def declared_watermark(
                 )
         return None
     typed = _expression(values.script, node, relation)
-    if connector in _DIMENSIONS and _reads_clock(typed.expression):
+    if connector in _DIMENSIONS and reads_clock(typed.expression):
         raise values.script.error(
             typed.at,
             f"the watermark of a {connector} table reads the clock",
-            hint="Use the table's columns: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND.",
+            hint=OF_COLUMNS,
         )
     return _with_options(TableWatermark(node), values)
 
@@ -180,5 +181,6 @@ def _no_time(script: Script, node: WatermarkNode, column: ScopeColumn) -> SqlErr
     )
 
 
-def _reads_clock(expression: Expression) -> bool:
+def reads_clock(expression: Expression) -> bool:
+    """Whether an expression is another one at another time."""
     return any(isinstance(node, ProcTime) for node in nodes(expression))

@@ -5,13 +5,14 @@ from dataclasses import replace
 from typing import Protocol
 
 from joins.plan.expressions import Column
-from joins.plan.formats import OF_CHANGES
+from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
     ChosenBy,
     Dimension,
     DimensionJoin,
     DimensionSource,
+    Field,
     FileSource,
     Lookup,
     LookupStrategy,
@@ -27,11 +28,16 @@ from service.sql.catalog.catalog import (
 )
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
+from service.sql.grammar.type_rules import type_text
 from service.sql.text.script import Script
+
+_UTC = "UTC"
+_TIMES = (RECORD_TIMESTAMP, SOURCE_TIMESTAMP)
 
 
 class Context(Protocol):
@@ -59,10 +65,11 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     """
     source = _source(context.script, table, name)
     lookup = _lookup(table, context.settings)
-    dimension = Dimension(table.name, source, table.fields, table.primary_key, lookup)
+    fields = (*table.fields, *(Field(each.name, each.type) for each in table.metadata_fields))
+    dimension = Dimension(table.name, source, fields, table.primary_key, lookup)
     if not table.primary_key:
         key = tuple(field.name for field in COORDINATES)
-        dimension = replace(dimension, fields=(*table.fields, *COORDINATES), primary_key=key)
+        dimension = replace(dimension, fields=(*fields, *COORDINATES), primary_key=key)
     if not is_versioned or table.watermark is None:
         return dimension
     if lookup.strategy is not LookupStrategy.INDEX:
@@ -72,12 +79,17 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
             "keep",
             hint="Write 'lookup.strategy' = 'index' in its options.",
         )
-    _check_versions(context.script, table, name)
+    _check_versions(context.script, table, dimension)
     relation = dimension_relation(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
-    if isinstance(source, TopicSource):
-        source = replace(source, deletes_by_null=False)  # nobody knows since when the row is gone
-    return replace(dimension, source=source, watermark=watermark)
+    if isinstance(source, TopicSource) and reads_clock(watermark.expression):
+        raise context.script.error(
+            table.watermark.node.column.at,
+            f'the watermark of table "{table.name}" reads the clock, which one of a dimension '
+            "cannot",
+            hint=OF_COLUMNS,
+        )
+    return replace(dimension, watermark=watermark)
 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
@@ -91,7 +103,7 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
         return connector
     if isinstance(connector, KafkaTable | UpsertKafkaTable):
         _check_topic(script, table, name)
-        return connector.dimension
+        return replace(connector.dimension, metadata=table.metadata_fields)
     if isinstance(connector, MysqlCdcSource):
         check_dimension(script, table)
         return connector
@@ -102,19 +114,18 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
     )
 
 
-def _check_versions(script: Script, table: Table, name: Name) -> None:
+def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
     """See that the versions of a table are kept, told apart by a column that its rows have."""
     assert table.watermark is not None, "a versioned table has its time"
-    if isinstance(table.connector, KafkaTable):
-        raise script.error(
-            name.at,
-            f'table "{table.name}" has WATERMARK FOR, which a dimension of {table.connector_name} '
-            "does not keep versions by",
-            hint="Declare a topic of rows by key as 'upsert-kafka'; of a topic of changes join the "
-            "newest rows, FOR SYSTEM_TIME AS OF a processing time, or the database by mysql-cdc.",
-        )
     column = table.watermark.node.column
-    if column.text not in {field.name for field in table.fields}:
+    if not table.primary_key:
+        raise script.error(
+            column.at,
+            f'table "{table.name}" has WATERMARK FOR and no primary key, so that no record is '
+            "another version of a row",
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: versions are those of one key.",
+        )
+    if column.text not in {field.name for field in dimension.fields}:
         raise script.error(
             column.at,
             f'the time column "{column.text}" of table "{table.name}" is computed, so that its '
@@ -129,10 +140,12 @@ def check_versioned(
     """See that a join by event time finds the versions of one row, if the table has versions.
 
     Raises:
-        SqlError: ON has no equality for a column of the primary key.
+        SqlError: ON has no equality for a column of the primary key, or the times of both are not
+            of one type.
     """
     if table.watermark is None:
         return
+    _check_times(script, node, table, join)
     compared = {key.dimension_column for key in join.keys}
     for column in table.primary_key:
         if column not in compared:
@@ -144,6 +157,29 @@ def check_versioned(
                 hint=f"Add an equality with {node.relation.alias.text}.{column}: the version is "
                 "that of one row.",
             )
+
+
+def _check_times(
+    script: Script, node: TemporalJoinClause, table: Table, join: DimensionJoin
+) -> None:
+    """See that both times are clocks, or both instants, but in UTC, where a clock tells an instant.
+
+    Source: Flink, "Event-Time Temporal Table Join requires same rowtime type", in any zone.
+    """
+    assert table.watermark is not None, "it has versions"
+    assert join.time is not None, "it is a join by event time"
+    assert node.time is not None, "PROCTIME() is no rowtime"
+    rowtime = table.watermark.node.column.text
+    types = {field.name: field.type for field in table.fields}
+    types |= {field.name: field.type for field in table.metadata_fields}
+    own = types.get(rowtime)
+    if own is not None and own.name is not join.time.type.name and script.zone != _UTC:
+        raise script.error(
+            node.time.at,
+            f'"{join.time.name}" is {type_text(join.time.type)}, and the time "{rowtime}" of '
+            f'table "{table.name}" is {type_text(own)}, in the zone {script.zone}',
+            hint="Declare both as TIMESTAMP_LTZ(3), or both as TIMESTAMP(3).",
+        )
 
 
 def dimension_relation(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
@@ -251,13 +287,15 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
         check_no_effect(script, table, connector.stream_options, "a dimension")
     if isinstance(connector, UpsertKafkaTable):
         check_no_effect(script, table, connector.sink_options, "a dimension")
-    if table.metadata_fields:
-        raise script.error(
-            name.at,
-            f'table "{table.name}" has metadata column "{table.metadata_fields[0].name}", which a '
-            "dimension cannot have",
-            hint="Remove the column: a dimension has the rows, not the records.",
-        )
+    for column in table.metadata_fields:
+        if column.key not in _TIMES:
+            raise script.error(
+                name.at,
+                f'table "{table.name}" has metadata column "{column.name}", which a dimension '
+                "cannot have",
+                hint="Remove the column: a dimension has the rows, and of their records only the "
+                "time: METADATA FROM 'timestamp'.",
+            )
 
 
 def _check_topic_key(script: Script, table: Table, connector: KafkaTable) -> None:

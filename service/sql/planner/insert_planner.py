@@ -269,7 +269,7 @@ class JobPlanner:
 
     def _sink(self, insert: Insert, table: Table) -> Sink:
         connector = table.connector
-        if isinstance(connector, KafkaTable):
+        if isinstance(connector, KafkaTable | UpsertKafkaTable):
             for column in table.columns:
                 if isinstance(column, MetadataColumn) and not column.virtual:
                     raise self._script.error(

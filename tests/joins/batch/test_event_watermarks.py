@@ -32,7 +32,9 @@ from joins.lookback.row_matches import RowMatches
 from joins.lookup.fold_commits import fold_metadata
 from joins.lookup.index_source import DimensionTables, IndexSource
 from joins.plan.expressions import Call, Column, Constant
+from joins.plan.formats import JSON_FORMAT
 from joins.plan.plan import (
+    BoundedMode,
     DeltaSink,
     Dimension,
     DimensionJoin,
@@ -45,12 +47,14 @@ from joins.plan.plan import (
     MysqlCdcSource,
     OutputColumn,
     ProbeSource,
+    TopicSource,
     WatermarkSpec,
 )
 from joins.plan.types import SqlType, TypeName
 from joins.worker.probe_task import IndexPlace
 from joins.worker.staging import merge_reports
 from tests.support.probe import PIN, clicks
+from watermark.model import END_OF_TIME
 
 BIGINT, TIME = SqlType(TypeName.BIGINT), SqlType(TypeName.TIMESTAMP, 3)
 COLUMNS = (
@@ -193,6 +197,13 @@ def test_activity_is_known_once_records_come(side):
     ((watermark, active_at_ms),) = side.dimension.event_watermarks(version).values()
     assert watermark == 5
     assert active_at_ms >= before_ms
+
+
+def test_a_topic_with_an_end_has_nothing_to_come(side):
+    version = side.commit(record("r", 1, after=row(1, 5, 1)), DONE)
+    topic = TopicSource(KafkaOptions("b:1", "rates"), JSON_FORMAT, bounded_mode=BoundedMode.LATEST)
+    side.dimension.dimension = replace(RATES, source=topic)
+    assert side.dimension.event_watermarks(version) == {0: (END_OF_TIME.timestamp_ms, None)}
 
 
 def test_an_expression_of_the_columns_gives_the_watermark(tmp_path):

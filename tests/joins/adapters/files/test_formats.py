@@ -1,6 +1,7 @@
 """What a file says is what the table has, in the declared types; all else names its place."""
 
 import gzip
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -12,14 +13,15 @@ from joins.adapters.delta.source import captured_columns
 from joins.adapters.files.formats import check_files
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import DefinitionError, SourceError
-from joins.plan.plan import Field, FileFormat
+from joins.plan.plan import COORDINATES, Field, FileFormat
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
-from tests.support.file_feeds import USER_FIELDS, file_feed, write_json_lines
+from tests.support.file_feeds import USER_FIELDS, file_feed, source_of, write_json_lines
 
-PARQUET, JSON = FileFormat.PARQUET, FileFormat.JSON
+PARQUET, JSON, CSV = FileFormat
 INSTANT = datetime(2024, 2, 29, 12, 30, 1, 234567, UTC)
 AT = INSTANT.replace(tzinfo=None)
 STRING = SqlType(TypeName.STRING)
+COORDINATE_NAMES = tuple(field.name for field in COORDINATES)
 
 
 def write_parquet(path, columns):
@@ -29,7 +31,7 @@ def write_parquet(path, columns):
 def values_of(path, format_, kind):
     """The column `v` of all rows by `id`, as the changelog table gets them."""
     source = file_feed(path, format_, (USER_FIELDS[0], Field("v", kind)))
-    check_files(path, format_, source.config.fields)
+    check_files(path, source_of(format_), source.config.fields)
     source.run()
     columns = captured_columns(source.config.fields)
     decoded = decode(source.sink.topic.batch(), columns, topic="t").batch
@@ -113,6 +115,36 @@ def test_members_of_json_are_read_as_the_streams_are(tmp_path, text, kind, expec
     assert values_of(tmp_path / "t.json", JSON, kind) == [expected]
 
 
+CSV_FILES = {
+    "cells_as_they_stand": ("1,a\n2,b\n", {}, ["a", "b"]),
+    "quoted_cells_of_several_lines": ('1,"a\n""b"""\n2,c', {}, ['a\n"b"', "c"]),
+    "other_ends_of_lines": ("1,a\r\n\r\n2,b\r\n", {}, ["a", "b"]),
+    "comments": ("#,\n1,a\n# 3\n2,#b\n", {"allow_comments": "true"}, ["a", "#b"]),
+    "another_dialect": (
+        "1\t'a\tb'\n2\t-",
+        {"field_delimiter": "\\t", "quote_character": "'", "null_literal": "-"},
+        ["a\tb", None],
+    ),
+    "what_is_wrong_on_demand": ("1,a\nx\n2", {"ignore_parse_errors": "true"}, ["a", None]),
+    "a_byte_order_mark": ("\ufeff1,a\n2,\ufeffb\n", {}, ["a", "\ufeffb"]),
+    "nothing": ("", {}, []),
+    "a_first_row_that_is_long": (f"1,{'a' * 70_000}\n", {}, ["a" * 70_000]),
+}
+
+
+@pytest.mark.parametrize("compressed", [False, True], ids=["plain", "gz"])
+@pytest.mark.parametrize(("content", "options", "expected"), CSV_FILES.values(), ids=CSV_FILES)
+def test_rows_of_csv_are_read_as_flink_does(tmp_path, content, options, expected, compressed):
+    path = tmp_path / ("t.csv.gz" if compressed else "t.csv")
+    path.write_bytes(gzip.compress(content.encode()) if compressed else content.encode())
+    fields = tuple(replace(field, nullable=True) for field in USER_FIELDS)
+    check_files(path, source_of(CSV, options), fields)
+    source = file_feed(path, CSV, (*fields, *COORDINATES), COORDINATE_NAMES, **options)
+    source.run()
+    rows = [row for row in source.rows() if row["id"] is not None]
+    assert [row["name"] for row in rows] == expected
+
+
 def test_lines_may_end_as_they_like_and_files_may_be_compressed(tmp_path):
     path = tmp_path / "t"
     path.mkdir()
@@ -124,10 +156,13 @@ def test_lines_may_end_as_they_like_and_files_may_be_compressed(tmp_path):
 def test_many_rows_are_read_in_order(tmp_path):
     lines = [f'{{"id": {n}, "name": "n{n}"}}' for n in range(45_000)]
     write_json_lines(tmp_path / "t.json", lines)
-    write_parquet(tmp_path / "t.parquet", {"name": [f"n{n}" for n in range(45_000)]})
-    source = file_feed(tmp_path / "t.json")
-    source.run()
-    assert [row["name"] for row in source.rows()] == [f"n{n}" for n in range(45_000)]
+    columns = {"id": range(45_000), "name": [f"n{n}" for n in range(45_000)]}
+    write_parquet(tmp_path / "t.parquet", columns)
+    (tmp_path / "t.csv").write_text("".join(f"{n},n{n}\n" for n in range(45_000)))
+    for format_ in FileFormat:
+        source = file_feed(tmp_path / f"t.{format_}", format_)
+        source.run()
+        assert [row["name"] for row in source.rows()] == columns["name"]
 
 
 def parquet(**columns):
@@ -136,6 +171,10 @@ def parquet(**columns):
 
 def lines(*texts):
     return lambda path: write_json_lines(path, ['{"id": 1, "name": "a"}', *texts])
+
+
+def text(content):
+    return lambda path: path.write_text(content)
 
 
 REFUSED = {
@@ -176,6 +215,14 @@ REFUSED = {
         "line 1 of file",
         True,
     ),
+    "a_line_of_names": (CSV, text("id,name\n1,a\n"), "row 1 .* names of the columns", True),
+    "a_line_of_names_behind_a_mark": (CSV, text("\ufeffid,name\n"), "names of the columns", True),
+    "a_cell_of_another_type": (CSV, text("1,a\nx,b\n"), 'row 2 .*"id": "x" is not a BIGINT', False),
+    "a_first_cell_of_another_type": (CSV, text("x,b\n"), 'row 1 .*"x" is not', True),
+    "a_cell_too_few": (CSV, text("1\n"), "row 1 .* it has 1 cell", True),
+    "a_cell_too_many_later": (CSV, text("1,a\n\n2,b,c\n"), "row 2 .* it has 3 cells", False),
+    "a_quote_that_does_not_end": (CSV, text('1,a\n2,"b\n3,c\n'), "row 2 has a quoted", False),
+    "an_empty_key": (CSV, text("1,a\n,b\n"), 'row 2 .*"id"', False),
     "a_compressed_file_that_is_not": (
         JSON,
         lambda path: path.with_suffix(".gz").write_text("{}"),
@@ -195,18 +242,18 @@ def test_what_does_not_fit_is_never_a_row(tmp_path, format_, write, message, is_
     source = file_feed(path, format_)
     if is_seen_early:
         with pytest.raises(SourceError, match=message):
-            check_files(path, format_, USER_FIELDS)
+            check_files(path, source_of(format_), USER_FIELDS)
     else:
-        check_files(path, format_, USER_FIELDS)
+        check_files(path, source_of(format_), USER_FIELDS)
     with pytest.raises(SourceError, match=message):
         source.run()
     assert source.copy().rows == {}
     assert source.copy().generation == 0
     for file in path.iterdir():
         file.unlink()
-    good = {PARQUET: parquet(id=[1], name=["a"]), JSON: lines()}
+    good = {PARQUET: parquet(id=[1], name=["a"]), JSON: lines(), CSV: text("1,a\n")}
     good[format_](path / "a.file")
-    check_files(path, format_, USER_FIELDS)
+    check_files(path, source_of(format_), USER_FIELDS)
     source.run()
     assert source.rows() == [{"id": 1, "name": "a"}]
 
@@ -217,8 +264,9 @@ def test_a_column_is_declared_as_the_hint_says_or_left_out(tmp_path):
     hints = []
     for name, kind in (("nam", STRING), ("name", STRING), ("took", STRING)):
         with pytest.raises(DefinitionError) as caught:
-            check_files(path, PARQUET, (USER_FIELDS[0], Field(name, kind)))
+            check_files(path, source_of(PARQUET), (USER_FIELDS[0], Field(name, kind)))
         hints.append(caught.value.hint)
     assert hints[:2] == ['Did you mean "name"?', "Declare name BIGINT."]
     assert hints[2] == "Leave the column out of the declaration."
-    assert check_files(path, PARQUET, (USER_FIELDS[0], Field("name", type_of("BIGINT")))) == 1
+    fields = (USER_FIELDS[0], Field("name", type_of("BIGINT")))
+    assert check_files(path, source_of(PARQUET), fields) == 1

@@ -17,6 +17,7 @@ from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.secured import PASSWORD, PLAIN_PASSWORD, USER, secured_broker
+from tests.support.token_key import TokenKey
 from tests.support.tokens import CLIENT_SECRET, token_endpoint
 from tests.support.topics import create_topic, produce
 
@@ -100,6 +101,39 @@ def test_a_password_lets_every_client_in(broker, topic, login):
 def test_a_token_lets_every_client_in(broker, topic, tokens):
     every_client_comes_in(by_token(broker, topic, tokens.login()))
     every_client_comes_in(by_login(broker, topic, tokens.login()))
+
+
+@pytest.fixture
+def signed(broker, tmp_path):
+    """A provider with TLS whose tokens the broker checks, and a login there."""
+    tls = self_signed(tmp_path)
+    with token_endpoint(broker.token_key, tls) as endpoint:
+        trusted = broker.trusted.read_text() + tls[0].read_text()
+        login = {"security.protocol": "SASL_SSL", "ssl.truststore.certificates": trusted}
+        yield endpoint, {**login, **endpoint.login()}
+
+
+def test_a_signed_token_of_a_provider_with_tls_lets_every_client_in(broker, topic, signed):
+    every_client_comes_in(options(broker.by_signed_token, topic, **signed[1]))
+
+
+def test_a_token_of_another_key_or_for_others_is_told(broker, topic, signed, tokens, tmp_path):
+    endpoint, login = signed
+    (tmp_path / "other").mkdir()
+    with token_endpoint(TokenKey(tmp_path / "other")) as other:
+        for provider in (other, tokens):  # another key, none
+            error = refused(options(broker.by_signed_token, topic, **{**login, **provider.login()}))
+            assert "SaslAuthenticationFailedError" in error.message
+    endpoint.audience = "others"
+    error = refused(options(broker.by_signed_token, topic, **login))
+    assert "SaslAuthenticationFailedError" in error.message
+    assert CLIENT_SECRET not in error.message
+
+
+def test_a_provider_that_nobody_trusts_is_told(broker, topic, signed):
+    trusted = {"ssl.truststore.certificates": broker.trusted.read_text()}
+    kafka = options(broker.by_signed_token, topic, **{**signed[1], **trusted})
+    assert "token endpoint" in refused(kafka, SourceUnavailableError).message
 
 
 def test_a_certificate_lets_every_client_in(broker, topic, tmp_path):

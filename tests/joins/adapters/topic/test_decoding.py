@@ -1,9 +1,13 @@
-"""Options of a format as a script has them are the kernel's, with the same defaults."""
+"""Options of a format as a script has them are the kernel's; rows have the times of records."""
 
+import pyarrow as pa
 import pytest
 
-from joins.adapters.topic.decoding import debezium_options
+from joins.adapters.topic.decoding import debezium_options, decoder_of
 from joins.kernels.debezium.options import BigintUnsignedHandling, DebeziumOptions
+from joins.plan.formats import KafkaFormat, RecordFormat
+from joins.plan.plan import COORDINATES, Field, KafkaOptions, MetadataField, TopicSource
+from joins.plan.types import SqlType, TypeName
 from service.sql.catalog.topic_options import (
     AVRO_OPTIONS,
     DEBEZIUM_AVRO,
@@ -28,3 +32,40 @@ def test_what_a_script_says_is_what_is_decoded_by():
     assert made.bit_columns == {"a", "b"}
     assert made.bigint_unsigned is BigintUnsignedHandling.LONG
     assert made.schema_include is False
+
+
+AT_MS = 1_700_000_000_000
+TIMES = (
+    MetadataField("written", "timestamp", SqlType(TypeName.TIMESTAMP_LTZ, 3)),
+    MetadataField("changed", "value.source.timestamp", SqlType(TypeName.TIMESTAMP, 3)),
+)
+CHANGE = b'{"op":"c","before":null,"after":{"id":1},"source":{"ts_ms":%d}}' % (AT_MS - 5)
+ROWS = {
+    "row_by_key": (KafkaFormat.JSON, TIMES[:1], [b'{"id":1}'], True),
+    "row_without_key": (KafkaFormat.JSON, TIMES[:1], [b'{"id":1}'], False),
+    "change_and_tombstone": (KafkaFormat.DEBEZIUM_JSON, TIMES, [CHANGE, None], True),
+}
+
+
+@pytest.mark.parametrize(("form", "metadata", "values", "has_key"), ROWS.values(), ids=ROWS)
+def test_the_times_of_records_are_columns_of_their_rows(form, metadata, values, has_key):
+    columns = (Field("id", SqlType(TypeName.BIGINT)), *(Field(m.name, m.type) for m in metadata))
+    source = TopicSource(KafkaOptions("b:1", "t"), RecordFormat(form), metadata=metadata)
+    fields = columns if has_key else (*columns, *COORDINATES)
+    key = ("id",) if has_key else tuple(item.name for item in COORDINATES)
+    records = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([b'{"id":1}'] * len(values), pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "partition": pa.array([0] * len(values), pa.int32()),
+            "offset": pa.array(range(len(values)), pa.int64()),
+            "timestamp": pa.array([AT_MS * 1000] * len(values), pa.timestamp("us", "UTC")),
+        }
+    )
+    changes = decoder_of(source, fields, key, None).decode(records)
+    assert changes.after.schema.names == [item.name for item in fields]
+    written = changes.after.column("written").cast(pa.int64()).to_pylist()
+    assert written == [AT_MS * 1000] * len(values), "deletions have it, too"
+    if len(metadata) > 1:
+        told = changes.after.column("changed").cast(pa.int64()).to_pylist()
+        assert told == [(AT_MS - 5) * 1000, None], "a tombstone does not tell"

@@ -1,12 +1,15 @@
 """Somebody else's topic as a source: whatever its connector does, our records say what it shows."""
 
 import json
+import random
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pyarrow as pa
 import pytest
 
+from joins.adapters.delta.source import captured_columns
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.topic import feed as topic_feed_module
 from joins.adapters.topic.feed_state import (
@@ -16,9 +19,20 @@ from joins.adapters.topic.feed_state import (
     read_state,
     write_decisions,
 )
+from joins.adapters.topic.producer import TopicProducer
+from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import ForeignRecordError, SnapshotNeededError, SourceError
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
-from joins.plan.plan import COORDINATES, BoundedMode, KafkaOptions, SnapshotEvidence, TopicSource
+from joins.plan.plan import (
+    COORDINATES,
+    BoundedMode,
+    Field,
+    KafkaOptions,
+    MetadataField,
+    SnapshotEvidence,
+    TopicSource,
+)
+from joins.plan.types import SqlType, TypeName
 from tests.joins.adapters.kafka.test_groups import member
 from tests.support.foreign_topics import FIELDS as USER_COLUMNS
 from tests.support.foreign_topics import Connector, TopicFeed, envelope, heard, row, topic_feed
@@ -118,6 +132,53 @@ def test_rows_are_counted_against_the_scan(connector, tmp_path):
         connector.send({"id": 4}, envelope("r", None, row(4, "d"), "true", connector.at_ms - 3_000))
         state = source.run(session)
     assert state["rows"] == 4 or state["generation"] == 2
+
+
+def test_notifications_are_of_the_table_that_records_tell_whatever_the_topic_is(kafka, tmp_path):
+    """A transformation has given the topic the name that another connector would."""
+    other = Connector(kafka.bootstrap_servers)
+    own = Connector(kafka.bootstrap_servers, topic=f"{other.prefix}.shop.all")
+    source = topic_feed(own, tmp_path, heard(other, settle_ms=3_600_000))
+    own.notices = other.notices
+    other.notify("STARTED")
+    other.notify(
+        "TABLE_SCAN_COMPLETED",
+        scanned_collection="shop.all",
+        total_rows_scanned="2",
+        status="EMPTY",
+    )
+    own.notify("STARTED")
+    own.snapshot({1: "a", 2: "b"}, is_whole=False)
+    with source.session() as session:
+        state = source.run(session)
+        assert (state["complete"], state["text"]) == (
+            False,
+            "2 snapshot rows, and no sign of its end",
+        )
+        own.scanned(3)
+        assert source.run(session)["text"] == "2 of 3 snapshot rows are here"
+        other.notify("ABORTED")
+        own.scanned(2)
+        own.change(2, "B")
+    state = source.run()
+    assert (state["complete"], state["evidence"]) == (True, "table_scan_completed")
+    assert (state["rows"], state["rows_total"]) == (2, 2)
+    assert source.rows() == {1: "a", 2: "B"}
+    for each in (own, other):
+        each.close()
+
+
+def test_records_of_a_second_connector_stall_where_evidence_is_of_the_first(single, tmp_path):
+    single.snapshot({1: "a", 2: "b"})
+    record = envelope("c", None, row(3, "other"), "false", single.tick())
+    record["source"]["name"] = "another"
+    single.send({"id": 3}, record)
+    with pytest.raises(SourceError, match=f'connector "another" beside .* "{single.prefix}"'):
+        topic_feed(single, tmp_path).run()
+    (tmp_path / "bounded").mkdir()
+    bounded = topic_feed(single, tmp_path / "bounded", None, bounded_mode=BoundedMode.LATEST)
+    assert bounded.run()["complete"]
+    assert bounded.rows() == {1: "a", 2: "b", 3: "other"}
 
 
 def test_an_empty_table_is_complete_by_its_scan_only(connector, tmp_path):
@@ -473,3 +534,150 @@ def placed_feed(servers, topic, directory):
         decisions_file=directory / "decisions.json",
     )
     return TopicFeed(TopicFeedConfig.from_json(config.as_json()))
+
+
+# Versions
+# --------------------------------------------------------------------------------------------------
+
+AT = Field("at", SqlType(TypeName.TIMESTAMP, 3))
+DAY_MS = 1_700_000_000_000
+
+
+def versioned_feed(source, fields=(*USER_COLUMNS, AT), metadata=()):
+    """The same feed of a table with versions by its column `at`."""
+    config = source.config
+    made = replace(config.source, metadata=metadata)
+    return TopicFeed(replace(config, source=made, fields=fields, rowtime="at"))
+
+
+def by_metadata(source, key):
+    """The same, where `at` is a time of the records."""
+    metadata = (MetadataField("at", key, AT.type),)
+    return versioned_feed(source, metadata=metadata)
+
+
+def told_changes(source):
+    """What its changelog says of each change: op, key, and the time in milliseconds."""
+    return [change for _, change in told_with_places(source)]
+
+
+def told_with_places(source):
+    """The same with partition and offset of the record that each is of; repeats are left out."""
+    kafka = source.config.kafka
+    captured = captured_columns(source.config.fields)
+    records = sorted(consume(kafka.bootstrap_servers, kafka.topic), key=lambda r: r.offset)
+    columns = {
+        "key": pa.array([r.key for r in records], pa.binary()),
+        "value": pa.array([r.value for r in records], pa.binary()),
+        "partition": pa.array([r.partition for r in records], pa.int32()),
+        "offset": pa.array([r.offset for r in records], pa.int64()),
+    }
+    rows = decode(pa.RecordBatch.from_pydict(columns), captured, topic="t", before=("at",)).batch
+    times = [None if t is None else t // 1000 for t in rows["at"].cast(pa.int64()).to_pylist()]
+    told = zip(rows["_op"].to_pylist(), rows["id"].to_pylist(), times, strict=True)
+    places = zip(rows["_partition"].to_pylist(), rows["_pos"].to_pylist(), strict=True)
+    first = {}
+    for place, change in zip(places, told, strict=True):
+        if change[0] != "w":
+            first.setdefault(place, change)
+    return list(first.items())
+
+
+def dated(key, ms):
+    return {"id": key, "name": f"n{key}", "at": DAY_MS + ms}
+
+
+def test_a_deletion_ends_the_newest_row_of_its_key_also_behind_a_restart(single, tmp_path):
+    source = versioned_feed(topic_feed(single, tmp_path))
+    for key, mark in ((1, "first_in_data_collection"), (2, "last_in_data_collection")):
+        single.send({"id": key}, envelope("r", None, dated(key, key), mark, DAY_MS))
+    source.run()
+    single.send({"id": 1}, envelope("u", None, dated(1, 5), "false", single.tick()))
+    single.change(2, None)  # the connector's record of it has another image, and no time
+    source.run()
+    single.send({"id": 1}, None)
+    single.send({"id": 3}, None)
+    source.run()
+    expected = [("r", 1, 1), ("r", 2, 2), ("c", 1, 5), ("d", 2, 2), ("d", 1, 5)]
+    assert told_changes(source) == [(op, key, DAY_MS + ms) for op, key, ms in expected]
+
+
+def test_a_change_of_a_connector_may_be_known_by_its_time_in_the_database(single, tmp_path):
+    source = by_metadata(topic_feed(single, tmp_path), "value.source.timestamp")
+    read_ms = single.snapshot({1: "a", 2: "b"})
+    source.run()
+    single.change(1, "other")
+    changed_ms = single.at_ms - 10
+    single.change(1, None)
+    gone_ms = single.at_ms - 20
+    source.run()
+    expected = [("r", 1, read_ms), ("r", 2, read_ms), ("c", 1, changed_ms), ("d", 1, gone_ms)]
+    assert told_changes(source) == expected, "its tombstone is no deletion of its own"
+    single.send({"id": 2}, None)
+    with pytest.raises(ForeignRecordError, match=r"0/5 .*deletes a row and does not say when"):
+        source.run()
+    write_decisions(source.config.decisions_file, skipped(0, 5))
+    single.change(2, "back")
+    source.run()
+    assert [(op, key) for op, key, _ in told_changes(source)[4:]] == [("c", 2)]
+
+
+def test_rows_by_key_may_have_the_time_of_their_records(single, tmp_path):
+    single.send({"id": 1}, row(1, "a"))
+    single.send({"id": 1}, None)
+    single.send({"id": 2}, None)
+    feed = topic_feed(single, tmp_path, None, value=JSON_FORMAT, key=RecordKey(("id",)))
+    source = by_metadata(feed, "timestamp")
+    source.run()
+    at = [single.at_ms - 20, single.at_ms - 10, single.at_ms]
+    expected = [("c", 1, at[0]), ("d", 1, at[1]), ("d", 2, at[2])]
+    assert told_changes(source) == expected
+    assert not list(tmp_path.glob("*.times-*")), "each record has a time itself"
+
+
+def test_rows_by_key_end_with_the_time_of_the_row(single, tmp_path):
+    for ms in (7, 3):  # out of order
+        single.send({"id": 1}, {"id": 1, "name": "a", "at": f"2024-01-01 00:00:00.00{ms}"})
+    single.send({"id": 1}, None)
+    feed = topic_feed(single, tmp_path, None, value=JSON_FORMAT, key=RecordKey(("id",)))
+    source = versioned_feed(feed)
+    source.run()
+    day = 1_704_067_200_000
+    assert told_changes(source) == [("c", 1, day + 7), ("c", 1, day + 3), ("d", 1, day + 3)]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deletions_end_the_same_rows_wherever_the_process_dies(connector, tmp_path, seed):
+    """What was sent twice is told by its position, as the build side tells it."""
+    rng, rows, expected = random.Random(seed), {}, {}
+    feed = topic_feed(connector, tmp_path, None, value=JSON_FORMAT, key=RecordKey(("id",)))
+    source, offsets = versioned_feed(feed), dict.fromkeys(range(connector.partitions), 0)
+    for _ in range(6):
+        for _ in range(rng.randrange(12)):
+            key, ms = rng.randrange(5), rng.randrange(1_000)
+            partition = key % connector.partitions
+            place = (partition, offsets[partition])
+            offsets[partition] += 1
+            if rng.random() < 0.6:
+                at = f"2023-11-14 22:13:20.{ms:03}"
+                connector.send({"id": key}, {"id": key, "name": "n", "at": at})
+                rows[key] = DAY_MS + ms
+                expected[place] = ("c", key, rows[key])
+            else:
+                connector.send({"id": key}, None)
+                if key in rows:
+                    expected[place] = ("d", key, rows.pop(key))
+        with source.session() as session:
+            if rng.random() < 0.5:
+                source.run(session)
+            else:
+                dies_before_it_keeps(source, session)
+    source.run()
+    assert dict(told_with_places(source)) == expected
+
+
+def dies_before_it_keeps(source, session):
+    config = source.config
+    producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
+    session.step(producer)
+    producer.close()

@@ -1,4 +1,4 @@
--- error: option "format" is "orc", expected parquet, json
+-- error: option "format" is "orc", expected parquet, json, csv
 -- fixed: 'orc' => 'parquet'
 CREATE TABLE d (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = 'd', 'format' = 'orc');
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (

@@ -1,0 +1,59 @@
+"""A file of entries of one size that is only appended to."""
+
+import os
+from pathlib import Path
+
+from joins.plan.errors import CheckpointError
+
+
+class AppendedFile:
+    """Entries that outlive the process, as far as their number was kept elsewhere.
+
+    Args:
+        path: of the file.
+        size: bytes of an entry.
+        kept: how many of its entries count; what is behind them was never kept.
+    """
+
+    def __init__(self, path: Path, size: int, kept: int) -> None:
+        self.path = path
+        self._size = size
+        self._saved = kept
+        self._unsaved: list[bytes] = []
+
+    def load(self) -> bytes:
+        """The entries that count.
+
+        Raises:
+            CheckpointError: the file has fewer.
+        """
+        size = self._saved * self._size
+        data = self.path.read_bytes()[:size] if size and self.path.exists() else b""
+        if len(data) < size:
+            raise CheckpointError(
+                f'file "{self.path}" has fewer than {self._saved:,} keys',
+                hint="Restore the job's directory, or submit the job anew.",
+            )
+        return data
+
+    def append(self, data: bytes) -> None:
+        """Add whole entries, durable after `save`."""
+        self._unsaved.append(data)
+
+    def save(self) -> int:
+        """Make the entries durable; how many they are."""
+        data = b"".join(self._unsaved)
+        if data:
+            with self.path.open("r+b" if self.path.exists() else "w+b") as file:
+                file.seek(self._saved * self._size)
+                file.truncate()
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            self._saved += len(data) // self._size
+            self._unsaved = []
+        return self._saved
+
+    def remove(self) -> None:
+        """Remove the file; the entries are not needed any more."""
+        self.path.unlink(missing_ok=True)

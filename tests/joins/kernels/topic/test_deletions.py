@@ -1,0 +1,139 @@
+"""When rows of a table with versions end: as a state of each key says it, told record by record."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.kernels.index.hashing import hash_rows
+from joins.kernels.topic.deletions import DeletionTimes
+from joins.kernels.topic.pieces import NO_MARK, Action, ChangePiece
+from joins.kernels.topic.row_times import GONE, NO_TIME, RowTimes
+from joins.plan.formats import RECORD_TIMESTAMP, SOURCE_TIMESTAMP
+from joins.plan.types import SqlType, TypeName, arrow_type
+from tests.support.laws import examples
+
+STAMP = arrow_type(SqlType(TypeName.TIMESTAMP_LTZ, 3))
+KEYS, TIMES = st.integers(0, 4), st.one_of(st.none(), st.integers(0, 9))
+ACTIONS = st.sampled_from(Action)
+CHANGES = st.lists(st.lists(st.tuples(ACTIONS, KEYS, TIMES), max_size=12), max_size=8)
+
+
+class Kept:
+    """`RowTimes` without what is kept of them."""
+
+    def __init__(self):
+        self.times = RowTimes()
+        self.log = []
+
+    def take(self, hashes, times):
+        before, new = self.times.take(hashes, times)
+        self.log.append(new)
+        return before
+
+
+def piece_of(changes):
+    """Changes (action, key, time) of one partition; a deletion has a time only if it tells it."""
+    actions, keys, times = zip(*changes, strict=True)
+    count = len(changes)
+    nothing = np.zeros(count, np.int64)
+    key = pa.RecordBatch.from_pydict({"id": pa.array(keys, pa.int64())})
+    after = key.append_column("at", pa.array(times, pa.int64()).cast(STAMP))
+    return ChangePiece(
+        0,
+        np.arange(count),
+        *(nothing,) * 4,
+        np.full(count, NO_MARK, np.int8),
+        np.array(actions, np.int8),
+        key,
+        after,
+    )
+
+
+def ended(piece):
+    return piece.ended.column("at").cast(pa.int64()).to_pylist()
+
+
+def expected(batches):
+    """What becomes of each change: action and, of deletions, the time; by one state a key."""
+    rows, said = {}, []
+    for action, key, time in (change for batch in batches for change in batch):
+        if action is Action.UPSERT:
+            rows[key] = time
+            said.append((action, None))
+        elif action is Action.DELETE and key in rows:
+            said.append((action, rows.pop(key)))
+        else:
+            said.append((Action.NOTHING, None))
+    return said
+
+
+@given(CHANGES)
+@settings(max_examples=examples(300), deadline=None)
+def test_a_deletion_without_a_time_has_that_of_the_row_that_it_deletes(batches):
+    batches = [
+        [(a, k, t if a is Action.UPSERT else None) for a, k, t in batch] for batch in batches
+    ]
+    kept, said = Kept(), []
+    for batch in filter(None, batches):
+        piece, unknown = DeletionTimes("at").of(piece_of(batch), kept)
+        assert not len(unknown)
+        actions = [Action(action) for action in piece.actions.tolist()]
+        said += [
+            (a, time if a is Action.DELETE else None)
+            for a, time in zip(actions, ended(piece), strict=True)
+        ]
+    assert said == expected(batches)
+
+
+@given(CHANGES, st.integers(0, 8))
+@settings(max_examples=examples(200), deadline=None)
+def test_times_of_keys_are_the_same_when_they_were_loaded(batches, at):
+    kept, loaded = Kept(), None
+    hashes_of = {k: hash_rows([pa.array([k], pa.int64())])[0] for k in range(5)}
+    for number, batch in enumerate(batches):
+        if number == at:
+            loaded = RowTimes()
+            loaded.load(b"".join(kept.log))
+        hashes = np.array([hashes_of[key] for _, key, _ in batch], np.uint64)
+        times = np.array([NO_TIME if t is None else t for _, _, t in batch], np.int64)
+        before = kept.take(hashes, times)
+        if loaded is not None:
+            assert loaded.take(hashes, times)[0].tolist() == before.tolist()
+    again = RowTimes()
+    again.load(kept.times.all())
+    every = np.array(list(hashes_of.values()), np.uint64)
+    gone = np.full(len(every), GONE)
+    assert again.take(every, gone)[0].tolist() == kept.take(every, gone).tolist()
+
+
+U, D, N = Action.UPSERT, Action.DELETE, Action.NOTHING
+TOLD = {
+    "a_change_says_when_it_was": ([(U, 1, 5), (D, 1, 8)], [U, D], [5, 8], []),
+    "a_tombstone_behind_it_is_nothing": ([(U, 1, 5), (D, 1, 8), (D, 1, None)], [U, D, N], None, []),
+    "a_tombstone_alone_does_not_say_when": ([(U, 1, 5), (D, 1, None)], [U, D], None, [1]),
+    "a_tombstone_of_no_row_is_nothing": ([(D, 1, None)], [N], None, []),
+    "another_key_does_not_count": ([(U, 1, 5), (D, 2, None)], [U, N], None, []),
+    "a_deletion_of_a_row_that_was_not_seen_is_sent": ([(D, 1, 8)], [D], [8], []),
+}
+
+
+@pytest.mark.parametrize(("changes", "actions", "times", "unknown"), TOLD.values(), ids=TOLD)
+def test_deletions_of_a_connector_have_the_time_of_their_change(changes, actions, times, unknown):
+    piece, places = DeletionTimes("at", SOURCE_TIMESTAMP).of(piece_of(changes), Kept())
+    assert piece.actions.tolist() == actions
+    assert times is None or ended(piece) == times
+    assert places.tolist() == unknown
+
+
+def test_deletions_have_the_time_of_their_record_where_that_is_the_column():
+    deletions = DeletionTimes("at", RECORD_TIMESTAMP)
+    piece, places = deletions.of(piece_of([(U, 1, 5), (D, 1, 8), (D, 2, 9)]), None)
+    assert (piece.actions.tolist(), ended(piece), len(places)) == ([U, D, D], [5, 8, 9], 0)
+    assert not deletions.needs_rows
+
+
+def test_a_part_of_a_piece_has_its_part_of_the_times():
+    piece, _ = DeletionTimes("at").of(piece_of([(U, 1, 5), (D, 1, None), (U, 1, 7)]), Kept())
+    assert ended(piece.slice(1, 3)) == [5, 7]
