@@ -98,7 +98,8 @@ class Settings(BaseSettings):
     )
     allowed_registries: str | None = _setting(
         None,
-        "Schema registries that scripts may name (debezium-avro-confluent.url); default is any.",
+        "Schema registries that scripts may name (avro-confluent.url and "
+        "debezium-avro-confluent.url); default is any.",
         "host:port[,host:port…]; * stands for any characters but a colon",
         pattern=_SERVERS,
     )

@@ -9,6 +9,7 @@ import pytest
 
 from joins.durable.probe_lives import Life
 from joins.durable.stalls import Fault
+from joins.plan.stream_topics import StreamTopics
 from joins.stream.guards import TopicGuard
 from service.jobs.store.requests import CHOICES
 from tests.support.hints import PACKAGES, ROOT
@@ -147,7 +148,7 @@ def test_a_fault_of_the_stream_that_an_older_version_has_kept_still_waits(tmp_pa
     }
     file = tmp_path / "guards.json"
     file.write_text(json.dumps(kept))
-    fault = TopicGuard(file, "clicks", Life("probe", 0, "id", {0: 0})).fault()
+    fault = TopicGuard(file, Life("probe", 0, StreamTopics.one("clicks", "id"), {0: 0})).fault()
     assert fault is not None
     told = Fault.of(fault)
     assert (told.type, told.message, told.hint) == (name, "what happened", "What to do.")

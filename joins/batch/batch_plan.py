@@ -7,6 +7,7 @@ from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import Steps
@@ -68,7 +69,7 @@ class BatchPlanner:
         self._settings = settings
         self._hooks = hooks
         self._parts = parts
-        self._cluster = KafkaCluster(settings.kafka, keep_open=True)
+        self._cluster = StreamCluster(KafkaCluster(settings.kafka, keep_open=True), settings.topics)
         self._records = KafkaRecords(settings.kafka)
 
     def close(self) -> None:
@@ -81,7 +82,7 @@ class BatchPlanner:
         ends = self._settings.life.end_offsets
         open_ones = {p: o for p, o in behind.items() if ends is None or o < ends.get(p, 0)}
         if open_ones:
-            self._records.wait(self._settings.topic, open_ones, _WAIT_S)
+            self._records.wait(self._settings.topics, open_ones, _WAIT_S)
 
     def next(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
         """Batch `number`, behind these offsets and this state, as things are now.
@@ -90,9 +91,9 @@ class BatchPlanner:
             GuardError: the topic lacks what it had.
             SourceUnavailableError: no broker answers.
         """
-        life, topic = self._settings.life, self._settings.kafka.topic
-        there = cut(self._cluster.end_offsets(topic), life.end_offsets)
-        start = first_offsets(topic, behind, there, life)
+        life = self._settings.life
+        there = cut(self._cluster.end_offsets(), life.end_offsets)
+        start = first_offsets(behind, there, life)
         there = up_to_backlog(start, there, life.backlog_offsets)
         limit = self._hooks.limit()
         if self._parts is not None and self._parts.spec.on_event:
@@ -156,7 +157,7 @@ class BatchPlanner:
         return self._hooks.pins.create(
             Pin(
                 batch=number,
-                topic=self._settings.kafka.topic,
+                topic=self._settings.topics.first.name,
                 start_offsets=plan.start,
                 end_offsets=plan.end,
                 versions=plan.versions,

@@ -8,13 +8,13 @@ from typing import Protocol
 from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog
-from joins.adapters.kafka.records import TopicName
 from joins.batch.event_state import EventState
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
 from joins.loop.turns import LoopGuards
 from joins.plan.errors import RecordsExpiredError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from joins.stream.guards import records_expired
 from joins.worker.staging import no_room, reading_error
 from joins.worker.topic_reader import TopicReader, range_item
@@ -50,9 +50,9 @@ class ProbeSettings:
     trigger_ms: int = 100
 
     @property
-    def topic(self) -> TopicName:
-        """The topic that the life reads, and no other one of its name."""
-        return TopicName.of(self.kafka.topic, self.life.topic_id)
+    def topics(self) -> StreamTopics:
+        """The topics that the life reads, and no other ones of their names."""
+        return self.life.topics
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,9 @@ def records_work(
 
 
 @contextmanager
-def worker_errors(pin: Pin, restore: Callable[[Mapping[str, int]], None]) -> Iterator[None]:
+def worker_errors(
+    topics: StreamTopics, pin: Pin, restore: Callable[[Mapping[str, int]], None]
+) -> Iterator[None]:
     """Say what a worker's error means; where nothing is known, the index files may be the reason.
 
     Raises:
@@ -129,7 +131,7 @@ def worker_errors(pin: Pin, restore: Callable[[Mapping[str, int]], None]) -> Ite
     except Exception as exc:
         known = no_room(exc) or reading_error(exc)
         if isinstance(known, RecordsExpiredError):
-            raise records_expired(pin.topic, known) from exc
+            raise records_expired(topics, known) from exc
         if known is not None:
             raise known from exc
         restore(pin.versions)

@@ -169,7 +169,10 @@ class EventBatches:
         hit = self._parts.hooks.guards.failpoints.hit
         self._parts.task.probe.attach(pin.versions)
         hit("C4", pin.batch)
-        with self._scratch(pin) as task, worker_errors(pin, self._parts.hooks.restore):
+        with (
+            self._scratch(pin) as task,
+            worker_errors(self._parts.reader.topics, pin, self._parts.hooks.restore),
+        ):
             done, changes = self._staged(task, pin)
         self._parts.hooks.check(pin)
         hit("C6", pin.batch)

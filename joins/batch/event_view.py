@@ -7,6 +7,7 @@ from typing import Any
 from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import PROBE, ChannelView, EventChannels
 from joins.batch.event_state import EventSpec, EventState
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 
 
@@ -21,6 +22,7 @@ class EventView:
         next_window_ms: when the next window is due, None if none is open.
         is_drained: a bounded stream is read, nothing waits and nothing is open.
         backlog: partition of the stream → the offset where processing time begins, None without.
+        topics: of the stream; none where it has one.
     """
 
     spec: EventSpec
@@ -32,6 +34,7 @@ class EventView:
     window_files: tuple[StateFile, ...]
     is_drained: bool
     backlog: Mapping[int, int] | None = None
+    topics: StreamTopics = NO_TOPICS
 
     def as_json(self) -> dict[str, Any]:
         """The status's `event_time`."""
@@ -45,7 +48,8 @@ class EventView:
             "emit": emit if stream.has_watermarks else None,
             "inputs": [self._input_json(each.name) for each in self.spec.inputs],
             "channels": [
-                _channel_json(view, self._backlog_end(view)) for view in self.channels.channels()
+                {**_channel_json(view, self._backlog_end(view)), **self._where(view)}
+                for view in self.channels.channels()
             ],
             "waiting_rows": state.waiting,
             "waiting_bytes": sum(file.size_bytes for file in self.waiting_files),
@@ -60,6 +64,13 @@ class EventView:
             },
             "waits_for": self.waits_for(),
         }
+
+    def _where(self, view: ChannelView) -> dict[str, Any]:
+        """A channel as people know it: of several topics by these."""
+        if view.input.name != PROBE or not self.topics.are_several:
+            return {"channel": view.state.channel, "topic": None, "partition": view.partition}
+        place = self.topics.place(view.partition)
+        return {"channel": f"{PROBE}/{place}", **self.topics.where(view.partition)}
 
     def _backlog_end(self, view: ChannelView) -> int | None:
         if self.backlog is None or view.input.name != PROBE:
@@ -82,14 +93,14 @@ class EventView:
         if due_ms is None or slowest is None:
             return None
         watermark_ms = shown_ms(slowest.state.watermark.timestamp_ms)
-        name, partition = slowest.input.name, slowest.partition
+        name, where = slowest.input.name, self._where(slowest)
+        partition = where["channel"].removeprefix(f"{name}/")
         whose = "the stream" if name == PROBE else f'dimension "{name}"'
         behind_ms = None if watermark_ms is None else max(0, self._front(due_ms) - watermark_ms)
         far = "has said nothing yet" if behind_ms is None else f"is {_duration(behind_ms)} behind"
         return {
-            "channel": slowest.state.channel,
+            **where,
             "input": name,
-            "partition": partition,
             "watermark_ms": watermark_ms,
             "behind_ms": behind_ms,
             "text": f"{what} for the watermark of {whose}, partition {partition}, which {far}",
@@ -128,9 +139,7 @@ class EventView:
 def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
     watermark: Watermark = view.state.watermark
     return {
-        "channel": view.state.channel,
         "input": view.input.name,
-        "partition": view.partition,
         "watermark_ms": shown_ms(watermark.timestamp_ms),
         "use_processing_time": watermark.use_processing_time,
         "backlog_end": backlog,

@@ -6,11 +6,12 @@ outputs have it; when it is run again, an INSERT whose output has it already is 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joins.batch.lookups import Lookups
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import StagedFile
+from joins.plan.stream_topics import StreamTopics
 from joins.sinks.port import BatchWriter
 from joins.worker.probe_task import DEAD_LETTERS, ProbeTask
 from joins.worker.staging import BatchReport
@@ -58,6 +59,11 @@ class Inserts:
     def __init__(self, inserts: Sequence[ProbeInsert]) -> None:
         self.first = inserts[0]
         self._all = tuple(inserts)
+
+    def read_topics(self, topics: StreamTopics) -> None:
+        """From now on the records are of a stream of these topics."""
+        self._all = tuple(replace(each, task=each.task.reading(topics)) for each in self._all)
+        self.first = self._all[0]
 
     def check(self, versions: Mapping[str, int]) -> None:
         """See that the rows of `versions` can be looked up; raises as `Lookups.check`."""

@@ -46,7 +46,7 @@ class JoinBatches:
         committed = self._inserts.committed(pin)
         self._inserts.attach(pin.versions)
         hit("C4", number)
-        with worker_errors(pin, self._hooks.restore):
+        with worker_errors(self._reader.topics, pin, self._hooks.restore):
             work = records_work(self._spark, self._reader, pin)
             staged = self._inserts.stage(work, pin, committed)
         self._hooks.check(pin)

@@ -10,6 +10,7 @@ import structlog
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
 from joins.batch.probe_progress import ProbeProgress
@@ -26,6 +27,7 @@ from joins.plan.errors import (
     SinkError,
 )
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from joins.sinks.port import CommittedBatches
 from joins.stream.guards import TopicGuard, TopicView, check_batch
 from joins.stream.resumption import resumption
@@ -71,10 +73,10 @@ class ProbeControl:
         self.pins = PinStore(parts.checkpoint.pins_directory)
         self.progress = ProbeProgress(parts.checkpoint, self.lives, parts.kafka)
         self.turn = threading.Lock()
-        self._guard = TopicGuard(
-            parts.checkpoint.directory / "guards.json", parts.kafka.topic, self.lives.current
+        self._guard = TopicGuard(parts.checkpoint.directory / "guards.json", self.lives.current)
+        self._batch_cluster = StreamCluster(
+            KafkaCluster(parts.kafka, keep_open=True), self.lives.current.topics
         )
-        self._batch_cluster = KafkaCluster(parts.kafka, keep_open=True)
 
     def open(self) -> None:
         """Complete what an earlier runner has left; the tables are fenced already."""
@@ -144,8 +146,7 @@ class ProbeControl:
         fault = self._guard.fault()
         if fault is not None:
             raise fault
-        topic, life = self._parts.kafka.topic, self.lives.current
-        lost = check_batch(self._batch_cluster, topic, life, pin.end_offsets)
+        lost = check_batch(self._batch_cluster, self.lives.current, pin.end_offsets)
         if lost is not None:
             self._guard.report(lost)
 
@@ -202,6 +203,28 @@ class ProbeControl:
             self._parts.dead_letters.retract(batch, self._parts.meta.epoch)
             self.pins.abandon(batch)
 
+    # Topics
+    # ------------------------------------------------------------------------------------------
+
+    def add_topics(self, topics: StreamTopics) -> None:
+        """Read these from now on, too, from their beginnings; no loop runs.
+
+        Raises:
+            RequestError: the batch of a loop that was stopped still runs.
+            FencedError: a newer runner has taken over, whose list of them holds.
+        """
+        with self._quiet():
+            self._parts.dead_letters.batches.check_epoch(self._parts.meta.epoch)
+            self.lives.add_topics(topics)
+            self._read_topics()
+            self._guard.continues(self.lives.current)
+        self.progress.look_soon()
+
+    def _read_topics(self) -> None:
+        topics = self.lives.current.topics
+        self._batch_cluster.topics = topics
+        self.progress.read_topics(topics)
+
     # Acknowledgements
     # --------------------------------------------------------------------------------
 
@@ -223,9 +246,11 @@ class ProbeControl:
         with self._quiet():
             self._catch_up()
             view = self.progress.look(holding=False)
-            if view.topic_id is None:
+            if not view.is_whole:
+                missing = view.topic_ids.index(None)
+                name = self.lives.current.topics.names[missing]
                 raise RequestError(
-                    f'topic "{self._parts.kafka.topic}" is not there',
+                    f'topic "{name}" is not there',
                     hint="Create or restore it first; then acknowledge what is shown.",
                 )
             life = self._next_life(request, fault, choice, view)
@@ -233,6 +258,7 @@ class ProbeControl:
                 for output in self._parts.outputs:
                     output.retract(batch, self._parts.meta.epoch)
             self.lives.begin(life)
+            self._read_topics()
             self._abandon(life)
             self._guard.begin(life, view)
         self._parts.stalls.clear(_PART)
@@ -271,13 +297,14 @@ class ProbeControl:
         resumed = resumption(old, committed, self._guard.marks, view)
         newest = max(-1 if pin is None else pin.batch, self._newest_committed())
         directory = self.lives.next_directory()
-        gaps = [gap.as_json() for gap in resumed.gaps]
+        topics = old.topics.identified(view.topic_ids)
+        gaps = [gap.as_json(topics) for gap in resumed.gaps]
         record = record_of(request, choice=choice, message=fault.message, gaps=gaps)
         record["life"] = directory
         life = Life(
             directory=directory,
             first_batch=max(old.first_batch, 1 + newest),
-            topic_id=view.topic_id or "",
+            topics=topics,
             start_offsets=resumed.start_offsets,
             cause=fault.type,
             acknowledgement=record,

@@ -7,12 +7,14 @@ from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.group_offsets import GroupOffsets
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.batch.batches import FinishedBatch
 from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
 from joins.durable.pins import Pin
 from joins.durable.probe_lives import ProbeLives
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from joins.stream.bounds import cut, is_reached
 from joins.stream.guards import Reach, TopicView, look_at
 from joins.stream.retention import RetentionWatch, warning_json
@@ -77,14 +79,14 @@ class ProbeProgress:
     def __init__(self, checkpoint: Checkpoint, lives: ProbeLives, kafka: KafkaOptions) -> None:
         self._checkpoint = checkpoint
         self._lives = lives
-        self._topic = kafka.topic
-        self._cluster = KafkaCluster(kafka, keep_open=True)
+        topics = lives.current.topics
+        self._cluster = StreamCluster(KafkaCluster(kafka, keep_open=True), topics)
         self._looked_at = float("-inf")
         self._pinned: Pin | None = None
         self.newest: Pin | None = None
-        self.retention = RetentionWatch(self._cluster, kafka.topic)
-        self.transactions = TransactionWatch(self._cluster, kafka.topic)
-        self._group = None if kafka.reported_group is None else GroupOffsets(kafka)
+        self.retention = RetentionWatch(self._cluster)
+        self.transactions = TransactionWatch(self._cluster)
+        self._group = None if kafka.reported_group is None else GroupOffsets(kafka, topics)
         self.counts = self._read_counts()
         self.end_offsets: dict[int, int] = {}
         self.begin_offsets: dict[int, int] = {}
@@ -144,12 +146,12 @@ class ProbeProgress:
         """Of a record: as earlier batches have seen them, else as the topic stores them."""
         if self.counts.records:
             return self.counts.bytes / self.counts.records
-        stored = self._cluster.size_bytes(self._topic)
+        stored = self._cluster.size_bytes()
         begin, end = (
             sum(offsets.values())
             for offsets in (
-                self._cluster.beginning_offsets(self._topic),
-                self._cluster.high_watermarks(self._topic),
+                self._cluster.beginning_offsets(),
+                self._cluster.high_watermarks(),
             )
         )
         return None if stored is None or end <= begin else stored / (end - begin)
@@ -201,13 +203,13 @@ class ProbeProgress:
             SourceUnavailableError: no broker answers.
         """
         self._looked_at, self.ends_at_ms = time.monotonic(), None
-        view = self._up_to_the_end(look_at(self._cluster, self._topic))
-        if view.topic_id is None:
+        view = self._up_to_the_end(look_at(self._cluster))
+        if not view.is_whole:
             return view
         self.end_offsets, self.begin_offsets = dict(view.end_offsets), dict(view.begin_offsets)
-        if view.topic_id == self._lives.current.topic_id:
+        if view.is_of(self._lives.current.topics):
             self.ends_at_ms = time.time_ns() // 1_000_000
-            self.held_bytes = self._cluster.size_bytes(self._topic) if holding else self.held_bytes
+            self.held_bytes = self._cluster.size_bytes() if holding else self.held_bytes
             self.retention.look(self.held())
             self.transactions.look(view)
             self._report()
@@ -215,20 +217,28 @@ class ProbeProgress:
 
     def _up_to_the_end(self, view: TopicView) -> TopicView:
         life = self._lives.current
-        if view.topic_id != life.topic_id:
+        if not view.is_of(life.topics):
             return view
         begin, end, high = (
             cut(offsets, life.end_offsets)
             for offsets in (view.begin_offsets, view.end_offsets, view.high_watermarks)
         )
         behind = {p: offset for p, offset in high.items() if offset > end[p]}
-        return TopicView(view.topic_id, begin, end, behind)
+        return TopicView(view.topic_ids, begin, end, behind)
 
     def warnings(self) -> list[dict[str, object]]:
         """What may become a loss, for the status."""
-        losses = [warning_json(self._topic, warning) for warning in self.retention.warnings]
+        losses = [
+            warning_json(self._cluster.topics, warning) for warning in self.retention.warnings
+        ]
         group = None if self._group is None else self._group.warning()
         return losses if group is None else [*losses, group]
+
+    def read_topics(self, topics: StreamTopics) -> None:
+        """From now on these are the stream's."""
+        self._cluster.topics = topics
+        if self._group is not None:
+            self._group.read(topics)
 
     def close(self) -> None:
         """Close the connections to the cluster."""

@@ -163,6 +163,7 @@ class _EventTime:
             window_files=tables.windows.newest_files() if tables.windows else (),
             is_drained=at_end and state.has_ended and waiting is None and windows is None,
             backlog=self._settings.life.backlog_offsets,
+            topics=self._settings.topics,
         )
         self._parts.seen(view)
 

@@ -22,12 +22,14 @@ from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import joins_before
 from joins.lookup.index_source import version_expired
 from joins.plan.errors import SinkError
+from joins.plan.stream_topics import SPAN
 from joins.worker.probe_task import ProbeTask, role_keys
 from joins.worker.work import Work
 
 _BUCKET_ROWS = 250_000  # a bucket is looked up in the memory of one worker
 _BUCKET_FILE_BYTES = 16 << 20  # of Parquet, several times that in memory
 _MAX_BUCKETS = 16_384
+_SPAN_BITS = SPAN.bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,9 @@ class _ShuffledBatch:
         if not aliases:
             return self.records
         frames = [self.records, *(self.matched[alias] for alias in aliases)]
-        tasks = max(1, len(self.pin.end_offsets))
-        whole = reduce(DataFrame.union, frames).repartitionById(tasks, f.col("partition") % tasks)
+        tasks, number = max(1, len(self.pin.end_offsets)), f.col("partition")
+        spread = (number + f.shiftright(number, _SPAN_BITS)) % tasks  # also over topics
+        whole = reduce(DataFrame.union, frames).repartitionById(tasks, spread)
         return whole.sortWithinPartitions("partition", "offset", "role")
 
 

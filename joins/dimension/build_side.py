@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog, FileActions
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, Ranges, TopicName
+from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, Ranges
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
@@ -30,6 +30,7 @@ from joins.kernels.probe.files import ParquetStage
 from joins.loop.loop import Loop, LoopSettings
 from joins.loop.turns import LoopGuards
 from joins.plan.plan import KafkaOptions, WatermarkSpec
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.staging import BatchReport, TaskReport, current_origin, reading_error
 from joins.worker.topic_reader import TopicReader, range_item
 from joins.worker.work import Work, split, spread
@@ -146,7 +147,7 @@ class BuildSide:
         self._cluster = KafkaCluster(settings.kafka, keep_open=True)
         self._reached: Mapping[int, int] = {}  # by the newest step
         self._records = KafkaRecords(settings.kafka)
-        self._topic = TopicName(task.topic)
+        self._topic = StreamTopics.one(task.topic)
         self._reader = TopicReader(settings.kafka, self._topic, OF_A_CHANGELOG)
 
     def loop(self) -> Loop:

@@ -15,6 +15,7 @@ from typing import Any
 
 from joins.kernels.durable import sync
 from joins.plan.errors import CheckpointError, CheckpointInUseError
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 
 FORMAT_VERSION = 1
 _EPOCHS_KEPT = 100  # more than runners that start at the same time
@@ -211,7 +212,7 @@ class JobMeta:
     Attributes:
         incarnation: UUID of this checkpoint's life, part of every app id.
         epoch: number of the current runner, from 1.
-        probe_topic: the topic that the probe reads (internal for datagen).
+        probe_topic: the topic that the probe reads (internal for datagen); of several the first.
         probe_topic_id: Kafka's UUID of that topic, as text.
         probe_start_offsets: partition → first offset, resolved at submission.
         changelog_topics: dimension → topic.
@@ -219,6 +220,7 @@ class JobMeta:
             submission; None for a stream without an end.
         probe_backlog_offsets: partition → offset behind what was there at submission, of a stream
             that is in processing time from there on; None for others.
+        probe_topics: the topics of the stream at the job's first start; empty of one.
     """
 
     incarnation: str
@@ -229,6 +231,12 @@ class JobMeta:
     changelog_topics: dict[str, str]
     probe_end_offsets: dict[int, int] | None = None
     probe_backlog_offsets: dict[int, int] | None = None
+    probe_topics: StreamTopics = NO_TOPICS
+
+    @property
+    def topics(self) -> StreamTopics:
+        """The topics of the stream at the job's first start."""
+        return self.probe_topics or StreamTopics.one(self.probe_topic, self.probe_topic_id)
 
 
 def _meta_json(meta: JobMeta) -> dict[str, Any]:
@@ -243,6 +251,7 @@ def _meta_json(meta: JobMeta) -> dict[str, Any]:
         and {str(k): v for k, v in meta.probe_end_offsets.items()},
         "probe_backlog_offsets": meta.probe_backlog_offsets
         and {str(k): v for k, v in meta.probe_backlog_offsets.items()},
+        **({"probe_topics": meta.probe_topics.as_json()} if meta.probe_topics else {}),
     }
 
 
@@ -292,6 +301,7 @@ class Checkpoint:
             changelog_topics=dict(value["changelog_topics"]),
             probe_end_offsets=_offsets(value.get("probe_end_offsets")),
             probe_backlog_offsets=_offsets(value.get("probe_backlog_offsets")),
+            probe_topics=StreamTopics.of_json(value.get("probe_topics", ())),
         )
 
     def write_meta(self, meta: JobMeta) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from joins.durable.checkpoint import create_json_once, read_json
 from joins.durable.event_pin import EventPin
 from joins.plan.errors import CheckpointError
+from joins.plan.stream_topics import SPAN, StreamTopics
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,8 @@ class Pin:
     """The inputs of one micro-batch.
 
     Attributes:
-        start_offsets: partition → first offset of the batch.
+        topic: the first one of the stream; its life has all of them.
+        start_offsets: partition, by its number → first offset of the batch.
         end_offsets: partition → offset behind the last one; of a bounded stream never beyond its
             end.
         versions: dimension → changelog version.
@@ -45,6 +47,11 @@ class Pin:
         """What the pin of an event batch says; no others have it."""
         assert self.event is not None, "the pin of an event batch says its watermarks"
         return self.event
+
+    @property
+    def has_several_topics(self) -> bool:
+        """Whether not all records of the batch can be of the stream's first topic."""
+        return any(number >= SPAN for number in self.end_offsets)
 
     def freshness_ms(self) -> dict[str, int | None]:
         """Dimension → age of the newest change that the batch sees; None where it is unknown."""
@@ -159,3 +166,9 @@ def pin_json(pin: Pin) -> dict[str, Any]:
         "source_ts_ms": dict(sorted(pin.source_ts_ms.items())),
         **event,
     }
+
+
+def shown_pin(pin: Pin, topics: StreamTopics) -> dict[str, Any]:
+    """`pin_json` for people, who know partitions of several topics by these."""
+    offsets = (topics.places(pin.start_offsets), topics.places(pin.end_offsets))
+    return {**pin_json(pin), "start_offsets": offsets[0], "end_offsets": offsets[1]}

@@ -5,12 +5,13 @@ acknowledged a fault.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joins.durable.acknowledgements import append_missing
 from joins.durable.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 
 SUBMISSION = "submission"
 
@@ -23,9 +24,9 @@ class Gap:
     first: int
     end: int
 
-    def as_json(self) -> dict[str, int]:
-        """For acknowledgements."""
-        return {"partition": self.partition, "from": self.first, "to": self.end}
+    def as_json(self, topics: StreamTopics) -> dict[str, Any]:
+        """For acknowledgements: as people see it."""
+        return {**topics.where(self.partition), "from": self.first, "to": self.end}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,8 @@ class Life:
     Attributes:
         directory: its name.
         first_batch: number of its first batch.
-        topic_id: Kafka's UUID of the topic that this life reads.
+        topics: of the stream, with Kafka's UUIDs of those that this life reads. In a life some may
+            come behind them, never go.
         start_offsets: partition → first offset. Also of partitions that are not there: they go on
             at that offset if they come back.
         versions: what the first batch pins, None for the newest ones.
@@ -51,7 +53,7 @@ class Life:
 
     directory: str
     first_batch: int
-    topic_id: str
+    topics: StreamTopics
     start_offsets: Mapping[int, int]
     versions: Mapping[str, int] | None = None
     cause: str = SUBMISSION
@@ -65,7 +67,7 @@ class Life:
         return {
             "directory": self.directory,
             "first_batch": self.first_batch,
-            "topic_id": self.topic_id,
+            "topic_id": self.topics.first.topic_id,
             "start_offsets": offsets_text(self.start_offsets),
             "versions": None if self.versions is None else dict(self.versions),
             "cause": self.cause,
@@ -73,15 +75,28 @@ class Life:
             "abandoned": list(self.abandoned),
             "end_offsets": _text(self.end_offsets),
             "backlog_offsets": _text(self.backlog_offsets),
+            **({"topics": self.topics.as_json()} if self.topics.are_several else {}),
         }
 
+    def shown(self) -> dict[str, Any]:
+        """For people, who know partitions of several topics by these."""
+        offsets = {
+            "start_offsets": self.start_offsets,
+            "end_offsets": self.end_offsets,
+            "backlog_offsets": self.backlog_offsets,
+        }
+        places = self.topics.places
+        shown = {name: each if each is None else places(each) for name, each in offsets.items()}
+        return {**self.as_json(), **shown}
+
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> "Life":
-        """The life that `as_json` wrote."""
+    def from_json(value: Mapping[str, Any], topic: str) -> "Life":
+        """The life that `as_json` wrote, of a job whose first topic has this name."""
+        several = StreamTopics.of_json(value.get("topics", ()))
         return Life(
             directory=value["directory"],
             first_batch=value["first_batch"],
-            topic_id=value["topic_id"],
+            topics=several or StreamTopics.one(topic, value["topic_id"]),
             start_offsets=offsets_value(value["start_offsets"]),
             versions=value["versions"],
             cause=value["cause"],
@@ -108,7 +123,7 @@ class ProbeLives:
         self._file = checkpoint.directory / "probe.json"
         self._list = checkpoint.directory / "acknowledgements.jsonl"
         kept = read_json(self._file)
-        self._lives = [first_life(meta)] if kept is None else _lives(kept)
+        self._lives = [first_life(meta)] if kept is None else _lives(kept, meta)
         append_missing(self._list, self.acknowledgements())
 
     @property
@@ -127,10 +142,21 @@ class ProbeLives:
 
     def begin(self, life: Life) -> None:
         """From now on `life` is the current one; durable when this returns."""
-        lives = [*self._lives, life]
+        self._write([*self._lives, life])
+        append_missing(self._list, self.acknowledgements())
+
+    def add_topics(self, topics: StreamTopics) -> None:
+        """The life that runs reads these, too, from their beginnings; durable when this returns.
+
+        Before that no pin may have their numbers.
+        """
+        life = self.current
+        more = replace(life, topics=life.topics.with_more(topics.topics))
+        self._write([*self._lives[:-1], more])
+
+    def _write(self, lives: list[Life]) -> None:
         write_json_atomically(self._file, {"lives": [each.as_json() for each in lives]})
         self._lives = lives
-        append_missing(self._list, self.acknowledgements())
 
     def acknowledgements(self) -> list[dict[str, Any]]:
         """What operators have acknowledged, oldest first."""
@@ -141,8 +167,8 @@ class ProbeLives:
         return next((a for a in self.acknowledgements() if a["id"] == request_id), None)
 
 
-def _lives(kept: Mapping[str, Any]) -> list[Life]:
-    return [Life.from_json(value) for value in kept["lives"]]
+def _lives(kept: Mapping[str, Any], meta: JobMeta) -> list[Life]:
+    return [Life.from_json(value, meta.probe_topic) for value in kept["lives"]]
 
 
 def first_life(meta: JobMeta) -> Life:
@@ -150,7 +176,7 @@ def first_life(meta: JobMeta) -> Life:
     return Life(
         directory="probe",
         first_batch=0,
-        topic_id=meta.probe_topic_id,
+        topics=meta.topics,
         start_offsets=dict(meta.probe_start_offsets),
         end_offsets=meta.probe_end_offsets,
         backlog_offsets=meta.probe_backlog_offsets,
@@ -159,11 +185,16 @@ def first_life(meta: JobMeta) -> Life:
 
 def read_lives(checkpoint: Checkpoint) -> tuple[Life, ...]:
     """The lives of a job that another process may run; none before its first start."""
-    kept = read_json(checkpoint.directory / "probe.json")
-    if kept is not None:
-        return tuple(_lives(kept))
-    meta = checkpoint.read_meta()
-    return () if meta is None else (first_life(meta),)
+    meta, kept = checkpoint.read_meta(), read_json(checkpoint.directory / "probe.json")
+    if meta is None:
+        return ()
+    return (first_life(meta),) if kept is None else tuple(_lives(kept, meta))
+
+
+def known_topics(checkpoint: Checkpoint) -> StreamTopics:
+    """The topics of a job's stream, all that it knows of now; none before its first start."""
+    lives = read_lives(checkpoint)
+    return lives[-1].topics if lives else NO_TOPICS
 
 
 def life_of(lives: tuple[Life, ...], batch: int) -> Life | None:

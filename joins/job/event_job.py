@@ -60,7 +60,7 @@ class EventSide:
             EventBatchParts(
                 spark=spark,
                 spec=job.spec,
-                task=job.task,
+                task=job.task.reading(settings.topics),
                 reader=reader,
                 tables=job.tables,
                 writer=self._insert.writer,

@@ -45,6 +45,7 @@ from joins.plan.errors import (
 from joins.plan.plan import KafkaSource
 from joins.source.coordinator import evidence_of
 from joins.stream.batch_limit import BatchLimit
+from joins.stream.discovery import TopicDiscovery
 from joins.worker.topic_reader import TopicReader
 from watermark.errors import SluiceError
 from watermark.model import Watermark
@@ -98,6 +99,7 @@ class TemporalJoin:
         self._upkeep = JobUpkeep(parts, self.control, self._stopping)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
         self._limit = _batch_limit(parts)
+        self._discovery = _discovery(parts)
 
     @property
     def is_finished(self) -> bool:
@@ -157,6 +159,7 @@ class TemporalJoin:
         if self.parts.generator is not None:
             self.parts.generator()
         self._look_at_offsets()
+        self._look_for_topics()
         if not self.control.may_run():
             self._end_probe()
         self._loops.watch()
@@ -234,6 +237,7 @@ class TemporalJoin:
     def _start_probe(self) -> Loop:
         self._prepare_probe()
         self.parts.inserts.forget()
+        self.parts.inserts.read_topics(self.control.lives.current.topics)
         for dimension in self.parts.dimensions:
             dimension.serve_index()
         self._limit.begin(self.progress.average_bytes())
@@ -258,7 +262,7 @@ class TemporalJoin:
         )
         spark = self.parts.spark
         reader = TopicReader(
-            settings.kafka, settings.topic, self.parts.inserts.first.task.kernel.record_columns
+            settings.kafka, settings.topics, self.parts.inserts.first.task.kernel.record_columns
         )
         if self.event is not None:
             steps = self.event.steps(spark, reader, settings, hooks)
@@ -324,6 +328,23 @@ class TemporalJoin:
         except SluiceError as exc:
             self.parts.stalls.note("kafka", exc)
 
+    def _look_for_topics(self) -> None:
+        """Read topics that a pattern matches and that are new; the loop starts anew with them."""
+        if self._discovery is None or self.control.lives.current.end_offsets is not None:
+            return
+        known = self.control.lives.current.topics
+        try:
+            topics = self._discovery.look(known)
+            if topics != known:
+                self._end_probe()
+                self.control.add_topics(topics)
+                _log.info("topics joined the stream", topics=topics.names[len(known) :])
+            self.parts.stalls.clear("topics")
+        except (FencedError, CheckpointError):
+            raise
+        except SluiceError as exc:
+            self.parts.stalls.note("topics", exc)
+
     def _look_at_fence(self) -> None:
         """A runner that was paused learns here that a newer one has taken over, if not before."""
         try:
@@ -378,6 +399,8 @@ class TemporalJoin:
         self._upkeep.join()
         self.control.close()
         self._changelog_cluster.close()
+        if self._discovery is not None:
+            self._discovery.close()
 
 
 def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
@@ -385,6 +408,16 @@ def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
     if not parts.plan.more_inserts:
         return ()
     return tuple(log for log in parts.outputs if log is not parts.dead_letters)
+
+
+def _discovery(parts: JobParts) -> TopicDiscovery | None:
+    """Of a stream whose topics match a pattern."""
+    source = parts.plan.probe.source
+    if not isinstance(source, KafkaSource) or source.topic_pattern is None:
+        return None
+    if source.discovery_ms is None:
+        return None
+    return TopicDiscovery(parts.probe_kafka, source.topic_pattern, source.discovery_ms / 1000)
 
 
 def _batch_limit(parts: JobParts) -> BatchLimit:

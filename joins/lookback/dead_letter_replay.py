@@ -32,9 +32,11 @@ from joins.plan.errors import (
     SinkError,
     UnknownBatchError,
 )
+from joins.plan.stream_topics import StreamTopics
 from watermark.errors import SluiceError
 
 MOST_LETTERS = 10_000
+_TAKE = "Take partition and offset from the list of dead letters."
 
 _log = structlog.get_logger(__name__)
 Outcomes = Mapping[int, Mapping[str, Any]]
@@ -83,7 +85,7 @@ class DeadLetterReplay:
             return done
         replay = self._chosen(request)
         if not replay.letters:
-            return _result(replay, {"replay": None, "rows": 0, "still_bad": []})
+            return self._result(replay, {"replay": None, "rows": 0, "still_bad": []})
         return self._finish(replay)
 
     def _finish_interrupted(self, request_id: str) -> None:
@@ -110,7 +112,7 @@ class DeadLetterReplay:
             replay = self._parts.replays.read(number)
             outcome = self._parts.replays.outcome(number)
             if replay is not None and replay.request == request_id and outcome is not None:
-                return None if "abandoned" in outcome else _result(replay, outcome)
+                return None if "abandoned" in outcome else self._result(replay, outcome)
         return None
 
     # Choosing
@@ -132,7 +134,7 @@ class DeadLetterReplay:
             letters, remaining = self._pending()
             return LetterReplay(number, request.id, request.by, letters, remaining=remaining)
         records = _records_of(request.body)
-        letters_named = [_letter_key(record) for record in records]
+        letters_named = [self._letter_key(record) for record in records]
         located = self._parts.letters.locate(set(letters_named))
         places = {place for place, _ in located.values()}
         if len(places) < len(records):
@@ -145,6 +147,18 @@ class DeadLetterReplay:
         )
         already = len(records) - len(pending)
         return LetterReplay(number, request.id, request.by, pending, already_replayed=already)
+
+    def _letter_key(self, record: Mapping[str, Any]) -> Wanted:
+        """The letter that a record of a request names."""
+        batch = None if record.get("batch") is None else _number(record, "batch")
+        topic = record.get("topic")
+        partition = _number(record, "partition")
+        if topic is not None and not isinstance(topic, str):
+            raise RequestError(
+                f'"topic" of a dead letter is {topic!r}, expected its name', hint=_TAKE
+            )
+        number = self._parts.letters.number(topic, partition)
+        return batch, number, _number(record, "offset")
 
     def _missing(self, standing: Standing) -> tuple[int, ...]:
         return standing.missing(len(self._parts.inserts))
@@ -208,7 +222,7 @@ class DeadLetterReplay:
         self._parts.replays.finish(replay.number, outcome)
         self._parts.passed("noted")
         _log.info("dead letters replayed", replay=replay.number, rows=outcome["rows"])
-        return _result(replay, outcome)
+        return self._result(replay, outcome)
 
     def _insert_done(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
         """The outcome in one INSERT, whose rows are there when this returns."""
@@ -242,6 +256,17 @@ class DeadLetterReplay:
             except UnknownBatchError:
                 continue
         return last.history.pin(batch)
+
+    def _result(self, replay: LetterReplay, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        where = (self._parts.letters.topics() or StreamTopics.one("")).where
+        return {
+            "replay": outcome["replay"],
+            "records": len(replay.letters),
+            "rows": outcome["rows"],
+            "still_bad": [{**bad, **where(bad["partition"])} for bad in outcome["still_bad"]],
+            "already_replayed": replay.already_replayed,
+            "remaining": replay.remaining,
+        }
 
     def _of(self, refused: Mapping[int, SluiceError]) -> list[tuple[LetterInsert, SluiceError]]:
         return [(i, refused[i.number]) for i in self._parts.inserts if i.number in refused]
@@ -281,17 +306,6 @@ def _words(error: SluiceError) -> str:
     return f"{error.message}. {error.hint}"
 
 
-def _result(replay: LetterReplay, outcome: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "replay": outcome["replay"],
-        "records": len(replay.letters),
-        "rows": outcome["rows"],
-        "still_bad": outcome["still_bad"],
-        "already_replayed": replay.already_replayed,
-        "remaining": replay.remaining,
-    }
-
-
 def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     records = body.get("records")
     is_list = isinstance(records, list) and all(isinstance(record, dict) for record in records)
@@ -303,18 +317,12 @@ def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(records)
 
 
-def _letter_key(record: Mapping[str, Any]) -> Wanted:
-    """The letter that a record of a request names."""
-    batch = None if record.get("batch") is None else _number(record, "batch")
-    return batch, _number(record, "partition"), _number(record, "offset")
-
-
 def _number(record: Mapping[str, Any], name: str) -> int:
     value = record.get(name)
     if type(value) is not int or value < 0:
         raise RequestError(
             f'"{name}" of a dead letter is {value!r}, expected a whole number',
-            hint="Take partition and offset from the list of dead letters.",
+            hint=_TAKE,
         )
     return value
 

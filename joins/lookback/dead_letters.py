@@ -1,12 +1,13 @@
 """The dead letters of a job: records that have no rows, each with its reason and its own bytes.
 
 They are read from the files of the table; a file's name tells the batch. A letter is known by
-(batch, partition, offset): a topic that was made anew may have the same offset twice.
+(batch, partition, offset), where the partition is its number in the stream: a topic that was made
+anew may have the same offset twice. The table itself has true partitions beside their topics.
 """
 
 import base64
 import codecs
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
@@ -23,13 +24,24 @@ from joins.durable.letter_replays import LetterReplays, Replayed
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.probe.probe import insert_told
 from joins.kernels.records.layout import MORE_OF_A_RECORD
-from joins.plan.errors import CheckpointError, SinkError, UnknownLetterError
+from joins.kernels.records.partitions import numbered
+from joins.plan.errors import (
+    CheckpointError,
+    QuestionError,
+    SinkError,
+    UnknownLetterError,
+)
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics, partition_of
 
 Coordinates = tuple[int, int, int]
 Wanted = tuple[int | None, int, int]
 
 SHOWN_BYTES = 1024
 _PLACE = ("partition", "offset")
+
+
+def _none() -> StreamTopics:
+    return NO_TOPICS
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +113,7 @@ class DeadLetter:
         return {
             "batch": self.batch,
             "topic": self.topic,
-            "partition": self.partition,
+            "partition": partition_of(self.partition),
             "offset": self.offset,
             "reason": self.reason,
             "timestamp_ms": _milliseconds(self.timestamp),
@@ -146,11 +158,18 @@ class DeadLetters:
     Args:
         table: root of the dead-letter table.
         replays: what was replayed.
+        topics: tells those of the stream that are known; of one topic it need not.
     """
 
-    def __init__(self, table: Path, replays: LetterReplays) -> None:
+    def __init__(
+        self,
+        table: Path,
+        replays: LetterReplays,
+        topics: Callable[[], StreamTopics] = _none,
+    ) -> None:
         self._table = table
         self._replays = replays
+        self.topics = topics
 
     def page(
         self, *, after: Coordinates | None = None, limit: int = 100, pending: bool = False
@@ -167,11 +186,11 @@ class DeadLetters:
         self, *, after: Coordinates | None = None, pending: bool = False
     ) -> Iterator[DeadLetter]:
         """All letters behind `after`, one batch in memory at a time."""
-        replayed = self._replays.replayed()
+        replayed, topics = self._replays.replayed(), self.topics()
         for batch, files in self._batches().items():
             if after is not None and batch < after[0]:
                 continue
-            for letter in _letters_of(batch, files, replayed):
+            for letter in _letters_of(batch, _tables(files, topics), replayed):
                 behind = after is None or letter.coordinates > after
                 if behind and not (pending and letter.replayed_by is not None):
                     yield letter
@@ -181,8 +200,10 @@ class DeadLetters:
     ) -> Iterator[tuple[int, dict[Coordinates, DeadLetter]]]:
         """The letters of each of these batches, in the order of the batches."""
         replayed, batches = self._replays.replayed(), self._batches()
+        topics = self.topics()
         for batch in sorted(numbers):
-            letters_by_place = _letters_of(batch, batches.get(batch, []), replayed)
+            tables = _tables(batches.get(batch, []), topics)
+            letters_by_place = _letters_of(batch, tables, replayed)
             yield batch, {letter.coordinates: letter for letter in letters_by_place}
 
     def find(self, partition: int, offset: int, batch: int | None = None) -> DeadLetter:
@@ -196,6 +217,34 @@ class DeadLetters:
         ((_, letters),) = self.of_batches([place[0]])
         return letters[place]
 
+    def number(self, topic: str | None, partition: int) -> int:
+        """The number of a partition as people name it.
+
+        Args:
+            topic: of a stream of one it may be missing.
+            partition: as the topic has it.
+
+        Raises:
+            QuestionError: the topic is missing, or is none of the stream's.
+        """
+        topics = self.topics()
+        if topic is None and not topics.are_several:
+            return partition
+        number = partition if not topics else topics.number(topic or "", partition)
+        if number is None:
+            which = "names no topic" if topic is None else f'names topic "{topic}"'
+            raise QuestionError(
+                f"the place of a dead letter {which}, expected one of {topics.text}",
+                hint="Write topic/partition/offset, as the list of dead letters has them.",
+            )
+        return number
+
+    def place(self, letter: DeadLetter) -> str:
+        """Where its record is: partition/offset, of several topics with the topic first."""
+        several = self.topics().are_several
+        place = f"{partition_of(letter.partition)}/{letter.offset}"
+        return f"{letter.topic}/{place}" if several else place
+
     def locate(self, places: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
         """Where letters are, and which INSERTs have rows of them; one pass for all.
 
@@ -206,12 +255,14 @@ class DeadLetters:
             UnknownLetterError: one of them is not there.
         """
         replayed, batches, missing = self._replays.replayed(), self._batches(), set(places)
+        topics = self.topics()
         located: dict[Wanted, tuple[Coordinates, Standing]] = {}
         for batch in reversed(batches):
             here = {w for w in missing if w[0] is None or w[0] == batch}
             if not here:
                 continue
-            reasons = _reasons(batches[batch], {one[1:] for one in here})
+            tables = _tables(batches[batch], topics, [*_PLACE, "reason"])
+            reasons = _reasons(tables, {one[1:] for one in here})
             for one in here:
                 if one[1:] in reasons:
                     at = (batch, *one[1:])
@@ -219,8 +270,9 @@ class DeadLetters:
             missing -= located.keys()
         if missing:
             _, partition, offset = min(missing, key=lambda w: w[1:])
+            shown = topics.named(partition) if topics.are_several else f"partition {partition}"
             raise UnknownLetterError(
-                f"partition {partition} has no dead letter at offset {offset}",
+                f"{shown} has no dead letter at offset {offset}",
                 hint="List the dead letters; a record with rows is in the output.",
             )
         return located
@@ -242,13 +294,26 @@ class DeadLetters:
         return dict(sorted(files_of.items()))
 
 
+def _tables(
+    files: Iterable[Path], topics: StreamTopics, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """The letters of files, their partitions as numbers of the stream."""
+    topic = ["topic"] if topics.are_several else []
+    for file in files:
+        table = _read(file, None if columns is None else [*columns, *topic])
+        if topics.are_several:
+            partitions = numbered(topics, table.column("topic"), table.column("partition"))
+            at = table.schema.get_field_index("partition")
+            table = table.set_column(at, "partition", partitions)
+        yield table
+
+
 def _reasons(
-    files: Iterable[Path], record_places: Collection[tuple[int, int]]
+    tables: Iterable[pa.Table], record_places: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[str]]:
     """The reasons of those letters that are `record_places`, by (partition, offset)."""
     reasons_of: dict[tuple[int, int], list[str]] = {}
-    for file in files:
-        table = _read(file, [*_PLACE, "reason"])
+    for table in tables:
         places = zip(*(table.column(name).to_pylist() for name in _PLACE), strict=True)
         for row, place in enumerate(places):
             if place in record_places:
@@ -265,13 +330,13 @@ def _dead_in(reasons: Iterable[str]) -> frozenset[int] | None:
 
 
 def _letters_of(
-    batch: int, files: list[Path], replayed: Mapping[Coordinates, Replayed]
+    batch: int, tables: Iterable[pa.Table], replayed: Mapping[Coordinates, Replayed]
 ) -> Iterator[DeadLetter]:
     """The letters of one batch by (partition, offset)."""
-    tables = [_read(file) for file in files]
-    if not tables:
+    of_files = list(tables)
+    if not of_files:
         return
-    table = pa.concat_tables(tables, promote_options="default")
+    table = pa.concat_tables(of_files, promote_options="default")
     by = [(name, "ascending") for name in (*_PLACE, "reason")]
     rows = (
         row

@@ -151,7 +151,7 @@ class EventReplay:
     def _task(self, pin: Pin, scratch: Path, indexes: Mapping[str, DimensionIndex]) -> EventTask:
         """The task of the batch, which writes below `scratch` only."""
         dead = scratch / DEAD_LETTERS
-        probe = _PastTask(pin.topic, self._kernel, {}, dead, pin.epoch, past_indexes=indexes)
+        probe = _PastTask(self._kernel, {}, dead, pin.epoch, past_indexes=indexes)
         late = SharedTable(scratch)
         own = EventPlaces(scratch / "stages", scratch / "waiting", scratch / "windows", late)
         for place in (own.scratch, dead):

@@ -20,6 +20,7 @@ from joins.kernels.windows import WindowSpec, partials
 from joins.kernels.windows.state import DUE, END, START
 from joins.lookback.event_replay import PastState
 from joins.lookback.history import History, PastEvent
+from joins.plan.stream_topics import partition_of
 from joins.worker.event_task import WINDOW_BUCKETS
 from joins.worker.probe_task import pinned_context
 from joins.worker.window_task import WindowClock
@@ -146,9 +147,9 @@ class EventJourneys:
         """What the late records say of a record; None if it is none of them."""
         table = self._history.late
         assert table is not None, "a job with event time has a table of late records"
-        late_rows = table.rows_now({"partition": partition, "offset": offset}, LATE_RECORDS)
-        for row in late_rows.to_pylist():
-            if row["topic"] == self._kernel.topic:
+        place = {"partition": partition_of(partition), "offset": offset}
+        for row in table.rows_now(place, LATE_RECORDS).to_pylist():
+            if row["topic"] == self._kernel.topics.topic_of(partition).name:
                 stamp = row["watermark"]
                 late_at_ms = None if stamp is None else round(stamp.timestamp() * 1_000)
                 return {"reason": row["reason"], "watermark_ms": late_at_ms}

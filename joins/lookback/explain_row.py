@@ -6,13 +6,14 @@ the dimensions are looked up in the changelog. Nothing of the job is changed.
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.durable.letter_replays import LetterReplays
-from joins.durable.pins import Pin, pin_json
+from joins.durable.pins import Pin, shown_pin
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.probe.probe import JoinedBatch, join_batch
 from joins.kernels.records.layout import MORE_OF_A_RECORD
@@ -29,6 +30,7 @@ from joins.plan.errors import (
     UnknownTopicError,
 )
 from joins.plan.plan import JoinType
+from joins.plan.stream_topics import partition_of
 from joins.worker.probe_task import pinned_context
 
 _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
@@ -36,7 +38,11 @@ _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """A place in a topic."""
+    """A place in a topic.
+
+    Attributes:
+        partition: as the topic has it, or as the stream numbers it.
+    """
 
     topic: str
     partition: int
@@ -44,7 +50,8 @@ class Coordinates:
 
     def as_json(self) -> dict[str, Any]:
         """As shown."""
-        return {"topic": self.topic, "partition": self.partition, "offset": self.offset}
+        partition = partition_of(self.partition)
+        return {"topic": self.topic, "partition": partition, "offset": self.offset}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +76,9 @@ class RowExplainer:
         event = history.places.event
         self._journeys = None if event is None else EventJourneys(history, event)
         self._letters = DeadLetters(
-            history.places.dead_letters, LetterReplays(history.places.replays)
+            history.places.dead_letters,
+            LetterReplays(history.places.replays),
+            lambda: self._records.topics,
         )
 
     def close(self) -> None:
@@ -90,12 +99,15 @@ class RowExplainer:
             UnknownTopicError: the job does not read that topic or partition.
             PinnedVersionExpiredError: a version of its pin cannot be read any more.
         """
-        topic = self.places.kernel.topic
-        if place.topic != topic or place.partition < 0 or place.offset < 0:
+        topics = self._records.topics
+        number = topics.number(place.topic, place.partition)
+        if number is None or place.offset < 0:
             raise UnknownTopicError(
                 f'topic "{place.topic}" at {place.partition}/{place.offset} is not read by the job',
-                hint=f"Write {topic}/partition/offset, with numbers from 0 on.",
+                hint=f"Write {topics.first.name}/partition/offset, with numbers from 0 on"
+                + (f"; its topics are {topics.text}." if topics.are_several else "."),
             )
+        place = replace(place, partition=number)
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
             return self._without_batch(place)
@@ -122,11 +134,12 @@ class RowExplainer:
         }
 
     def _why_without_batch(self, place: Coordinates) -> tuple[str, str]:
-        begin, end = self._records.ends(place.topic)
+        begin, end = self._records.ends(place.partition)
         at, last = place.offset, end.get(place.partition)
         if last is None:
             raise UnknownTopicError(
-                f'topic "{place.topic}" has no partition {place.partition}, it has {sorted(end)}',
+                f'topic "{place.topic}" has no partition {partition_of(place.partition)}, it has '
+                f"{[*map(partition_of, sorted(end))]}",
                 hint="Use one of the topic's partitions.",
             )
         late = self._behind(place)
@@ -145,7 +158,7 @@ class RowExplainer:
 
     def _behind_transaction(self, place: Coordinates, last: int) -> tuple[str, str]:
         """What is behind the last stable offset is not there, or not yet to be read."""
-        end = self._records.high_watermarks(place.topic).get(place.partition, last)
+        end = self._records.high_watermarks(place.partition).get(place.partition, last)
         if place.offset >= end:
             return "beyond-end", f"the partition ends at offset {end}: there is no such record"
         reason = f"an open transaction keeps the partition from being read from offset {last} on"
@@ -184,7 +197,7 @@ class RowExplainer:
 
     def _record_now(self, place: Coordinates) -> pa.RecordBatch | None:
         ranges = {place.partition: (place.offset, place.offset + 1)}
-        return next(self._records.read(place.topic, ranges), None)
+        return next(self._records.read(ranges), None)
 
     # Records of a batch
     # ------------------------------------------------------------------------------------------
@@ -259,7 +272,7 @@ class RowExplainer:
             "state": outcome.state,
             "reason": outcome.reason,
             "batch": pin.batch,
-            "pin": pin_json(pin),
+            "pin": shown_pin(pin, self._records.topics),
             "committed_at_ms": self._committed_at_ms(pin),
             "output_rows": list(outcome.rows)[:MAX_ROWS],
             "rows_from": outcome.rows_from,
@@ -277,7 +290,7 @@ class RowExplainer:
     ) -> pa.RecordBatch | None:
         """The record from Kafka, or from its dead letter once Kafka has removed it."""
         try:
-            self._records.check_topic(pin)
+            self._records.check_topics(pin)
             record = self._record_now(place)
         except (RecordsExpiredError, SourceError):
             record = None
@@ -330,7 +343,7 @@ class RowExplainer:
         return "being-joined", f"batch {pin.batch} is pinned and not committed yet"
 
     def _is_removed(self, place: Coordinates) -> bool:
-        begin, _ = self._records.ends(place.topic)
+        begin, _ = self._records.ends(place.partition)
         return place.offset < begin.get(place.partition, 0)
 
     def _rows(
@@ -340,10 +353,11 @@ class RowExplainer:
         output = self._history.output
         kernel = self.places.kernel
         if output is not None and kernel.rows_tell_records and self.places.has_own_table:
-            where = {"_partition": place.partition, "_offset": place.offset}
+            where = {"_partition": partition_of(place.partition), "_offset": place.offset}
             if self._journeys is None or joined is not None:  # else nobody knows how long it waited
                 where["_batch"] = pin.batch
-            return json_rows(output.rows_now(where, kernel.output_schema)), "output"
+            rows = output.rows_now(where, kernel.output_schema)
+            return json_rows(rows.filter(pc.equal(rows["_topic"], place.topic))), "output"
         if joined is None:
             return [], None
         return json_rows(pa.Table.from_batches([joined.rows])), "computed"

@@ -21,6 +21,7 @@ from joins.durable.probe_lives import Life, first_life, life_of, read_lives
 from joins.kernels.probe.probe import ProbeKernelSpec
 from joins.plan.errors import CheckpointError, UnknownBatchError
 from joins.plan.plan import Dimension, JoinPlan, KafkaOptions, Sink
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.event_task import EventPlaces
 from joins.worker.probe_task import IndexPlace
 
@@ -224,6 +225,11 @@ class History:
     def lives(self) -> tuple[Life, ...]:
         """The lives of the probe, oldest first."""
         return read_lives(self.places.checkpoint)
+
+    @property
+    def topics(self) -> StreamTopics:
+        """Of the stream, all that the job knows of now."""
+        return self.lives()[-1].topics
 
     def life_of(self, batch: int) -> Life:
         """The life that `batch` belongs to."""

@@ -148,8 +148,10 @@ class LetterRows:
         context = BatchContext(pin.batch_timestamp_ms, pin.batch, versions)
         records = _records(known, letters)
         joined = join_batch(self._kernel, records, indexes, context)
+        topics = self._source.letters.topics()
         for dead in joined.dead_letters.to_pylist():
-            place = (batch, dead["partition"], dead["offset"])
+            number = topics.number(dead["topic"], dead["partition"]) if topics else None
+            place = (batch, dead["partition"] if number is None else number, dead["offset"])
             self._bad.append(bad_letter(place, dead["reason"]))
         self._rows += joined.rows.num_rows
         return joined, pin

@@ -18,9 +18,11 @@ import pyarrow as pa
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
 from joins.batch.event_state import EventState
-from joins.durable.pins import Pin, pin_json
+from joins.durable.pins import Pin, shown_pin
+from joins.durable.probe_lives import Gap
 from joins.kernels.json.canonical import CanonicalRows, Difference, differences
 from joins.kernels.probe.probe import JoinedBatch, join_batch
+from joins.kernels.records.partitions import numbered
 from joins.lookback.event_replay import EventReplay, state_differences
 from joins.lookback.history import BatchCommit, BatchCommits, History
 from joins.lookback.merged_rows import Changes, changed_rows, last_changes
@@ -32,6 +34,7 @@ from joins.plan.errors import (
     RecordsExpiredError,
     SinkError,
 )
+from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import DeltaSink, KafkaSink
 from joins.sinks.kafka import RecordEncoding
 from joins.worker.probe_task import pinned_context
@@ -40,7 +43,8 @@ MAX_DIFFERENCES = 100
 MAX_SINK_RECORDS = 5_000_000
 _CLOCK_SLACK_MS = 60_000
 _COORDINATES = ("partition", "offset")
-_COORDINATE_COLUMNS = ["_partition", "_offset"]
+_COORDINATE_COLUMNS = ["_topic", "_partition", "_offset"]
+_PLACES = ["topic", "partition", "offset"]
 _SOURCE_HEADERS = ("sluice-src-topic", "sluice-src-partition", "sluice-src-offset")
 
 
@@ -139,6 +143,7 @@ class Replayer:
             else EventReplay(places.event, places.kernel, places.app_id)
         )
         self.records = PastRecords(history)
+        self._topics = self.records.topics
 
     def close(self) -> None:
         """End the connections."""
@@ -175,7 +180,7 @@ class Replayer:
             )
         expected = self.recomputed(pin)
         committed = self.committed(pin, expected)
-        return _result(pin, expected, committed, diff=diff)
+        return self._result(pin, expected, committed, diff=diff)
 
     def recomputed(self, pin: Pin) -> Recomputed:
         """Join the records of `pin` again."""
@@ -184,20 +189,20 @@ class Replayer:
             return self._event_batch(self._event, pin, missing)
         if missing and not any(first < end for first, end in ranges.values()):
             raise RecordsExpiredError(
-                f'topic "{pin.topic}" has no record of batch {pin.batch} any more',
+                f'topic "{self._topics.text}" has no record of batch {pin.batch} any more',
                 hint="Its retention removed them; only younger batches can be replayed.",
             )
         indexes, context = self._indexes.of(pin.versions), pinned_context(pin)
         rows: list[CanonicalRows] = []
         dead: list[CanonicalRows] = []
         read: dict[int, list[pa.Array]] = {}
-        for records in self.records.read(pin.topic, ranges):
+        for records in self.records.read(ranges):
             read.setdefault(records.column("partition")[0].as_py(), []).append(
                 records.column("offset")
             )
             joined = join_batch(self.places.kernel, records, indexes, context)
             rows.append(self._canonical(joined, pin))
-            dead.append(_letters([joined.dead_letters]))
+            dead.append(self._letters([joined.dead_letters]))
         offsets = {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()}
         return Recomputed(CanonicalRows.merged(rows), CanonicalRows.merged(dead), missing, offsets)
 
@@ -206,8 +211,8 @@ class Replayer:
         if missing:
             partition, first, end = missing[0]
             raise RecordsExpiredError(
-                f'topic "{pin.topic}" does not have the records {partition}/{first} to '
-                f"{partition}/{end - 1} of batch {pin.batch} any more",
+                f"{self._topics.named(partition)} does not have the records {first} to "
+                f"{end - 1} of batch {pin.batch} any more",
                 hint="All records of such a batch move its time; only younger batches can be "
                 "replayed.",
             )
@@ -216,7 +221,7 @@ class Replayer:
         def records() -> Iterator[pa.RecordBatch]:
             read.clear()
             for partition, bounds in sorted(pin.ranges().items()):
-                for batch in self.records.read(pin.topic, {partition: bounds}):
+                for batch in self.records.read({partition: bounds}):
                     read.setdefault(partition, []).append(batch.column("offset"))
                     yield batch
 
@@ -224,10 +229,10 @@ class Replayer:
         key = self._merge_key
         return Recomputed(
             CanonicalRows.merged(self._canonical(each, pin) for each in again.answers),
-            _letters(again.dead_letters),
+            self._letters(again.dead_letters),
             (),
             {p: pa.concat_arrays(parts).to_numpy() for p, parts in read.items()},
-            EventTimeResult(pin.start_offsets, _letters(again.late), again.after),
+            EventTimeResult(pin.start_offsets, self._letters(again.late), again.after),
             last_changes(again.answers, key) if key else None,
         )
 
@@ -243,13 +248,20 @@ class Replayer:
         if not isinstance(sink, KafkaSink):
             return CanonicalRows.of([(joined.rows, places)])
         records = RecordEncoding.of(sink, output)(joined, pin)
-        columns = (records.column(name).to_pylist() for name in ("partition", "offset"))
+        columns = (records.column(name).to_pylist() for name in _PLACES)
         keys, values = (records.column(name).to_pylist() for name in ("key", "value"))
-        texts = map(_sent_text, keys, values)
+        texts = (_sent_text(sink, *sent) for sent in zip(keys, values, strict=True))
         return CanonicalRows.of_texts(
-            (_number(partition), _number(offset), text)
-            for partition, offset, text in zip(*columns, texts, strict=True)
+            (self._number_of(topic, partition), _number(offset), text)
+            for topic, partition, offset, text in zip(*columns, texts, strict=True)
         )
+
+    def _number_of(self, topic: bytes | None, partition: bytes | None) -> int | None:
+        """The partition that the headers of a sent record tell, None of a window's."""
+        if partition is None:
+            return None
+        name = self._topics.first.name if topic is None else topic.decode()
+        return self._topics.number(name, int(partition))
 
     # The other side
     # ------------------------------------------------------------------------------------
@@ -357,14 +369,41 @@ class Replayer:
         """Where the rows' records are; None where rows do not tell: windows count many records."""
         if not self.places.kernel.rows_tell_records:
             return None
-        return rows.select(_COORDINATE_COLUMNS).rename_columns(list(_COORDINATES))
+        return self._numbered(rows.select(_COORDINATE_COLUMNS).rename_columns(_PLACES))
+
+    def _numbered(self, places: pa.RecordBatch) -> pa.RecordBatch:
+        """Places in tables as [partition, offset] of the stream."""
+        topics, partitions, offsets = places.columns
+        numbers = numbered(self._topics, topics, partitions)
+        return pa.RecordBatch.from_arrays([numbers, offsets], names=list(_COORDINATES))
+
+    def _letters(self, batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
+        """Dead letters by record and value: the wording of a reason may change between versions."""
+        return CanonicalRows.of(
+            (batch.select(["value"]), self._numbered(batch.select(_PLACES))) for batch in batches
+        )
+
+    def _letters_of(
+        self,
+        table: BatchCommits,
+        commit: BatchCommit,
+        meant: Callable[[pa.Table], pa.Table] = lambda added: added,
+    ) -> CanonicalRows | None:
+        """The records that a commit has added to a table of such; None if its files are gone."""
+        try:
+            tables = [meant(added) for added in table.rows_added(commit)]
+        except OSError:
+            return None
+        return self._letters(
+            batch for table in tables for batch in table.select([*_PLACES, "value"]).to_batches()
+        )
 
     def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
         """The dead letters that the batch committed, None if that cannot be told any more."""
         commit = self._history.dead_letters.of(pin.batch)
         if commit is None:
             return None
-        return _letters_of(self._history.dead_letters, commit, self._told_here)
+        return self._letters_of(self._history.dead_letters, commit, self._told_here)
 
     def _committed_event(self, pin: Pin) -> EventTimeResult:
         assert self._event is not None, "the job has event time or windows"
@@ -372,7 +411,7 @@ class Replayer:
         assert late is not None, "such a job has a table of late records"
         commit = late.of(pin.batch)
         if commit is not None:
-            records = _letters_of(late, commit)
+            records = self._letters_of(late, commit)
         else:  # a batch without late records commits nothing there
             records = CanonicalRows.merged([]) if late.is_complete() else None
         return EventTimeResult(pin.start_offsets, records, self._event.state.after(pin.batch))
@@ -398,9 +437,10 @@ class Replayer:
             ranges = self._sent_ranges(pin, sink)
             sent = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
             for (topic, partition, offset), key, value in sent:
-                if topic != pin.topic.encode():
+                if topic is None or topic.decode() not in self._topics.names:
                     continue
-                row = (_number(partition), _number(offset), _sent_text(key, value))
+                place = (self._number_of(topic, partition), _number(offset))
+                row = (*place, _sent_text(sink, key, value))
                 seen[row] = seen.get(row, 0) + 1
                 if row in awaited and seen[row] > awaited[row]:
                     repeated += 1
@@ -427,72 +467,78 @@ class Replayer:
             )
         return {p: (start.get(p, 0), end[p]) for p in end}
 
+    def _result(
+        self, pin: Pin, expected: Recomputed, in_output: Committed, *, diff: bool
+    ) -> dict[str, Any]:
+        expected_rows = expected.rows if in_output.expected is None else in_output.expected
+        committed = in_output.rows
+        if len(committed) and committed.places()[0] == (None, None):
+            expected_rows = expected_rows.without_places()
+        unlike = [("output", d) for d in differences(expected_rows, committed)]
+        if in_output.dead is not None:
+            unlike += [("dead_letters", d) for d in differences(expected.dead, in_output.dead)]
+        unlike += _event_differences(expected.event, in_output.event)
+        shown = [(table, d) for table, d in unlike if expected.was_read(d)]
+        gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
+        verdict = _verdict(expected, in_output, is_different=bool(shown), is_incomplete=bool(gone))
+        return {
+            "batch": pin.batch,
+            "pin": shown_pin(pin, self._topics),
+            "verdict": verdict,
+            "identical": verdict is Verdict.IDENTICAL,
+            "compared_with": in_output.source,
+            "rows": len(committed),
+            "expected_rows": len(expected_rows),
+            "digest": expected_rows.digest(),
+            "committed_digest": committed.digest(),
+            "dead_letters": None if in_output.dead is None else len(in_output.dead),
+            "expected_dead_letters": len(expected.dead),
+            "repeated": in_output.repeated,
+            "difference_count": len(shown),
+            "differences": [self._shown(table, d) for table, d in shown[:MAX_DIFFERENCES]]
+            if diff
+            else [],
+            "records_missing": [Gap(*each).as_json(self._topics) for each in gone],
+        }
+
+    def _shown(self, table: str, difference: Difference) -> dict[str, Any]:
+        number = difference.partition
+        where = {"partition": None} if number is None else self._topics.where(number)
+        values = {"expected": difference.expected, "found": difference.actual}
+        return {
+            "kind": difference.kind,
+            "table": table,
+            **where,
+            "offset": difference.offset,
+            **{name: None if text is None else json.loads(text) for name, text in values.items()},
+        }
+
 
 def _number(text: bytes | None) -> int | None:
     return None if text is None else int(text)
 
 
-def _sent_text(key: bytes | None, value: bytes | None) -> str:
+def _sent_text(sink: KafkaSink, key: bytes | None, value: bytes | None) -> str:
     """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
-    return value.decode() if value is not None else f'{{"deleted":{(key or b"null").decode()}}}'
+    if value is not None:
+        return _json_text(sink.value, value)
+    shown = "null" if key is None or sink.key is None else _json_text(sink.key.format, key)
+    return f'{{"deleted":{shown}}}'
+
+
+def _json_text(form: RecordFormat, data: bytes) -> str:
+    """A key or a value: what is JSON as it is, other texts as one, other bytes by their digits."""
+    if form.name in (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON):
+        return data.decode()
+    try:
+        return json.dumps({"text": data.decode()})
+    except UnicodeDecodeError:
+        return json.dumps({"bytes": data.hex()})
 
 
 def _of_letters(dead: CanonicalRows) -> set[tuple[int, int]]:
     """Where rows are not of the batch: a replay of its dead letters added them later."""
     return {(p, o) for p, o in dead.places() if p is not None and o is not None}
-
-
-def _letters(batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
-    """Dead letters by record and value: the wording of a reason may change between versions."""
-    return CanonicalRows.of(
-        (batch.select(["value"]), batch.select(list(_COORDINATES))) for batch in batches
-    )
-
-
-def _letters_of(
-    table: BatchCommits,
-    commit: BatchCommit,
-    meant: Callable[[pa.Table], pa.Table] = lambda added: added,
-) -> CanonicalRows | None:
-    """The records that a commit has added to a table of such; None if its files are gone."""
-    try:
-        tables = [meant(added) for added in table.rows_added(commit)]
-    except OSError:
-        return None
-    return _letters(
-        batch for table in tables for batch in table.select([*_COORDINATES, "value"]).to_batches()
-    )
-
-
-def _result(pin: Pin, expected: Recomputed, in_output: Committed, *, diff: bool) -> dict[str, Any]:
-    expected_rows = expected.rows if in_output.expected is None else in_output.expected
-    committed = in_output.rows
-    if len(committed) and committed.places()[0] == (None, None):
-        expected_rows = expected_rows.without_places()
-    unlike = [("output", d) for d in differences(expected_rows, committed)]
-    if in_output.dead is not None:
-        unlike += [("dead_letters", d) for d in differences(expected.dead, in_output.dead)]
-    unlike += _event_differences(expected.event, in_output.event)
-    shown = [(table, d) for table, d in unlike if expected.was_read(d)]
-    gone = _with_single({d for _, d in unlike if not expected.was_read(d)}, expected.missing)
-    verdict = _verdict(expected, in_output, is_different=bool(shown), is_incomplete=bool(gone))
-    return {
-        "batch": pin.batch,
-        "pin": pin_json(pin),
-        "verdict": verdict,
-        "identical": verdict is Verdict.IDENTICAL,
-        "compared_with": in_output.source,
-        "rows": len(committed),
-        "expected_rows": len(expected_rows),
-        "digest": expected_rows.digest(),
-        "committed_digest": committed.digest(),
-        "dead_letters": None if in_output.dead is None else len(in_output.dead),
-        "expected_dead_letters": len(expected.dead),
-        "repeated": in_output.repeated,
-        "difference_count": len(shown),
-        "differences": [_shown(table, d) for table, d in shown[:MAX_DIFFERENCES]] if diff else [],
-        "records_missing": [{"partition": p, "from": first, "to": end} for p, first, end in gone],
-    }
 
 
 def _verdict(
@@ -537,14 +583,3 @@ def _with_single(rows: set[Difference], gone: tuple[Range, ...]) -> list[Range]:
         if not any(p == partition and first <= offset < end for p, first, end in gone):
             ranges.append((partition, offset, offset + 1))
     return ranges
-
-
-def _shown(table: str, difference: Difference) -> dict[str, Any]:
-    values = {"expected": difference.expected, "found": difference.actual}
-    return {
-        "kind": difference.kind,
-        "table": table,
-        "partition": difference.partition,
-        "offset": difference.offset,
-        **{name: None if text is None else json.loads(text) for name, text in values.items()},
-    }

@@ -6,6 +6,7 @@
 | `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
 | `DefinitionError` | a table of a database or of Delta is not what the script declares |
+| `UnreadableSchemaError` | a schema of a registry is none of Avro, or made of others |
 | `SnapshotNeededError` | a binlog or Delta log cannot be followed on, a new snapshot can |
 | `ForeignRecordError` | a record of somebody else's topic cannot be taken as it is |
 | `SnapshotUnprovenError` | nothing will show that a table in somebody else's topic is complete |
@@ -72,6 +73,10 @@ class DefinitionError(SourceError, fault="definition"):
         "Change the table back (ADD COLUMN with its old name and type, where one was dropped) and "
         "it is copied again by itself; or remove the job and submit it with the new definition."
     )
+
+
+class UnreadableSchemaError(SourceError, fault="unreadable-schema"):
+    """A schema of a registry is none of Avro, or refers to others."""
 
 
 class SnapshotNeededError(SourceError, fault="snapshot-needed"):

@@ -14,19 +14,34 @@ class KafkaFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     RAW = "raw"
+    AVRO = "avro"
+    AVRO_CONFLUENT = "avro-confluent"
     DEBEZIUM_JSON = "debezium-json"
     DEBEZIUM_AVRO_CONFLUENT = "debezium-avro-confluent"
 
 
 OF_CHANGES = frozenset((KafkaFormat.DEBEZIUM_JSON, KafkaFormat.DEBEZIUM_AVRO_CONFLUENT))
 """Formats whose values are changes of rows."""
+WITH_REGISTRY = frozenset((KafkaFormat.AVRO_CONFLUENT, KafkaFormat.DEBEZIUM_AVRO_CONFLUENT))
+"""Formats whose schemas are in a registry."""
 
 RECORD_TIMESTAMP, SOURCE_TIMESTAMP = "timestamp", "value.source.timestamp"
 """Metadata that are times: of the record in Kafka, and of the change in its database."""
 
 FAIL_ON_MISSING_FIELD, IGNORE_PARSE_ERRORS = "fail-on-missing-field", "ignore-parse-errors"
 TIMESTAMP_FORMAT, ISO_8601 = "timestamp-format.standard", "ISO-8601"
+SUBJECT, SCHEMA = "subject", "schema"
 IGNORE_NULL_FIELDS = "encode.ignore-null-fields"
+
+CHARSETS = {
+    "UTF-8": "utf-8",
+    "UTF-16BE": "utf-16-be",
+    "UTF-16LE": "utf-16-le",
+    "US-ASCII": "ascii",
+    "ISO-8859-1": "latin-1",
+}
+"""Of `raw.charset` Java's name → Python's; the first three have all characters."""
+OF_ALL_CHARACTERS = tuple(CHARSETS)[:3]
 
 
 @dataclass(frozen=True, slots=True)

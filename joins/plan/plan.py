@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from joins.plan.expressions import Column, Expression
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
+from joins.plan.stream_topics import StreamTopic, StreamTopics
 from joins.plan.types import SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
@@ -198,9 +199,16 @@ class KafkaOptions:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """A Kafka topic of rows.
+    """A Kafka topic of rows, or several that are one stream.
+
+    Partitions are numbers of `joins.plan.stream_topics`, once offsets are resolved; before that,
+    what is given of a partition holds for it in each topic.
 
     Attributes:
+        kafka: its topic is the first one; "" before a pattern is resolved.
+        more_topics: those behind it.
+        topic_pattern: of a stream of all topics whose names match, a regular expression of Java.
+        discovery_ms: with a pattern, how often new topics are looked for; None for never.
         startup_timestamp_ms: with `StartupMode.TIMESTAMP`, epoch milliseconds.
         startup_offsets: with `StartupMode.SPECIFIC`, (partition, offset) pairs.
         max_records_per_batch: upper bound of a micro-batch over all partitions, None for the
@@ -229,7 +237,15 @@ class KafkaSource:
     backlog_offsets: tuple[tuple[int, int], ...] = ()
     value: RecordFormat = JSON_FORMAT
     key: RecordKey | None = None
+    more_topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+    discovery_ms: int | None = None
     kind: Literal["kafka"] = "kafka"
+
+    @property
+    def topics(self) -> StreamTopics:
+        """Its topics, without their ids."""
+        return StreamTopics.one(self.kafka.topic).with_more(map(StreamTopic, self.more_topics))
 
 
 class DatagenKind(StrEnum):

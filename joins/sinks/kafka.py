@@ -16,15 +16,19 @@ import pyarrow.compute as pc
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.codecs import compressed
 from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
+from joins.adapters.registry.schemas import shared_registry
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
 from joins.kernels.changelog.change_encode import without_gone
 from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
 from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.formats.encoders import ValueEncoder, encoder_of
+from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
+from joins.kernels.records.partitions import true_partitions
+from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
+from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn
 from joins.worker.probe_task import BatchTask
 from joins.worker.row_files import RowEncoding, RowFiles
@@ -40,6 +44,7 @@ HEADER_NAMES = (
     "sluice-watermark",
 )
 _OF_ROWS = {  # header → column with its text; a row without one has no such header
+    "sluice-src-topic": "topic",
     "sluice-src-partition": "partition",
     "sluice-src-offset": "offset",
     "sluice-watermark": "watermark",
@@ -48,6 +53,7 @@ _SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("topic", pa.binary()),
         ("partition", pa.binary()),
         ("offset", pa.binary()),
         ("watermark", pa.binary()),
@@ -73,17 +79,30 @@ class RecordEncoding:
 
     @staticmethod
     def of(sink: KafkaSink, output: tuple[OutputColumn, ...]) -> "RecordEncoding":
-        """What `sink` asks for."""
+        """What `sink` asks for; schemas of the rows are registered if they are not yet.
+
+        Raises:
+            SinkError: a schema registry refuses.
+            SourceUnavailableError: it does not answer.
+        """
         fields = tuple(Field(item.name, item.expression.type, item.nullable) for item in output)
         columns = RecordColumns(fields, sink.value, sink.key)
-        keys = None if sink.key is None else encoder_of(sink.key.format, columns.of_key)
-        values = encoder_of(sink.value, columns.of_value)
+        topic, keys = sink.kafka.topic, None
+        if sink.key is not None:
+            of_key = _numbers_under(f"{topic}-key")
+            keys = encoder_of(sink.key.format, columns.of_key, of_key)
+        values = encoder_of(sink.value, columns.of_value, _numbers_under(f"{topic}-value"))
         return RecordEncoding(columns, keys, values, sink.upsert)
 
-    def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
+    def __call__(self, batch: JoinedBatch, pin: Pin) -> pa.RecordBatch:
         """Key and value of each row, and what its headers tell."""
         rows, kinds = batch.rows, batch.kinds
-        place = [batch.coordinates.column(name) for name in ("partition", "offset")]
+        topics, numbers, offsets = batch.coordinates.columns
+        if pin.has_several_topics:
+            topics = topics.fill_null(pin.topic)
+        else:  # a header that is the same for all tells it
+            topics = pa.nulls(len(numbers), pa.string())
+        place = (topics, true_partitions(numbers), offsets)
         marks = batch.watermarks
         if marks is None:
             marks = pa.nulls(rows.num_rows, pa.string())
@@ -105,6 +124,22 @@ class RecordEncoding:
         chosen = rows.select([item.name for item in self.columns.of_value])
         values = self.values.encode(chosen, kinds)
         return without_gone(values, kinds) if self.upsert else values
+
+
+def _numbers_under(subject: str) -> NumberOf:
+    """Asks the registry of a format, by its own subject if it names one."""
+
+    def number_of(form: RecordFormat, schema: str) -> int:
+        assert form.registry is not None, "such a format has a registry"
+        try:
+            registry = shared_registry(form.registry)
+            return registry.number_of(form.text(SUBJECT, subject), schema)
+        except SourceUnavailableError:
+            raise
+        except SourceError as exc:
+            raise SinkError(exc.message, hint=exc.hint) from exc
+
+    return number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +164,8 @@ class BodyEncoding:
             "sluice-src-topic": pin.topic.encode(),
             "sluice-dim-version": pin.versions_text().encode(),
         }
+        if pin.has_several_topics:
+            del of_all["sluice-src-topic"]
         headers = {
             name: of_all[name] if name in of_all else rows.column(_OF_ROWS[name])
             for name in HEADER_NAMES

@@ -1,1 +1,1 @@
-"""The topic of the stream: its guards, bounds, retention and open transactions."""
+"""The topics of the stream: their guards, bounds, retention and open transactions."""

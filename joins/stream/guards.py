@@ -1,20 +1,20 @@
-"""Guards of the stream: is it still the topic that was submitted, and is all of it still there?
+"""Guards of the stream: is it still what was submitted, and is all of it still there?
 
-`TopicGuard` compares each look at the topic with the life's UUID, with the greatest high watermarks
-ever seen and with what is committed. A fault stays until an operator acknowledges it; only a topic
-or partition that is back, unchanged, clears its fault by itself.
+`TopicGuard` compares each look at the stream's topics with the life's UUIDs, with the greatest high
+watermarks ever seen and with what is committed. A fault stays until an operator acknowledges it;
+only a topic or partition that is back, unchanged, clears its fault by itself.
 """
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import structlog
 
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
 from joins.durable.probe_lives import Life
@@ -31,6 +31,7 @@ from joins.plan.errors import (
     TopicIdentityChangedError,
     TopicMissingError,
 )
+from joins.plan.stream_topics import StreamTopic, StreamTopics, partition_of
 from watermark.errors import SluiceError
 
 _log = structlog.get_logger(__name__)
@@ -55,15 +56,15 @@ _ACKNOWLEDGE = "Acknowledge it to go on with what is there"
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """A topic at one moment.
+    """The topics of a stream at one moment; partitions are numbers of `StreamTopics`.
 
     Attributes:
-        topic_id: Kafka's UUID of it; None if there is none of that name.
+        topic_ids: Kafka's UUID of each topic; None where there is none of that name.
         end_offsets: partition → offset behind the last record that may be read.
         open_ends: partition → its high watermark, where it is behind that: a transaction is open.
     """
 
-    topic_id: str | None
+    topic_ids: tuple[str | None, ...]
     begin_offsets: Mapping[int, int] = field(default_factory=dict)
     end_offsets: Mapping[int, int] = field(default_factory=dict)
     open_ends: Mapping[int, int] = field(default_factory=dict)
@@ -73,17 +74,26 @@ class TopicView:
         """Partition → offset behind all that is in it: what is there, and what is lost."""
         return {**self.end_offsets, **self.open_ends}
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether each topic is there."""
+        return None not in self.topic_ids
 
-def look_at(cluster: KafkaCluster, topic: str) -> TopicView:
-    """The topic with offsets that are its own: it is the same one before and after they are read.
+    def is_of(self, topics: StreamTopics) -> bool:
+        """Whether these are the very topics."""
+        return self.topic_ids == tuple(topic.topic_id for topic in topics.topics)
+
+
+def look_at(cluster: StreamCluster) -> TopicView:
+    """The topics with offsets of their own: they are the same before and after these are read.
 
     Raises:
-        SourceUnavailableError: no broker answers, or the topic changes all the time.
+        SourceUnavailableError: no broker answers, or the topics change all the time.
     """
     for _ in range(_LOOKS):
-        description = cluster.describe(topic)
-        if description is None:
-            return TopicView(None)
+        description = cluster.describe()
+        if None in description.topics:
+            return TopicView(description.topic_ids)
         try:
             begin, end = cluster.beginning_offsets(description), cluster.end_offsets(description)
             high = cluster.high_watermarks(description)
@@ -91,11 +101,11 @@ def look_at(cluster: KafkaCluster, topic: str) -> TopicView:
             raise
         except SourceError:
             continue  # deleted between the two requests
-        if cluster.describe(topic) == description:
+        if cluster.describe() == description:
             behind = {p: offset for p, offset in high.items() if offset > end.get(p, offset)}
-            return TopicView(description.topic_id, begin, end, behind)
+            return TopicView(description.topic_ids, begin, end, behind)
     raise SourceUnavailableError(
-        f'topic "{topic}" changed while its offsets were read',
+        f'topic "{cluster.topics.text}" changed while its offsets were read',
         hint="It is looked at again; see whether somebody creates and deletes it.",
     )
 
@@ -133,9 +143,8 @@ class TopicGuard:
         file: where marks and faults are kept over restarts.
     """
 
-    def __init__(self, file: Path, topic: str, life: Life) -> None:
+    def __init__(self, file: Path, life: Life) -> None:
         self._file = file
-        self._topic = topic
         self._life = life
         self._marks = Marks()
         self._faults: dict[type[SluiceError], SluiceError] = {}
@@ -169,7 +178,7 @@ class TopicGuard:
             for error in _CLEARS_ITSELF:
                 if not isinstance(fault, error):
                     self._faults.pop(error, None)
-            if view.topic_id == self._life.topic_id:
+            if view.is_of(self._life.topics):
                 self._mark(view)
             self._write()
 
@@ -188,33 +197,31 @@ class TopicGuard:
             self._write()
 
     def _find(self, view: TopicView, reach: Reach) -> GuardError | None:
-        if view.topic_id is None:
-            return topic_missing(self._topic)
-        if view.topic_id != self._life.topic_id:
-            return identity_changed(self._topic, self._life, view.topic_id, self._marks.high)
-        return self._partitions(view) or self._back(view, reach) or self._lost(view, reach)
+        return (
+            wrong_topic(self._life, view.topic_ids, self._marks.high)
+            or self._partitions(view)
+            or self._back(view, reach)
+            or records_lost(self._life.topics, view.begin_offsets, reach.reading)
+        )
 
     def _partitions(self, view: TopicView) -> GuardError | None:
         known = set(self._marks.high) or set(self._life.start_offsets)
         missing = sorted(known - set(view.end_offsets))
         if not missing:
             return None
-        return partitions_missing(self._topic, missing)
+        return partitions_missing(self._life.topics, missing)
 
     def _back(self, view: TopicView, reach: Reach) -> GuardError | None:
         for partition, end in sorted(view.high_watermarks.items()):
             seen = max(self._marks.high.get(partition, 0), reach.committed.get(partition, 0))
             if end < seen:
                 return OffsetsWentBackError(
-                    f'topic "{self._topic}" partition {partition} ends at offset {end}, '
+                    f"{self._life.topics.named(partition)} ends at offset {end}, "
                     f"expected {seen} or more",
                     hint="The broker has lost records, or an old copy of it runs; repair it. "
                     f"{_ACKNOWLEDGE}, from where it ended.",
                 )
         return None
-
-    def _lost(self, view: TopicView, reach: Reach) -> GuardError | None:
-        return records_lost(self._topic, view.begin_offsets, reach.reading)
 
     def _mark(self, view: TopicView) -> None:
         for partition, end in view.high_watermarks.items():
@@ -256,36 +263,51 @@ class TopicGuard:
         self._written = value
 
 
-def topic_missing(topic: str) -> TopicMissingError:
-    """The topic is gone."""
-    return TopicMissingError(
-        f'topic "{topic}" is gone',
-        hint="Restore it. If it is created anew, acknowledge topic-identity-changed.",
-    )
+def wrong_topic(
+    life: Life, topic_ids: Sequence[str | None], seen: Mapping[int, int]
+) -> GuardError | None:
+    """The first topic that is gone, else the first that is another one; None if all are right.
+
+    Args:
+        life: what the topics were.
+        topic_ids: what they are.
+        seen: where partitions of the life were last seen to end, or behind that.
+    """
+    for topic, topic_id in zip(life.topics.topics, topic_ids, strict=True):
+        if topic_id is None:
+            return TopicMissingError(
+                f'topic "{topic.name}" is gone',
+                hint="Restore it. If it is created anew, acknowledge topic-identity-changed.",
+            )
+    ends_of = life.topics.by_topic(seen)
+    for index, topic in enumerate(life.topics.topics):
+        if topic_ids[index] != topic.topic_id:
+            return _identity_changed(topic, topic_ids[index], ends_of.get(index, {}))
+    return None
 
 
-def identity_changed(
-    topic: str, life: Life, topic_id: str, seen: Mapping[int, int]
+def _identity_changed(
+    topic: StreamTopic, topic_id: str | None, seen: Mapping[int, int]
 ) -> TopicIdentityChangedError:
     """The topic is another one; the old one was `seen` to end at these offsets, or behind them."""
     ends = ", ".join(f"{partition}: {end}" for partition, end in sorted(seen.items()))
     last_ends = f"; the old one was last seen to end at {{{ends}}}" if seen else ""
     return TopicIdentityChangedError(
-        f'topic "{topic}" has id {topic_id}, expected {life.topic_id}{last_ends}',
+        f'topic "{topic.name}" has id {topic_id}, expected {topic.topic_id}{last_ends}',
         hint="It was deleted and created again. Acknowledge it to join the new one from its "
         "beginning, or stop the job.",
     )
 
 
 def records_lost(
-    topic: str, begin: Mapping[int, int], joined: Mapping[int, int]
+    topics: StreamTopics, begin: Mapping[int, int], joined: Mapping[int, int]
 ) -> RecordsLostError | None:
-    """The topic begins behind what is `joined`, or will be by the batch that runs; None if not."""
+    """A topic begins behind what is `joined`, or will be by the batch that runs; None if not."""
     for partition, offset in sorted(begin.items()):
         next_offset = joined.get(partition, 0)
         if offset > next_offset:
             return RecordsLostError(
-                f'topic "{topic}" partition {partition} begins at offset {offset}, '
+                f"{topics.named(partition)} begins at offset {offset}, "
                 f"but is joined up to {next_offset} only: "
                 f"at most {offset - next_offset} records are gone",
                 hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
@@ -293,21 +315,19 @@ def records_lost(
     return None
 
 
-def partitions_missing(topic: str, partitions: list[int]) -> PartitionsMissingError:
+def partitions_missing(topics: StreamTopics, partitions: list[int]) -> PartitionsMissingError:
     """Partitions that were there are not there."""
+    topic, first = topics.topic_of(partitions[0]), partition_of(partitions[0])
     return PartitionsMissingError(
-        f'topic "{topic}" does not show partition {partitions[0]}, which it had',
+        f'topic "{topic.name}" does not show partition {first}, which it had',
         hint=f"It may be back in a moment. {_ACKNOWLEDGE}, without that partition.",
     )
 
 
-def first_offsets(
-    topic: str, before: Mapping[int, int], ends: Mapping[int, int], life: Life
-) -> dict[int, int]:
+def first_offsets(before: Mapping[int, int], ends: Mapping[int, int], life: Life) -> dict[int, int]:
     """Where a batch begins in each partition that ends at `ends`.
 
     Args:
-        topic: of the stream.
         before: where the batch before it has ended, or the life begins.
         ends: where the partitions end.
         life: where those begin that have come since.
@@ -318,12 +338,12 @@ def first_offsets(
     """
     missing = sorted(set(before) - set(ends))
     if missing:
-        raise partitions_missing(topic, missing)
+        raise partitions_missing(life.topics, missing)
     start = {p: before.get(p, life.start_offsets.get(p, 0)) for p in ends}
     back = [p for p, end in ends.items() if end < start[p]]
     if back:
         raise OffsetsWentBackError(
-            f'topic "{topic}" partition {back[0]} ends at offset {ends[back[0]]}, '
+            f"{life.topics.named(back[0])} ends at offset {ends[back[0]]}, "
             f"expected {start[back[0]]} or more",
             hint="The broker has lost records. Acknowledge it to go on from where it ended.",
         )
@@ -331,9 +351,9 @@ def first_offsets(
 
 
 def check_batch(
-    cluster: KafkaCluster, topic: str, life: Life, end: Mapping[int, int]
+    cluster: StreamCluster, life: Life, end: Mapping[int, int]
 ) -> RecordsLostError | None:
-    """See, after a batch has read, that what it read was the life's topic.
+    """See, after a batch has read, that what it read were the life's topics.
 
     Returns:
         That records behind the batch are gone. It has all of its own; None if nothing is gone.
@@ -342,21 +362,21 @@ def check_batch(
         GuardError: it was not, or may not have been.
         SourceUnavailableError: no broker answers; the batch must not be committed.
     """
-    description = cluster.describe(topic)
-    if description is None:
-        raise topic_missing(topic)
-    if description.topic_id != life.topic_id:
-        raise identity_changed(topic, life, description.topic_id, {})
-    missing = sorted(set(end) - set(description.partitions))
-    if missing:
-        raise partitions_missing(topic, missing)
+    description = cluster.describe()
+    fault = wrong_topic(life, description.topic_ids, {})
+    if fault is not None:
+        raise fault
     begin = cluster.beginning_offsets(description)
-    return records_lost(topic, {p: begin[p] for p in begin.keys() & end.keys()}, end)
+    missing = sorted(set(end) - set(begin))
+    if missing:
+        raise partitions_missing(life.topics, missing)
+    return records_lost(life.topics, {p: begin[p] for p in begin.keys() & end.keys()}, end)
 
 
-def records_expired(topic: str, error: RecordsExpiredError) -> RecordsLostError:
-    """A batch could not read its records because the topic does not have them."""
+def records_expired(topics: StreamTopics, error: RecordsExpiredError) -> RecordsLostError:
+    """A batch could not read its records because a topic does not have them."""
     return RecordsLostError(
-        f'topic "{topic}" does not have all records that were not joined yet: {error.message}',
+        f'topic "{topics.text}" does not have all records that were not joined yet: '
+        f"{error.message}",
         hint=f"Lengthen the topic's retention. {_ACKNOWLEDGE}; the gap is recorded.",
     )

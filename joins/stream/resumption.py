@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from joins.durable.probe_lives import Gap, Life
+from joins.plan.stream_topics import index_of
 from joins.stream.guards import Marks, TopicView
 
 
@@ -25,18 +26,18 @@ def resumption(
 ) -> Resumption:
     """Where the committed output ends, moved to what still exists in `view`.
 
-    Another topic is joined up to where it ends now if the stream has an end, and what it has now is
-    its backlog.
+    Another topic is joined from its beginning, up to where it ends now if the stream has an end,
+    and what it has now is its backlog.
     """
-    if view.topic_id != life.topic_id:
-        lost = [Gap(p, committed.get(p, 0), end) for p, end in marks.high.items()]
-        ends = None if life.end_offsets is None else dict(view.end_offsets)
-        backlog = None if life.backlog_offsets is None else dict(view.end_offsets)
-        return Resumption(dict(view.begin_offsets), _real(lost), ends, backlog)
-    start: dict[int, int] = {}
-    gaps: list[Gap] = []
+    others = _others(life, view)
+    start = {p: begin for p, begin in view.begin_offsets.items() if index_of(p) in others}
+    gaps = [
+        Gap(p, committed.get(p, 0), end) for p, end in marks.high.items() if index_of(p) in others
+    ]
     for partition in sorted({*committed, *view.end_offsets}):
         done, high = committed.get(partition, 0), marks.high.get(partition, 0)
+        if index_of(partition) in others:
+            continue
         if partition not in view.end_offsets:
             gaps.append(Gap(partition, done, high))
             start[partition] = max(done, high)
@@ -45,16 +46,31 @@ def resumption(
         begin = view.begin_offsets.get(partition, 0)
         start[partition] = max(min(done, low), begin)
         gaps += [Gap(partition, min(done, low), begin), Gap(partition, max(done, low, begin), high)]
-    kept = (_ends(each, start, marks, view) for each in (life.end_offsets, life.backlog_offsets))
-    return Resumption(start, _real(gaps), *kept)
+    ends, backlog = (
+        None if each is None else _ends(_kept(each, others), start, marks, view) | _of(view, others)
+        for each in (life.end_offsets, life.backlog_offsets)
+    )
+    return Resumption(start, _real(gaps), ends, backlog)
+
+
+def _others(life: Life, view: TopicView) -> frozenset[int]:
+    """The indexes of the topics that are not those of the life."""
+    pairs = zip(life.topics.topics, view.topic_ids, strict=True)
+    return frozenset(i for i, (topic, known) in enumerate(pairs) if topic.topic_id != known)
+
+
+def _kept(offsets: Mapping[int, int], others: frozenset[int]) -> dict[int, int]:
+    return {p: offset for p, offset in offsets.items() if index_of(p) not in others}
+
+
+def _of(view: TopicView, others: frozenset[int]) -> dict[int, int]:
+    return {p: end for p, end in view.end_offsets.items() if index_of(p) in others}
 
 
 def _ends(
-    offsets: Mapping[int, int] | None, start: Mapping[int, int], marks: Marks, view: TopicView
-) -> dict[int, int] | None:
+    offsets: Mapping[int, int], start: Mapping[int, int], marks: Marks, view: TopicView
+) -> dict[int, int]:
     """Nobody waits for records that were there and are lost, nor for lost partitions."""
-    if offsets is None:
-        return None
     ends = {}
     for partition, end in offsets.items():
         if partition in view.end_offsets:

@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
+from joins.plan.stream_topics import StreamTopics, index_of
 from watermark.gate import HeldOffsets, LossWarning, Retention
 
 _EVERY_S = 10.0
@@ -16,11 +17,10 @@ _STEPS = 7  # halves the longest age to less than a hundredth
 
 
 class RetentionWatch:
-    """Looks at one topic from time to time, on the main loop."""
+    """Looks at the topics of a stream from time to time, on the main loop."""
 
-    def __init__(self, cluster: KafkaCluster, topic: str, *, every_s: float = _EVERY_S) -> None:
+    def __init__(self, cluster: StreamCluster, *, every_s: float = _EVERY_S) -> None:
         self._cluster = cluster
-        self._topic = topic
         self._every_s = every_s
         self._looked_at = float("-inf")
         self._first_begin: dict[int, int] = {}
@@ -35,9 +35,15 @@ class RetentionWatch:
         if time.monotonic() - self._looked_at < self._every_s:
             return
         self._looked_at = time.monotonic()
-        retention = self._cluster.retention(self._topic)
         now_ms = time.time_ns() // 1_000_000
-        self.warnings = self._with_risks(held, retention, now_ms).warnings(retention, now_ms=now_ms)
+        partitions = {each.partition: each for each in held.partitions}
+        warnings: list[LossWarning] = []
+        for index in self._cluster.topics.by_topic(partitions):
+            own = tuple(each for p, each in partitions.items() if index_of(p) == index)
+            retention = self._cluster.retention(index)
+            risks = self._with_risks(HeldOffsets(own), retention, now_ms)
+            warnings += risks.warnings(retention, now_ms=now_ms)
+        self.warnings = tuple(warnings)
 
     def _with_risks(self, held: HeldOffsets, retention: Retention, now_ms: int) -> HeldOffsets:
         for each in held.partitions:
@@ -45,7 +51,7 @@ class RetentionWatch:
         waiting = {p.partition: p.start for p in held.partitions if p.held_records}
         if not waiting or retention == Retention():
             return held
-        sizes = self._cluster.partition_bytes(self._topic) or {}
+        sizes = self._cluster.partition_bytes({*waiting}) or {}
         oldest = self._oldest(waiting, retention, now_ms)
         return HeldOffsets(
             tuple(
@@ -69,18 +75,18 @@ class RetentionWatch:
         late = dict.fromkeys(waiting, now_ms)
         for _ in range(_STEPS):
             middle = {p: (early[p] + late[p]) // 2 for p in waiting}
-            firsts = self._cluster.first_since(self._topic, middle)
+            firsts = self._cluster.first_since(middle)
             for partition, start in waiting.items():
                 reached = partition in firsts and firsts[partition][0] <= start
                 (early if reached else late)[partition] = middle[partition]
         return early
 
 
-def warning_json(topic: str, warning: LossWarning) -> dict[str, object]:
+def warning_json(topics: StreamTopics, warning: LossWarning) -> dict[str, object]:
     """A warning as the status shows it."""
     return {
         "type": "records-near-loss",
-        "message": f'topic "{topic}" partition {warning.partition} has used '
+        "message": f"{topics.named(warning.partition)} has used "
         f"{warning.used:.0%} of what its retention allows ({warning.risk.value}) for records that "
         "are not joined yet",
         "hint": "Lengthen the topic's retention until they are joined.",

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.kafka.transactions import OpenTransaction
 from joins.plan.errors import SourceError
+from joins.plan.stream_topics import StreamTopics, partition_of
 from joins.stream.guards import TopicView
 
 HOLDS_AFTER_S = 5.0
@@ -27,19 +28,20 @@ class BlockedPartition:
     behind: int
     since_ms: int
 
-    def as_json(self, topic: str, now_ms: int) -> dict[str, Any]:
+    def as_json(self, topics: StreamTopics, now_ms: int) -> dict[str, Any]:
         """For the status."""
-        open_, age_ms = self.transaction, max(0, now_ms - self.since_ms)
+        age_ms, topic = max(0, now_ms - self.since_ms), topics.topic_of(self.transaction.partition)
+        open_ = replace(self.transaction, partition=partition_of(self.transaction.partition))
         return {
-            "partition": open_.partition,
+            **topics.where(self.transaction.partition),
             "offset": open_.offset,
             "producer_id": open_.producer_id,
             "transactional_id": open_.transactional_id,
             "behind": self.behind,
             "since_ms": self.since_ms,
             "age_ms": age_ms,
-            "text": f"{open_.text(topic)}, open for {age_ms // 1000} s",
-            "hint": open_.hint(topic),
+            "text": f"{open_.text(topic.name)}, open for {age_ms // 1000} s",
+            "hint": open_.hint(topic.name),
         }
 
 
@@ -53,7 +55,7 @@ class _Standing:
 
 
 class TransactionWatch:
-    """Watches one topic, on the main loop.
+    """Watches the topics of a stream, on the main loop.
 
     Args:
         holds_after_s: how long a last stable offset must stand still below its high watermark.
@@ -62,11 +64,8 @@ class TransactionWatch:
         held: the partitions that are held, by the newest look.
     """
 
-    def __init__(
-        self, cluster: KafkaCluster, topic: str, *, holds_after_s: float = HOLDS_AFTER_S
-    ) -> None:
+    def __init__(self, cluster: StreamCluster, *, holds_after_s: float = HOLDS_AFTER_S) -> None:
         self._cluster = cluster
-        self._topic = topic
         self._holds_after_s = holds_after_s
         self._standing: dict[int, _Standing] = {}
         self._known: dict[int, OpenTransaction] = {}
@@ -104,7 +103,7 @@ class TransactionWatch:
             return
         self._asked_at = now_s
         try:
-            transactions = self._cluster.open_transactions(self._topic, ends)
+            transactions = self._cluster.open_transactions(ends)
         except SourceError:
             return
         self._known |= {each.partition: each for each in transactions}

@@ -14,7 +14,7 @@ sink's `BatchWriter`, by `EventTask.answers`; what it is given there are work it
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ from joins.kernels.probe.probe import (
 )
 from joins.kernels.windows import WindowSpec, state_schema
 from joins.plan.plan import JoinPlan
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import (
     DEAD_LETTERS,
     ProbeTask,
@@ -110,6 +111,10 @@ class EventTask:
     def kernel(self) -> ProbeKernelSpec:
         """The probe's."""
         return self.probe.kernel
+
+    def reading(self, topics: StreamTopics) -> "EventTask":
+        """The same of a stream of these topics."""
+        return replace(self, probe=self.probe.reading(topics))
 
     @property
     def epoch(self) -> int:
@@ -281,7 +286,7 @@ class _Scan:
         self._counts.add("dead_letters", letters.num_rows)
 
     def _put_late(self, rows: pa.RecordBatch | pa.Table, reason: str) -> None:
-        records = late_records(rows, self._task.kernel.topic, reason)
+        records = late_records(rows, self._task.kernel.topics, reason)
         self._late.write(records)
         self._counts.add(LATE, records.num_rows)
 
@@ -362,7 +367,7 @@ def act(
         for answer in _Acting(task, pin, counts).rows_of(batches):
             dead.write(answer.dead_letters)
             rows = once_a_record(parts.add(answer.rows, clock))
-            late.write(late_records(rows, task.kernel.topic, LATE_FOR_WINDOW))
+            late.write(late_records(rows, task.kernel.topics, LATE_FOR_WINDOW))
             counts.add(LATE, rows.num_rows)
         counts.stage(DEAD_LETTERS, dead.finish())
         counts.stage(LATE, late.finish())

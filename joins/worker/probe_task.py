@@ -6,9 +6,9 @@ index files first, for they may be what killed the attempt before it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +30,7 @@ from joins.kernels.probe.probe import (
 from joins.lookup.broadcast import RowsCopy
 from joins.lookup.index_source import DimensionTables, IndexSource
 from joins.plan.errors import IndexBuildError
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.node_directory import on_this_node
 from joins.worker.staging import TaskReport, current_origin
 
@@ -104,7 +105,6 @@ class ProbeTask:
         shuffled: the roles whose rows come with the records, which then come in packets.
     """
 
-    topic: str
     kernel: ProbeKernelSpec
     indexes: Mapping[str, IndexPlace]
     dead_letters: Path
@@ -113,6 +113,10 @@ class ProbeTask:
     tables: Mapping[str, DimensionTables] = field(default_factory=dict)
     copied: Mapping[str, CopiedRole] = field(default_factory=dict)
     shuffled: tuple[ShuffledRole, ...] = ()
+
+    def reading(self, topics: StreamTopics) -> Self:
+        """The same of a stream of these topics."""
+        return replace(self, kernel=self.kernel.reading(topics))
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """Map the pinned versions into this process; milliseconds, cached.

@@ -1,4 +1,4 @@
-"""Records of a topic inside a task, by a connection that its process keeps."""
+"""Records of a stream inside a task, by a connection that its process keeps."""
 
 import json
 from collections.abc import Iterator
@@ -7,8 +7,9 @@ from functools import cache
 
 import pyarrow as pa
 
-from joins.adapters.kafka.records import KafkaRecords, Ranges, TopicName
+from joins.adapters.kafka.records import KafkaRecords, Ranges
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.staging import telling_hints
 
 
@@ -32,7 +33,7 @@ class TopicReader:
     """
 
     kafka: KafkaOptions
-    topic: TopicName
+    topics: StreamTopics
     columns: tuple[str, ...]
 
     def __call__(self, items: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -45,4 +46,4 @@ class TopicReader:
             for item in batch.column(0).to_pylist():
                 ranges = {int(p): (first, end) for p, (first, end) in json.loads(item).items()}
                 with telling_hints():
-                    yield from _records(self.kafka).batches(self.topic, ranges, self.columns)
+                    yield from _records(self.kafka).batches(self.topics, ranges, self.columns)

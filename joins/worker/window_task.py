@@ -45,6 +45,7 @@ from joins.kernels.windows import (
     state_schema,
 )
 from joins.plan.plan import WINDOW
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import TaskCounts, pinned_context
 
 FILES = "windows/"
@@ -165,7 +166,7 @@ class WindowTask:
         if not fired.replaces_state and state.rewritten:
             kept = compact(self.spec, [*state.rewritten, fired.state], advance.after_ms)
         staging.keep(FILES + str(part["bucket"]), self.root, kept)
-        staging.put_late(self.kernel.topic, fired.late)
+        staging.put_late(self.kernel.topics, fired.late)
         staging.counts.add("fired", fired.rows.num_rows)
         projected = project(self.spec, fired, pin.batch_timestamp_ms)
         answer = self._answer(projected, int(part["bucket"]), pin)
@@ -239,9 +240,9 @@ class _Staging:
                 stage.write(batch)
             self.counts.stage(name, stage.finish())
 
-    def put_late(self, topic: str, late: pa.Table) -> None:
+    def put_late(self, topics: StreamTopics, late: pa.Table) -> None:
         """Stage records that came too late for every window."""
-        records = late_records(once_a_record(late), topic, LATE_FOR_WINDOW)
+        records = late_records(once_a_record(late), topics, LATE_FOR_WINDOW)
         self.late.write(records)
         self.counts.add(LATE, records.num_rows)
 

@@ -107,7 +107,7 @@ def job_metrics(details: Iterable[JobDetail], by_state: Mapping[JobState, int]) 
             continue
         _add(of_jobs, job, _event_time_values(detail.event_time, now_ms))
         for channel in detail.event_time.channels:
-            labels = (*job, channel.input, str(channel.partition))
+            labels = (*job, channel.input, channel.channel.removeprefix(f"{channel.input}/"))
             _add(of_channels, labels, _channel_values(channel, now_ms))
     yield info
     yield from of_jobs.values()

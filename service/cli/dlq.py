@@ -32,13 +32,18 @@ from service.errors import SubmissionError
 if TYPE_CHECKING:
     from service.schemas.inspection import DeadLetterPage, DeadLetterReplayed, DeadLetterView
 
-_PLACE = re.compile(r"(\d{1,10})/(\d{1,19})")
+_PLACE = re.compile(r"(?:([A-Za-z0-9._-]{1,249})/)?(\d{1,10})/(\d{1,19})")
 _SHOWN = 100
 _VALUE_LIMIT_BYTES = 16 << 20
 app = typer.Typer(
     help="Look at records that have no rows, and join them again.", no_args_is_help=True
 )
-Place = Annotated[str, typer.Argument(help="partition/offset of the record.")]
+Place = Annotated[
+    str,
+    typer.Argument(
+        help="partition/offset of the record, of several topics topic/partition/offset."
+    ),
+]
 Batch = Annotated[
     int | None, typer.Option(help="Batch, where an offset has several letters.", min=0)
 ]
@@ -64,7 +69,7 @@ def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
 def _show_letters(page: "DeadLetterPage") -> None:
     rows = table("BATCH", "RECORD", "REPLAYED BY", "BYTES", "REASON", "VALUE")
     for letter in page.items:
-        place = f"{letter.partition}/{letter.offset}"
+        place = one_line(letter.place or f"{letter.partition}/{letter.offset}")
         counts = (_replayed(letter), number(letter.bytes))
         texts = (one_line(letter.reason, _SHOWN), one_line(_value(letter), _SHOWN))
         rows.add_row(str(letter.batch), place, *counts, *texts)
@@ -84,7 +89,9 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show one dead letter with its value."""
-    query = {} if batch is None else {"batch": batch}
+    query: dict[str, Any] = {} if batch is None else {"batch": batch}
+    where = _coordinates(place)
+    query |= {"topic": where["topic"]} if "topic" in where else {}
     if raw and sys.stdout.isatty():
         raise SubmissionError(
             "bytes of a record are not printed to a terminal",
@@ -92,7 +99,7 @@ def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
         )
     with open_client(server) as client:
         query |= {"value_bytes": _VALUE_LIMIT_BYTES} if raw else {}
-        letter = client.job(job).dead_letter(_checked(place), **query)
+        letter = client.job(job).dead_letter("{partition}/{offset}".format(**where), **query)
     if raw:
         _print_bytes(letter)
     else:
@@ -131,7 +138,8 @@ def _print_bytes(letter: "DeadLetterView") -> None:
 def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
     places: Annotated[
-        list[str] | None, typer.Argument(help="partition/offset of each record.")
+        list[str] | None,
+        typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="All that have no rows yet.")] = False,
     value_file: Annotated[
@@ -191,22 +199,22 @@ def _show_replayed(outcome: "DeadLetterReplayed") -> None:
     if outcome.still_bad:
         rows = table("STILL BAD", "REASON")
         for bad in outcome.still_bad:
-            rows.add_row(f"{bad.partition}/{bad.offset}", one_line(bad.reason))
+            place = f"{bad.partition}/{bad.offset}"
+            place = place if bad.topic is None else f"{bad.topic}/{place}"
+            rows.add_row(one_line(place), one_line(bad.reason))
         show(Text(""), rows)
 
 
-def _coordinates(place: str) -> dict[str, int]:
-    partition, offset = _checked(place).split("/")
-    return {"partition": int(partition), "offset": int(offset)}
-
-
-def _checked(place: str) -> str:
-    if not _PLACE.fullmatch(place):
+def _coordinates(place: str) -> dict[str, Any]:
+    """Topic, where it is written, partition and offset."""
+    match = _PLACE.fullmatch(place)
+    if match is None:
         raise SubmissionError(
             f'"{place}" names no record, expected partition/offset',
             hint="Take the column RECORD of sluice dlq ls.",
         )
-    return place
+    topic = {} if match[1] is None else {"topic": match[1]}
+    return {**topic, "partition": int(match[2]), "offset": int(match[3])}
 
 
 def _value(letter: "DeadLetterView") -> str:

@@ -136,7 +136,9 @@ def _show_replay(result: "BatchReplay") -> None:
         rows = table("ROW", "TABLE", "PARTITION", "OFFSET", "EXPECTED", "FOUND")
         for row in result.differences:
             values = (one_line(_compact(value), 500) for value in (row.expected, row.actual))
-            place = (or_dash(row.partition), or_dash(row.offset))
+            partition = or_dash(row.partition)
+            named = partition if row.topic is None else one_line(f"{row.topic}/{partition}")
+            place = (named, or_dash(row.offset))
             rows.add_row(one_line(row.kind), one_line(row.table or "-"), *place, *values)
         show(Text(""), rows)
 

@@ -151,6 +151,10 @@ def instant(at_ms: int) -> str:
 
 def ranges(gaps: Sequence["GapView"]) -> str:
     """Offsets by partition, each to the one behind the last; the first few."""
-    texts = [f"partition {gap.partition}: {gap.first} to {gap.end}" for gap in gaps]
+    places = (f"{gap.topic}/{gap.partition}" if gap.topic else str(gap.partition) for gap in gaps)
+    texts = [
+        f"partition {place}: {gap.first} to {gap.end}"
+        for place, gap in zip(places, gaps, strict=True)
+    ]
     more = f" and {len(gaps) - _RANGES} more" if len(gaps) > _RANGES else ""
     return ", ".join(texts[:_RANGES]) + more

@@ -110,7 +110,7 @@ def _generators(time: "EventTimeView") -> Table:
         at_ms = channel.active_at_ms
         made.add_row(
             one_line(channel.input),
-            number(channel.partition),
+            one_line(channel.channel.removeprefix(f"{channel.input}/")),
             one_line(status),
             _promise(channel),
             "-" if at_ms is None else shown_time(at_ms),

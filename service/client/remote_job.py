@@ -197,7 +197,7 @@ class RemoteJob:
         path = f"{self._path}/dead-letters"
         return Pages(self._transport, DeadLetterPage, path, 500, pending=pending)
 
-    def dead_letter(self, place: str, **query: int) -> DeadLetterView:
+    def dead_letter(self, place: str, **query: int | str) -> DeadLetterView:
         """One dead letter; `place` is `partition/offset`, `query` is that of the address."""
         return self._transport.ask(DeadLetterView, f"{self._path}/dead-letters/{place}", **query)
 

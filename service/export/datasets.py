@@ -4,7 +4,7 @@ Source: OpenLineage, "Dataset naming" and "Column level lineage".
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from joins.plan.expressions import Column, Expression, columns_of
@@ -87,10 +87,18 @@ def _path(path: str) -> DatasetName:
     return DatasetName(f"{url.scheme}://{url.netloc}", url.path.lstrip("/"))
 
 
+def stream_names(plan: JoinPlan) -> list[DatasetName]:
+    """The topics of the stream; none of a generated one."""
+    source = plan.probe.source
+    if not isinstance(source, KafkaSource):
+        return []
+    return [_topic(replace(source.kafka, topic=name)) for name in source.topics.names]
+
+
 def inputs(plan: JoinPlan) -> list[Dataset]:
     """Stream and tables, each once."""
-    probe = plan.probe
-    tables = [_table(name_of(probe.source), (*probe.fields, *probe.metadata_fields))]
+    fields: tuple[Field | MetadataField, ...] = (*plan.probe.fields, *plan.probe.metadata_fields)
+    tables = [_table(name, fields) for name in stream_names(plan)]
     tables += [_table(name_of(d.source), d.declared_fields) for d in plan.dimensions]
     return [table for table in tables if table is not None]
 
@@ -128,17 +136,17 @@ def origins(plan: JoinPlan) -> dict[str, list[Origin]]:
     for column in plan.output:
         made_of = dict.fromkeys(_made_of(plan, column.expression, "IDENTITY"))
         by_column[column.name] = [
-            Origin(names[c.relation], c.name, kind) for c, kind in made_of if c.relation in names
+            Origin(name, c.name, kind) for c, kind in made_of for name in names.get(c.relation, ())
         ]
     return by_column
 
 
-def _relations(plan: JoinPlan) -> dict[str, DatasetName]:
-    """Alias in the statement → dataset."""
+def _relations(plan: JoinPlan) -> dict[str, list[DatasetName]]:
+    """Alias in the statement → datasets: a stream may be of several topics."""
     sources = {dimension.name: name_of(dimension.source) for dimension in plan.dimensions}
     by_alias = {join.alias: sources[join.dimension] for join in plan.joins}
-    by_alias[plan.probe.alias] = name_of(plan.probe.source)
-    return {alias: name for alias, name in by_alias.items() if name is not None}
+    known = {alias: [name] for alias, name in by_alias.items() if name is not None}
+    return {**known, plan.probe.alias: stream_names(plan)}
 
 
 def _made_of(plan: JoinPlan, expression: Expression, kind: str) -> Iterator[tuple[Column, str]]:

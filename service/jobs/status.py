@@ -151,9 +151,9 @@ def _meanwhile(join: TemporalJoin, opening: OpeningView) -> str:
 
 
 def _open_transactions(join: TemporalJoin) -> list[OpenTransactionView]:
-    now_ms, topic = time.time_ns() // 1_000_000, join.parts.probe_kafka.topic
+    now_ms, topics = time.time_ns() // 1_000_000, join.control.lives.current.topics
     held = join.progress.transactions.held
-    return [OpenTransactionView.model_validate(each.as_json(topic, now_ms)) for each in held]
+    return [OpenTransactionView.model_validate(each.as_json(topics, now_ms)) for each in held]
 
 
 def _why_joining(join: TemporalJoin) -> str:
@@ -272,14 +272,16 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
     progress, counts = join.progress, join.progress.counts
     known = progress.ends_at_ms is not None
     unread = progress.held().held_records if known else None
-    bounds, newest = join.control.lives.current.end_offsets, progress.newest
+    life, newest = join.control.lives.current, progress.newest
+    places = life.topics.places
     return ProbeView(
-        topic=join.parts.probe_kafka.topic,
-        start_offsets=_by_partition(join.parts.meta.probe_start_offsets),
-        next_offsets=_by_partition(progress.next_offsets),
-        end_offsets=_by_partition(progress.end_offsets if known else {}),
+        topic=life.topics.text,
+        topics=list(life.topics.names),
+        start_offsets=places(join.parts.meta.probe_start_offsets),
+        next_offsets=places(progress.next_offsets),
+        end_offsets=places(progress.end_offsets if known else {}),
         ends_at_ms=progress.ends_at_ms,
-        bounded_offsets=None if bounds is None else _by_partition(bounds),
+        bounded_offsets=None if life.end_offsets is None else places(life.end_offsets),
         held_records=unread if is_loading else 0,
         held_bytes=progress.held_bytes if known and is_loading else None,
         lag_records=unread,
@@ -302,7 +304,3 @@ def _of_sources(join: TemporalJoin) -> list[Mapping[str, Any]]:
 def error_of(fault: Fault) -> ErrorView:
     """A fault as it is shown."""
     return ErrorView(type=fault.type, message=fault.message, hint=fault.hint)
-
-
-def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
-    return {str(partition): offset for partition, offset in sorted(offsets.items())}

@@ -33,7 +33,7 @@ class WarningView(Document):
 class StallView(Document):
     """What keeps a part of the job from going on."""
 
-    part: Annotated[str, Field(description="source …, build …, probe, kafka, opening")]
+    part: Annotated[str, Field(description="source …, build …, probe, kafka, topics, opening")]
     type: str
     message: str
     hint: str
@@ -45,6 +45,7 @@ class StallView(Document):
 class GapView(Document):
     """Offsets of a partition that the job will never join."""
 
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int
     first: Annotated[int, Field(alias="from", description="First offset of the gap.")]
     end: Annotated[int, Field(alias="to", description="Offset behind the gap.")]
@@ -115,6 +116,10 @@ class DeadLetterView(Document):
     topic: str
     partition: int
     offset: int
+    place: Annotated[
+        str | None,
+        Field(description="partition/offset, of a stream of several topics with the topic first."),
+    ] = None
     reason: str
     timestamp_ms: Annotated[
         int | None, Field(description="When the record was written to its topic.")
@@ -141,6 +146,10 @@ class DeadLetterPage(Document):
 class Correction(Body):
     """A dead letter to be joined again, with its own bytes or with others."""
 
+    topic: Annotated[
+        str | None,
+        Field(max_length=249, description="Needed where the stream has several topics."),
+    ] = None
     partition: Annotated[int, Field(ge=0, lt=2**31)]
     offset: Annotated[int, Field(ge=0, lt=2**63)]
     batch: Annotated[
@@ -161,6 +170,7 @@ class ReplayDeadLetters(Body):
 class StillBad(Document):
     """A dead letter that stays one."""
 
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int
     offset: int
     reason: str
@@ -230,6 +240,7 @@ class DifferenceView(_Open):
 
     kind: Annotated[str, Field(description="missing, extra or changed.")]
     table: str | None = None
+    topic: str | None = None
     partition: int | None = None
     offset: int | None = None
     expected: Any = None

@@ -124,6 +124,7 @@ class DimensionView(Document):
 class OpenTransactionView(Document):
     """A transaction of the stream's topic that has been open for more than five seconds."""
 
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int
     offset: Annotated[int, Field(description="Of its first record: nothing behind it is read.")]
     producer_id: Annotated[int | None, Field(description="Null if the brokers do not tell.")] = None
@@ -143,7 +144,11 @@ class OpenTransactionView(Document):
 class ProbeView(Document):
     """The stream whose records wait for the dimensions."""
 
-    topic: str
+    topic: Annotated[str, Field(description="Of several topics the first names.")]
+    topics: Annotated[
+        list[str],
+        Field(description="All of them. Of several, offsets are by topic/partition."),
+    ] = []
     start_offsets: dict[str, int] = {}
     next_offsets: dict[str, int] = {}
     end_offsets: dict[str, int] = {}
@@ -197,6 +202,7 @@ class GeneratorView(Document):
 
     channel: Annotated[str, Field(description="Input and partition, such as probe/0.")]
     input: str
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int
     watermark_ms: Annotated[int | None, Field(description="Null before its first one.")]
     use_processing_time: Annotated[
@@ -218,6 +224,7 @@ class WaitsForView(Document):
 
     channel: str | None = None
     input: str | None = None
+    topic: Annotated[str | None, Field(description="Of a stream of several topics.")] = None
     partition: int | None = None
     watermark_ms: int | None = None
     behind_ms: Annotated[int | None, Field(description="Behind the stream, or what waits.")] = None

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster, matching_topics
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.kernels.formats.columns import RecordColumns
 from joins.plan.errors import SourceError
@@ -30,6 +31,7 @@ from joins.plan.plan import (
     StartupMode,
     TopicSource,
 )
+from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, partition_of
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.allowed import confined_path, server_of
@@ -172,39 +174,64 @@ def index_directory(layout: JobLayout, settings: Settings) -> Path:
     return settings.index_dir / layout.job_dir.name
 
 
-def resolve_start_offsets(source: KafkaSource, cluster: KafkaCluster) -> dict[int, int]:
+def resolve_topics(source: KafkaSource, cluster: KafkaCluster) -> KafkaSource:
+    """`source` with the names of the topics that its pattern matches now, if it has one.
+
+    Raises:
+        SourceError: there is none.
+    """
+    if source.topic_pattern is None or source.kafka.topic:
+        return source
+    names = matching_topics(source.topic_pattern, cluster.topics())
+    if not names:
+        raise SourceError(
+            f'no topic matches "{source.topic_pattern}" on kafka '
+            f'"{source.kafka.bootstrap_servers}"',
+            hint="Create one first, or correct the table's 'topic-pattern'.",
+        )
+    first, *more = names
+    topics = NO_TOPICS.with_more(map(StreamTopic, names))
+    return replace(
+        source,
+        kafka=replace(source.kafka, topic=first),
+        more_topics=tuple(more),
+        startup_offsets=topics.in_each(source.startup_offsets),
+        bounded_offsets=topics.in_each(source.bounded_offsets),
+    )
+
+
+def resolve_start_offsets(source: KafkaSource, cluster: StreamCluster) -> dict[int, int]:
     """The first offset of each partition, as numbers, as `cluster` has them.
 
     Raises:
-        SourceError: the topic is missing, or an offset was given for a partition that it does not
+        SourceError: a topic is missing, or an offset was given for a partition that it does not
             have.
     """
-    topic = source.kafka.topic
     if source.startup_mode is StartupMode.EARLIEST:
-        return cluster.beginning_offsets(topic)
+        return cluster.beginning_offsets()
     if source.startup_mode is StartupMode.LATEST:
-        return cluster.end_offsets(topic)
+        return cluster.end_offsets()
     if source.startup_mode is StartupMode.GROUP:
         return _group_start(source.kafka, cluster)
     if source.startup_mode is StartupMode.TIMESTAMP:
-        return cluster.offsets_at(topic, source.startup_timestamp_ms or 0)
-    offsets, begin = dict(source.startup_offsets), cluster.beginning_offsets(topic)
-    _check_partitions(topic, offsets, begin, "scan.startup.specific-offsets")
+        return cluster.offsets_at(source.startup_timestamp_ms or 0)
+    offsets, begin = dict(source.startup_offsets), cluster.beginning_offsets()
+    _check_partitions(cluster.topics, offsets, begin, "scan.startup.specific-offsets")
     return {partition: offsets.get(partition, offset) for partition, offset in begin.items()}
 
 
-def _group_start(kafka: KafkaOptions, cluster: KafkaCluster) -> dict[int, int]:
-    """What the group has committed, where the topic still has it; else as it is to be reset."""
-    group, reset, topic = str(kafka.group), kafka.offset_reset, kafka.topic
-    begin, end = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
-    committed, last = cluster.group_offsets(group, topic), cluster.high_watermarks(topic)
+def _group_start(kafka: KafkaOptions, cluster: StreamCluster) -> dict[int, int]:
+    """What the group has committed, where a topic still has it; else as it is to be reset."""
+    group, reset = str(kafka.group), kafka.offset_reset
+    begin, end = cluster.beginning_offsets(), cluster.end_offsets()
+    committed, last = cluster.group_offsets(group), cluster.high_watermarks()
     usable = {p: o for p, o in committed.items() if p in begin and begin[p] <= o <= last[p]}
     unusable = sorted(set(begin) - set(usable))
     if unusable and reset is OffsetReset.NONE:
         p = unusable[0]
         there = f"{committed[p]}, which is not there any more" if p in committed else "no offset"
         raise SourceError(
-            f'consumer group "{group}" has {there} of partition {p} of topic "{topic}"',
+            f'consumer group "{group}" has {there} of {_of_topic(cluster.topics, p)}',
             hint=f"Add 'properties.{OFFSET_RESET}' = 'earliest' or 'latest', or name the place by "
             "another 'scan.startup.mode'.",
         )
@@ -213,23 +240,26 @@ def _group_start(kafka: KafkaOptions, cluster: KafkaCluster) -> dict[int, int]:
 
 
 def _group_end(
-    kafka: KafkaOptions, start: Mapping[int, int], cluster: KafkaCluster
+    kafka: KafkaOptions, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int]:
     """What the group has committed; of all partitions, for nobody knows where others end."""
-    group, topic = str(kafka.group), kafka.topic
-    committed = cluster.group_offsets(group, topic)
+    group, committed = str(kafka.group), cluster.group_offsets(str(kafka.group))
     missing = sorted(set(start) - set(committed))
     if missing:
         raise SourceError(
-            f'consumer group "{group}" has no offset of partition {missing[0]} of topic "{topic}", '
+            f'consumer group "{group}" has no offset of {_of_topic(cluster.topics, missing[0])}, '
             "where the stream would end",
             hint="Name the end by another 'scan.bounded.mode'.",
         )
     return committed
 
 
+def _of_topic(topics: StreamTopics, number: int) -> str:
+    return f'partition {partition_of(number)} of topic "{topics.topic_of(number).name}"'
+
+
 def resolve_end_offsets(
-    source: KafkaSource, start: Mapping[int, int], cluster: KafkaCluster
+    source: KafkaSource, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int] | None:
     """The offset behind the last record of each partition, as numbers; None without an end.
 
@@ -248,34 +278,33 @@ def resolve_end_offsets(
 
 
 def resolve_bounds(
-    source: KafkaSource | TopicSource, start: Mapping[int, int], cluster: KafkaCluster
+    source: KafkaSource | TopicSource, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int] | None:
     """The offset behind the last record of each partition that a table has; None without an end.
 
     Args:
         source: the stream, or the dimension.
         start: where it begins.
-        cluster: of the topic.
+        cluster: of its topics.
 
     Raises:
         SourceError: as `resolve_start_offsets`.
     """
-    topic = source.kafka.topic
     if source.bounded_mode is BoundedMode.UNBOUNDED:
         return None
     if source.bounded_mode is BoundedMode.LATEST:
-        end = cluster.end_offsets(topic)
+        end = cluster.end_offsets()
     elif source.bounded_mode is BoundedMode.TIMESTAMP:
-        end = cluster.offsets_at(topic, source.bounded_timestamp_ms or 0)
+        end = cluster.offsets_at(source.bounded_timestamp_ms or 0)
     elif source.bounded_mode is BoundedMode.GROUP:
         end = _group_end(source.kafka, start, cluster)
     else:
         end = dict(source.bounded_offsets)
-        _check_partitions(topic, end, start, "scan.bounded.specific-offsets")
+        _check_partitions(cluster.topics, end, start, "scan.bounded.specific-offsets")
     return {p: max(offset, end.get(p, offset)) for p, offset in start.items()}
 
 
-def resolve_backlog(probe: ProbeSource, cluster: KafkaCluster) -> dict[int, int] | None:
+def resolve_backlog(probe: ProbeSource, cluster: StreamCluster) -> dict[int, int] | None:
     """The offset behind what each partition of the stream has now, or had at submission.
 
     None if the stream stays in event time.
@@ -288,15 +317,17 @@ def resolve_backlog(probe: ProbeSource, cluster: KafkaCluster) -> dict[int, int]
         return None
     if source.backlog_offsets:
         return dict(source.backlog_offsets)
-    return cluster.end_offsets(source.kafka.topic)
+    return cluster.end_offsets()
 
 
 def _check_partitions(
-    topic: str, offsets: Mapping[int, int], there: Mapping[int, int], option: str
+    topics: StreamTopics, offsets: Mapping[int, int], there: Mapping[int, int], option: str
 ) -> None:
     unknown = sorted(set(offsets) - set(there))
     if unknown:
+        topic, partition = topics.topic_of(unknown[0]), partition_of(unknown[0])
+        own = [partition_of(p) for p in sorted(there) if topics.topic_of(p) == topic]
         raise SourceError(
-            f'topic "{topic}" has no partition {unknown[0]}, its partitions are {sorted(there)}',
+            f'topic "{topic.name}" has no partition {partition}, its partitions are {own}',
             hint=f"Correct '{option}'.",
         )

@@ -5,10 +5,13 @@ from dataclasses import dataclass, replace
 
 from joins.durable.app_ids import job_app_id
 from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.probe_lives import known_topics
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.plan.plan import Dimension, JoinPlan
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import IndexPlace
+from joins.worker.schemas import task_schemas
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import index_directory
@@ -50,7 +53,13 @@ class JobContext:
 
     def kernel(self, number: int = 0) -> ProbeKernelSpec:
         """What INSERT `number`, from 0, does with a record."""
-        return replace(kernel_spec(self.plan, number), topic=self.meta.probe_topic)
+        kernel = kernel_spec(self.plan, number).reading(self.topics)
+        return replace(kernel, schemas=task_schemas)
+
+    @property
+    def topics(self) -> StreamTopics:
+        """Of the stream, all that the job knows of now."""
+        return known_topics(self.checkpoint) or self.meta.topics
 
     def index_specs(self, dimension: Dimension, number: int) -> dict[str, IndexSpec]:
         """Role's alias in INSERT `number` → the index that it looks up."""

@@ -172,7 +172,6 @@ class _Assembly:
         job, dimensions = self.context, self.plan.dimensions
         indexed = [d for d in dimensions if d.lookup.strategy is LookupStrategy.INDEX]
         return ProbeTask(
-            topic=job.meta.probe_topic,
             kernel=job.kernel(number),
             indexes=job.index_places(indexed, number),
             dead_letters=job.layout.dead_letters,

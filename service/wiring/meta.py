@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.pool import OpenClusters
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.kernels.probe.generate import row_limit
 from joins.plan.plan import DatagenSource, JoinPlan, KafkaSource
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 from service.config import Settings
 from service.security.resolution import (
     internal_kafka,
@@ -27,10 +29,9 @@ _CHANGELOG_CONFIG = {
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A probe topic and the offsets of it that belong to the job."""
+    """The topics of the probe and the offsets of them that belong to the job."""
 
-    topic: str
-    topic_id: str
+    topics: StreamTopics
     start: dict[int, int]
     end: dict[int, int] | None
     backlog: dict[int, int] | None
@@ -66,26 +67,28 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
     return JobMeta(
         incarnation=str(uuid.uuid4()),
         epoch=0,
-        probe_topic=stream.topic,
-        probe_topic_id=stream.topic_id,
+        probe_topic=stream.topics.first.name,
+        probe_topic_id=stream.topics.first.topic_id,
         probe_start_offsets=stream.start,
         changelog_topics=topics,
         probe_end_offsets=stream.end,
         probe_backlog_offsets=stream.backlog,
+        probe_topics=stream.topics if stream.topics.are_several else NO_TOPICS,
     )
 
 
 def _generated(source: DatagenSource, cluster: KafkaCluster, topic: str) -> _Stream:
     described, rows = cluster.require(topic), row_limit(source)
     end = None if rows is None else {0: rows}
-    return _Stream(described.name, described.topic_id, {0: 0}, end, None)
+    topics = StreamTopics.one(described.name, described.topic_id)
+    return _Stream(topics, {0: 0}, end, None)
 
 
 def _read(plan: JoinPlan, source: KafkaSource) -> _Stream:
     with OpenClusters() as clusters:
-        cluster = clusters.of(source.kafka)
+        cluster = StreamCluster(clusters.of(source.kafka), source.topics)
         start = resolve_start_offsets(source, cluster)
         end = resolve_end_offsets(source, start, cluster)
         backlog = resolve_backlog(plan.probe, cluster)
-        described = cluster.require(source.kafka.topic)
-    return _Stream(described.name, described.topic_id, start, end, backlog)
+        topics = cluster.identified()
+    return _Stream(topics, start, end, backlog)

@@ -6,6 +6,7 @@ from typing import NoReturn
 from pyspark.sql import SparkSession
 
 from joins.durable.letter_replays import LetterReplays
+from joins.durable.probe_lives import known_topics
 from joins.durable.requests import Handler, Request
 from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.lookback.dead_letters import DeadLetters
@@ -64,7 +65,9 @@ def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handl
         return partial(_refuse, job.plan)
     replays = LetterReplays(job.checkpoint.directory / _REPLAYS)
     parts = ReplayParts(
-        letters=DeadLetters(job.layout.dead_letters, replays),
+        letters=DeadLetters(
+            job.layout.dead_letters, replays, partial(known_topics, job.checkpoint)
+        ),
         replays=replays,
         inserts=[
             LetterInsert(

@@ -15,7 +15,12 @@ from joins.lookback.history import sent_note
 from joins.lookback.letter_rows import LetterWriter
 from joins.plan.plan import BlackholeSink, DeltaSink, KafkaSink, PrintSink
 from joins.sinks.console import ConsoleLetterWriter, ConsoleSinkWriter
-from joins.sinks.kafka import KafkaLetterWriter, KafkaSinkWriter, TransactionalSinkWriter
+from joins.sinks.kafka import (
+    KafkaLetterWriter,
+    KafkaSinkWriter,
+    RecordEncoding,
+    TransactionalSinkWriter,
+)
 from joins.sinks.merge import MergeSinkWriter
 from joins.sinks.port import BatchWriter
 from joins.sinks.spark import DeltaOutputLetterWriter, DeltaOutputWriter
@@ -56,6 +61,7 @@ class InsertSink:
             DeltaLog(path, self.job.app_id).choose_writer(appends)
         if isinstance(sink, KafkaSink):
             KafkaCluster(sink.kafka).require(sink.kafka.topic)
+            RecordEncoding.of(sink, self.job.kernel(self.number).output)
 
     def writer(
         self, spark: SparkSession, log: RunnerLog, failpoints: Failpoints

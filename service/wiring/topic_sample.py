@@ -5,12 +5,13 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.registry.schemas import SchemaRegistry
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.inspect import TopicReport, inspect_topic
 from joins.plan.plan import KafkaOptions
 from joins.plan.registry import RegistryOptions
+from joins.plan.stream_topics import StreamTopics
 
 _COLUMNS = ("key", "value", "partition", "offset")
 
@@ -37,7 +38,7 @@ def inspected(kafka: KafkaOptions, registry: RegistryOptions | None, records: in
 def _sample(kafka: KafkaOptions, records: int) -> pa.RecordBatch:
     cluster = KafkaCluster(kafka)
     description = cluster.require(kafka.topic)
-    name = TopicName.of(kafka.topic, description.topic_id)
+    name = StreamTopics.one(kafka.topic, description.topic_id)
     oldest, ends = cluster.beginning_offsets(description), cluster.end_offsets(description)
     half = max(1, records // 2)
     first = {at: (oldest[at], min(end, oldest[at] + half)) for at, end in ends.items()}

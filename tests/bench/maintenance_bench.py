@@ -156,7 +156,7 @@ class Tables:
     def _join(self, number: int, version: int, records: pa.RecordBatch) -> None:
         place = IndexPlace("users", self._home / "index", self._spec)
         dead = self._logs["dead_letters"]
-        task = ProbeTask("clicks", self._kernel, {"u": place}, dead.path, _EPOCH)
+        task = ProbeTask(self._kernel, {"u": place}, dead.path, _EPOCH)
         ends = {0: (number + 1) * _RECORDS}
         pin = Pin(number, "clicks", {0: number * _RECORDS}, ends, {"users": version}, 0, _EPOCH)
         output = self._logs["output"]

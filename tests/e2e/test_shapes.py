@@ -1,7 +1,6 @@
 """Queries of the shapes that people have, on real parts: without a dimension, of many parts."""
 
 import json
-from functools import partial
 
 import pytest
 
@@ -119,56 +118,6 @@ def test_a_window_in_group_by_counts_as_a_window_function_does(rig: Rig) -> None
             (0, 1, 2),
             (1, 2, 1),
         ]
-
-
-RATES = (
-    "currency STRING, rate BIGINT, update_time TIMESTAMP(3), "
-    "WATERMARK FOR update_time AS update_time, PRIMARY KEY (currency) NOT ENFORCED"
-)
-
-
-def test_the_history_of_a_topic_by_key_is_the_versions_of_its_rows(rig: Rig) -> None:
-    """As in Flink's documents of temporal joins."""
-    servers, path = rig.kafka.bootstrap_servers, unique_name("converted")
-    topic, rates = create_topic(servers), create_topic(servers)
-    rate, order = partial(send_rate, servers, rates), partial(send_orders, servers, topic)
-    for told in (("EUR", 114, "10:00"), ("USD", 1, "00:00"), ("EUR", 119, "11:15")):
-        rate(*told)
-    rate("EUR", 116, "10:45")  # it comes late, and is valid from its own time on
-    rate("USD", 1, "13:00")
-    order((1, "EUR", "09:59"), (2, "EUR", "10:15"), (3, "EUR", "11:00"), (4, "EUR", "11:15"))
-    order((5, "Yen", "11:30"), (6, "USD", "12:00"), (7, "USD", "13:00"))
-    options = "'key.format'='json', 'value.format'='json', 'scan.watermark.idle-timeout'='1 h'"
-    columns = "id BIGINT, currency STRING, at TIMESTAMP(3), WATERMARK FOR at AS at"
-    sql = (
-        kafka_table(rig.kafka, "orders", topic, columns)
-        + f"CREATE TABLE rates ({RATES}) WITH ('connector'='upsert-kafka', 'topic'='{rates}', "
-        f"'properties.bootstrap.servers'='{servers}', {options});"
-        f"CREATE TABLE o (id BIGINT, rate BIGINT) WITH ('connector'='delta', 'path'='{path}');"
-        "INSERT INTO o SELECT o.id, r.rate FROM orders AS o LEFT JOIN rates FOR SYSTEM_TIME AS OF "
-        "o.at AS r ON o.currency = r.currency;"
-    )
-    with rig.job(sql) as job:
-        found = {r["id"]: r["rate"] for r in job.wait_output(path, 7)}
-        assert found == {1: None, 2: 114, 3: 116, 4: 119, 5: None, 6: 1, 7: 1}
-        job.kill_runner()
-        rate("EUR", 120, "13:30")
-        rate("USD", 2, "14:00")
-        order((8, "EUR", "13:29"), (9, "EUR", "13:30"), (10, "USD", "14:00"))
-        found = {r["id"]: r["rate"] for r in job.wait_output(path, 10)}
-        assert {n: found[n] for n in (8, 9, 10)} == {8: 119, 9: 120, 10: 2}
-
-
-def send_rate(servers: str, topic: str, currency: str, value: int, at: str) -> None:
-    """A rate from a time on."""
-    row = {"currency": currency, "rate": value, "update_time": f"2026-01-01 {at}:00"}
-    produce(servers, topic, [row], keys=[{"currency": currency}])
-
-
-def send_orders(servers: str, topic: str, *orders: tuple[int, str, str]) -> None:
-    """Orders `(id, currency, time)`."""
-    sent = [{"id": n, "currency": c, "at": f"2026-01-01 {at}:00"} for n, c, at in orders]
-    produce(servers, topic, sent)
 
 
 def test_a_window_grows_step_by_step_through_the_day(rig: Rig) -> None:

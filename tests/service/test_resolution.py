@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.errors import SourceError
 from joins.plan.expressions import Constant
 from joins.plan.plan import (
@@ -15,8 +16,14 @@ from joins.plan.plan import (
     StartupMode,
     WatermarkSpec,
 )
+from joins.plan.stream_topics import SPAN
 from joins.plan.types import SqlType, TypeName
-from service.security.resolution import resolve_backlog, resolve_end_offsets, resolve_start_offsets
+from service.security.resolution import (
+    resolve_backlog,
+    resolve_end_offsets,
+    resolve_start_offsets,
+    resolve_topics,
+)
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.transactions import transactions
 
@@ -92,8 +99,12 @@ def source(kafka):
 
 @pytest.mark.parametrize(("given", "end"), ENDS.values(), ids=ENDS)
 def test_the_end_is_resolved_to_offsets(source, given, end):
-    asked, cluster = replace(source, **given), KafkaCluster(source.kafka)
+    asked, cluster = replace(source, **given), stream_of(source)
     assert resolve_end_offsets(asked, resolve_start_offsets(asked, cluster), cluster) == end
+
+
+def stream_of(source):
+    return StreamCluster(KafkaCluster(source.kafka), source.topics)
 
 
 def grouped(source, committed, reset="none"):
@@ -110,23 +121,23 @@ def grouped(source, committed, reset="none"):
 @pytest.mark.parametrize(("committed", "reset", "start"), STARTS.values(), ids=STARTS)
 def test_a_stream_starts_where_its_group_is(source, committed, reset, start):
     asked = grouped(source, committed, reset)
-    assert resolve_start_offsets(asked, KafkaCluster(asked.kafka)) == start
+    assert resolve_start_offsets(asked, stream_of(asked)) == start
 
 
 @pytest.mark.parametrize(("committed", "what"), NO_STARTS.values(), ids=NO_STARTS)
 def test_a_group_without_an_offset_is_no_place_to_start(source, committed, what):
     asked = grouped(source, committed)
     with pytest.raises(SourceError, match=what) as caught:
-        resolve_start_offsets(asked, KafkaCluster(asked.kafka))
+        resolve_start_offsets(asked, stream_of(asked))
     assert "'properties.auto.offset.reset' = 'earliest' or 'latest'" in caught.value.hint
     followed = grouped(source, committed, "earliest")
-    assert resolve_start_offsets(followed, KafkaCluster(followed.kafka))[1] == 0
+    assert resolve_start_offsets(followed, stream_of(followed))[1] == 0
 
 
 def test_a_stream_ends_where_another_group_is(source):
     ends = {"startup_mode": StartupMode.EARLIEST, "bounded_mode": BoundedMode.GROUP}
     asked = replace(grouped(source, {0: 3, 1: 2}), **ends)
-    cluster = KafkaCluster(asked.kafka)
+    cluster = stream_of(asked)
     assert resolve_end_offsets(asked, {0: 0, 1: 0}, cluster) == {0: 3, 1: 2}
     asked = replace(grouped(source, {0: 3}), **ends)
     with pytest.raises(SourceError, match="has no offset of partition 1") as caught:
@@ -139,7 +150,7 @@ def test_a_stream_ends_where_another_group_is(source):
 def test_a_backlog_is_what_is_there_now_or_was_at_submission(source):
     watermark = WatermarkSpec("ts", Constant("x", TIME), after_backlog=True)
     probe = ProbeSource("s", "s", source, (), watermark=watermark)
-    cluster = KafkaCluster(source.kafka)
+    cluster = stream_of(source)
     assert resolve_backlog(probe, cluster) == {0: 10, 1: 4}
     kept = replace(probe, source=replace(source, backlog_offsets=((0, 7), (1, 0))))
     assert resolve_backlog(kept, cluster) == {0: 7, 1: 0}
@@ -151,7 +162,7 @@ def test_a_backlog_is_what_is_there_now_or_was_at_submission(source):
 def test_an_end_in_a_partition_that_is_not_there_is_refused(source):
     asked = replace(source, bounded_mode=BoundedMode.SPECIFIC, bounded_offsets=((7, 1),))
     with pytest.raises(SourceError, match="no partition 7") as caught:
-        resolve_end_offsets(asked, {0: 0, 1: 0}, KafkaCluster(source.kafka))
+        resolve_end_offsets(asked, {0: 0, 1: 0}, stream_of(source))
     assert "scan.bounded.specific-offsets" in caught.value.hint
 
 
@@ -160,7 +171,7 @@ def test_starts_ends_and_backlogs_are_where_committed_records_end(kafka):
     topic = create_topic(kafka.bootstrap_servers)
     kafka_options = KafkaOptions(kafka.bootstrap_servers, topic)
     source = KafkaSource(kafka_options, StartupMode.LATEST, bounded_mode=BoundedMode.LATEST)
-    cluster = KafkaCluster(kafka_options)
+    cluster = stream_of(source)
     watermark = WatermarkSpec("ts", Constant("x", TIME), after_backlog=True)
     probe = ProbeSource("s", "s", source, (), watermark=watermark)
     with transactions(kafka.bootstrap_servers) as writer:
@@ -173,3 +184,65 @@ def test_starts_ends_and_backlogs_are_where_committed_records_end(kafka):
         writer.abort()
     assert resolve_start_offsets(source, cluster) == {0: 4}
     assert resolve_end_offsets(source, {0: 0}, cluster) == {0: 4}
+
+
+@pytest.fixture(scope="module")
+def several(kafka):
+    """Two topics with one and two partitions."""
+    servers = kafka.bootstrap_servers
+    first, second = (create_topic(servers, partitions=n) for n in (1, 2))
+    for topic, partition, count in ((first, 0, 3), (second, 0, 5), (second, 1, 7)):
+        produce(servers, topic, range(count), partition=partition)
+    return KafkaSource(KafkaOptions(servers, first), StartupMode.EARLIEST, more_topics=(second,))
+
+
+def specific(source, *pairs):
+    offsets = source.topics.in_each(pairs)
+    return replace(source, startup_mode=StartupMode.SPECIFIC, startup_offsets=offsets)
+
+
+def test_each_topic_of_several_starts_and_ends_by_itself(several):
+    cluster = stream_of(several)
+    ends = {0: 3, SPAN: 5, SPAN + 1: 7}
+    latest = replace(several, **LATEST)
+    assert resolve_start_offsets(several, cluster) == dict.fromkeys(ends, 0)
+    assert resolve_end_offsets(latest, dict.fromkeys(ends, 0), cluster) == ends
+    asked = specific(several, (0, 2))
+    assert resolve_start_offsets(asked, cluster) == {0: 2, SPAN: 2, SPAN + 1: 0}
+    with pytest.raises(SourceError) as caught:
+        resolve_start_offsets(specific(several, (1, 2)), cluster)
+    assert f'topic "{several.kafka.topic}" has no partition 1' in caught.value.message
+    assert "its partitions are [0]" in caught.value.message
+
+
+def test_each_topic_of_several_starts_where_the_group_is_in_it(several):
+    group, (first, second) = unique_name("group"), several.topics.names
+    cluster = KafkaCluster(several.kafka)
+    cluster.commit_group_offsets(group, first, {0: 1})
+    cluster.commit_group_offsets(group, second, {1: 6})
+    properties = (("auto.offset.reset", "latest"), ("group.id", group))
+    asked = replace(several, kafka=replace(several.kafka, properties=properties), **GROUP)
+    assert resolve_start_offsets(asked, stream_of(asked)) == {0: 1, SPAN: 5, SPAN + 1: 6}
+    strict = replace(asked, kafka=replace(asked.kafka, properties=(("group.id", group),)))
+    with pytest.raises(SourceError) as caught:
+        resolve_start_offsets(strict, stream_of(strict))
+    assert f'has no offset of partition 0 of topic "{second}"' in caught.value.message
+
+
+def test_a_pattern_is_the_topics_that_match_when_the_job_is_submitted(kafka):
+    prefix = unique_name("like")
+    source = KafkaSource(
+        KafkaOptions(kafka.bootstrap_servers, ""),
+        StartupMode.SPECIFIC,
+        startup_offsets=((0, 4),),
+        topic_pattern=f"{prefix}-[ab]+",
+    )
+    cluster = KafkaCluster(source.kafka)
+    with pytest.raises(SourceError, match="no topic matches"):
+        resolve_topics(source, cluster)
+    for name in ("b", "ab", "c"):
+        create_topic(kafka.bootstrap_servers, f"{prefix}-{name}")
+    found = resolve_topics(source, cluster)
+    assert found.topics.names == (f"{prefix}-ab", f"{prefix}-b")
+    assert found.startup_offsets == ((0, 4), (SPAN, 4))
+    assert resolve_topics(found, cluster) == found, "once they are known, they stay"

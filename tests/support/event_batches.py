@@ -6,7 +6,7 @@ the state are lists.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from joins.kernels.index.index import DimensionIndex, build
 from joins.kernels.probe.files import SharedTable, StagedFile
 from joins.kernels.probe.probe import index_spec, kernel_spec
 from joins.plan.plan import JoinPlan
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.event_task import EventPlaces, EventTask, act, event_task, scan, steps
 from joins.worker.probe_task import IndexPlace, ProbeTask, TaskCounts
 from joins.worker.staging import BatchReport, merge_reports
@@ -27,6 +28,7 @@ from watermark import MAX_TIMESTAMP, MIN_TIMESTAMP, StatusWatermarkValve, Waterm
 
 CLOCK_MS = 1_000_000
 PARTITIONS = (0, 1)
+_CLICKS = StreamTopics.one("clicks")
 _NONE = BatchReport({}, {}, ())
 
 Arrived = Mapping[int, Sequence[Mapping[str, Any] | bytes | None]]
@@ -57,18 +59,19 @@ class EventJob:
 
     Attributes:
         clock_ms: of the newest batch, once the operator is in processing time.
+        partitions: of the stream, by their numbers in `topics`.
     """
 
     plan: JoinPlan
     root: Path
+    topics: StreamTopics = _CLICKS
+    partitions: tuple[int, ...] = PARTITIONS
     task: EventTask = field(init=False)
     watermark_ms: int = MIN_TIMESTAMP
     clock_ms: int | None = None
     number: int = 0
-    ends: dict[int, int] = field(default_factory=lambda: dict.fromkeys(PARTITIONS, 0))
-    valve: StatusWatermarkValve = field(
-        default_factory=lambda: StatusWatermarkValve([str(each) for each in PARTITIONS])
-    )
+    ends: dict[int, int] = field(init=False)
+    valve: StatusWatermarkValve = field(init=False)
     waiting: dict[int, list[StagedFile]] = field(default_factory=dict)
     windows: dict[int, list[StagedFile]] = field(default_factory=dict)
     pin: Pin | None = None
@@ -76,6 +79,8 @@ class EventJob:
     late_files: list[StagedFile] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.ends = dict.fromkeys(self.partitions, 0)
+        self.valve = StatusWatermarkValve([str(each) for each in self.partitions])
         indexes = {}
         for join in self.plan.joins:
             spec = index_spec(self.plan, join, 1)
@@ -83,8 +88,8 @@ class EventJob:
             build(self.root / "index", 1, spec, [changes])
             DimensionIndex.attach(self.root / "index", 1, spec)
             indexes[join.alias] = IndexPlace("users", self.root / "index", spec)
-        kernel = replace(kernel_spec(self.plan), topic="clicks")
-        probe = ProbeTask("clicks", kernel, indexes, self.root / "dead", 2)
+        kernel = kernel_spec(self.plan).reading(self.topics)
+        probe = ProbeTask(kernel, indexes, self.root / "dead", 2)
         waits = any(join.time is not None for join in self.plan.joins)
         places = EventPlaces(
             scratch=self.root / "scratch",
@@ -221,7 +226,7 @@ class EventJob:
                     for file in self.waiting.get(partition, ())
                 ],
             }
-            for partition in PARTITIONS
+            for partition in self.partitions
         ]
 
     def _buckets(self, partials: list[dict[str, Any]]) -> list[dict[str, Any]]:

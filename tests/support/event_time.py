@@ -11,6 +11,7 @@ def generator(name: str, watermark_ms: int | None, **more: Any) -> dict[str, Any
     return {
         "channel": name,
         "input": source,
+        "topic": None,
         "partition": int(partition),
         "watermark_ms": watermark_ms,
         "use_processing_time": False,
@@ -54,6 +55,7 @@ def event_time(**changes: Any) -> dict[str, Any]:
         "waits_for": {
             "channel": "rates/0",
             "input": "rates",
+            "topic": None,
             "partition": 0,
             "watermark_ms": AT_MS,
             "behind_ms": 40_000,

@@ -53,6 +53,7 @@ def parse():
     listing.add_argument("--limit", type=int)
     listing.add_argument("--pending", action="store_true")
     show = letters.add_parser("show")
+    show.add_argument("--topic")
     for name in ("partition", "offset", "batch"):
         show.add_argument(f"--{name}", type=int)
     for one in (listing, show):
@@ -155,7 +156,8 @@ def letter(offset):
 
 def dead_letters(found):
     if found.what == "show":
-        return {**letter(found.offset), "partition": found.partition}
+        place = {"partition": found.partition, **({"topic": found.topic} if found.topic else {})}
+        return {**letter(found.offset), **place}
     first = 0 if found.cursor is None else int(found.cursor.rpartition(".")[2]) + 1
     items = [letter(at) for at in range(first, 7)][: found.limit]
     last = items[-1]["offset"] if items else 6

@@ -19,6 +19,7 @@ from joins.kernels.json.wire import Encoding
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import DEAD_LETTERS, index_spec, kernel_spec
 from joins.plan.plan import DeltaSink, Dimension, Field, JoinPlan, KafkaOptions, KafkaSource
+from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import TypeName
 from joins.worker.probe_task import DEAD_LETTERS as LETTERS
 from joins.worker.probe_task import OUTPUT, IndexPlace, ProbeTask, stage_delta
@@ -125,8 +126,7 @@ class PastJob:
     def join(self, pin: Pin) -> None:
         """Join and commit the batch as the runner does."""
         task = ProbeTask(
-            topic=self.topic,
-            kernel=replace(kernel_spec(self.plan), topic=self.topic),
+            kernel=kernel_spec(self.plan).reading(StreamTopics.one(self.topic)),
             indexes=self.roles(),
             dead_letters=self.directory / "dead_letters",
             epoch=EPOCH,
@@ -207,7 +207,7 @@ def past_job(
             job.directory / "tables" / dimension.name / "current", job.schema(dimension.name)
         )
     create_table(job.directory / "dead_letters", DEAD_LETTERS)
-    create_table(job.output, replace(kernel_spec(plan), topic=topic).output_schema)
+    create_table(job.output, kernel_spec(plan).output_schema)
     return job
 
 

@@ -70,7 +70,6 @@ def probe_task(directory: Path, sink: Sink | None = None) -> ProbeTask:
     keeper.prepare(changelog.commit(record("r", 1, 5, 0), record("r", 2, 5, 1)))
     keeper.prepare(changelog.commit(record("u", 1, 9, 2), record("d", 2, 9, 3, row=1)))
     return ProbeTask(
-        topic="clicks",
         kernel=kernel_spec(plan),
         indexes={"u": IndexPlace("users", directory / "index", spec)},
         dead_letters=directory / "dead",

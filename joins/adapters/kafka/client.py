@@ -76,30 +76,40 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         await self._net.sleep(seconds)
 
     async def leaders(self, topic: str, *, anew: bool = False) -> dict[int, int]:
-        """Partition → the broker that leads it, -1 where none does; only inside `run`.
+        """Partition → the broker that leads it, as `leaders_of` says it."""
+        return (await self.leaders_of([topic], anew=anew))[topic]
+
+    async def leaders_of(
+        self, topics: Iterable[str], *, anew: bool = False
+    ) -> dict[str, dict[int, int]]:
+        """Topic → partition → the broker that leads it, -1 where none does; only inside `run`.
 
         Args:
-            topic: it is not created where it is missing.
+            topics: they are not created where they are missing.
             anew: ask the cluster, though an answer of the last minutes is known.
 
         Raises:
-            InvalidTopicError: there is none of that name.
-            TopicAuthorizationFailedError: this user may not see it.
+            InvalidTopicError: there is none of a name.
+            TopicAuthorizationFailedError: this user may not see one.
         """
-        cluster = self._manager.cluster
+        cluster, names = self._manager.cluster, list(topics)
         cluster.config["allow_auto_create_topics"] = False
-        await cluster.add_topic(topic)
-        if anew or cluster.partitions_for_topic(topic) is None:
+        for topic in names:
+            await cluster.add_topic(topic)
+        if anew or any(cluster.partitions_for_topic(topic) is None for topic in names):
             await cluster.refresh_metadata()
-        if topic in cluster.unauthorized_topics:
-            raise kafka_errors.TopicAuthorizationFailedError(topic)
-        partitions = cluster.partitions_for_topic(topic)
-        if not partitions:
-            raise kafka_errors.InvalidTopicError(f'topic "{topic}" does not exist')
-        return {
-            number: cluster.leader_for_partition(TopicPartition(topic, number))
-            for number in sorted(partitions)
-        }
+        led = {}
+        for topic in names:
+            if topic in cluster.unauthorized_topics:
+                raise kafka_errors.TopicAuthorizationFailedError(topic)
+            partitions = cluster.partitions_for_topic(topic)
+            if not partitions:
+                raise kafka_errors.InvalidTopicError(f'topic "{topic}" does not exist')
+            led[topic] = {
+                number: cluster.leader_for_partition(TopicPartition(topic, number))
+                for number in sorted(partitions)
+            }
+        return led
 
 
 def passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:

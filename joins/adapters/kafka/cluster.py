@@ -1,6 +1,6 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -147,11 +147,15 @@ class KafkaCluster:
 
     def describe(self, topic: str) -> TopicDescription | None:
         """The topic, or None if the cluster has none of that name."""
-        description = self._answer(lambda admin: _described(admin, topic))
-        if not description:
-            return None
-        partitions = sorted(p["partition_index"] for p in description[0]["partitions"])
-        return TopicDescription(topic, str(description[0].get("topic_id", "")), tuple(partitions))
+        return self.describe_all([topic]).get(topic)
+
+    def describe_all(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
+        """Those of the topics that the cluster has, by name; one request."""
+        return self._answer(lambda admin: _described(admin, topics))
+
+    def topics(self) -> list[str]:
+        """The names of all topics that this user may see."""
+        return self._answer(_own_topics)
 
     def require(self, topic: str) -> TopicDescription:
         """The topic.
@@ -211,18 +215,30 @@ class KafkaCluster:
         Of a topic that was described the partitions are those that it had then.
         """
         topic = topic if isinstance(topic, TopicDescription) else self.require(topic)
+        return self.offsets_of([topic], spec, isolation)[topic.name]
+
+    def offsets_of(
+        self,
+        topics: Sequence[TopicDescription],
+        spec: OffsetSpec | int,
+        isolation: Isolation | None = None,
+    ) -> dict[str, dict[int, int]]:
+        """Topic → partition → offset, of all of them by one request a broker; as `_offsets`."""
+        specs = {TopicPartition(topic.name, p): spec for topic in topics for p in topic.partitions}
+        answer: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
         with self._admin() as admin:
             try:
                 results = admin.list_partition_offsets(
-                    {TopicPartition(topic.name, p): spec for p in topic.partitions},
-                    isolation_level=LEVELS[isolation or self._kafka.isolation],
+                    specs, isolation_level=LEVELS[isolation or self._kafka.isolation]
                 )
             except kafka_errors.UnknownTopicOrPartitionError as exc:
                 raise SourceError(
-                    f'topic "{topic.name}" was deleted',
+                    f'topic "{", ".join(answer)}" was deleted',
                     hint="Restore the topic or submit the job anew.",
                 ) from exc
-        return {tp.partition: value.offset for tp, value in results.items()}
+        for tp, value in results.items():
+            answer[tp.topic][tp.partition] = value.offset
+        return answer
 
     def beginning_offsets(self, topic: str | TopicDescription) -> dict[int, int]:
         """Partition → oldest offset that is still there."""
@@ -340,15 +356,19 @@ def _own_topics(admin: KafkaAdminClient) -> list[str]:
     return [str(name) for name in admin.list_topics()]
 
 
-def _described(admin: KafkaAdminClient, topic: str) -> list[dict[str, Any]]:
-    """What the cluster says of the topic, nothing if it has none of that name."""
-    try:
-        topics: list[dict[str, Any]] = admin.describe_topics([topic])
-        if topics and topics[0]["error_code"] != 0:
-            raise kafka_errors.for_code(topics[0]["error_code"])(topic)
-    except kafka_errors.UnknownTopicOrPartitionError:
-        return []
-    return topics
+def _described(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[str, TopicDescription]:
+    """What the cluster says of the topics that it has."""
+    descriptions = {}
+    for topic in admin.describe_topics(list(topics)):
+        error, name = kafka_errors.for_code(topic["error_code"]), str(topic["name"])
+        if error is kafka_errors.UnknownTopicOrPartitionError:
+            continue
+        if topic["error_code"] != 0:
+            raise error(name)
+        partitions = sorted(p["partition_index"] for p in topic["partitions"])
+        topic_id = str(topic.get("topic_id", ""))
+        descriptions[name] = TopicDescription(name, topic_id, tuple(partitions))
+    return descriptions
 
 
 def _largest_replica_bytes(brokers: list[dict[str, Any]]) -> dict[int, int]:

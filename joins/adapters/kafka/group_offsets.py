@@ -8,8 +8,10 @@ import time
 from collections.abc import Mapping
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 
 _RETRY_S = 5.0
 _RENEW_S = 600.0  # brokers forget what is not committed for long (offsets.retention.minutes)
@@ -20,15 +22,18 @@ class GroupOffsets:
     """Commits the newest offsets on a thread of its own; safe to use from several threads.
 
     Args:
-        kafka: the cluster, the topic and its `reported_group`.
+        kafka: the cluster and the `reported_group`.
+        topics: of a stream of several; that of `kafka` when missing.
         retry_s: how long after a failure until the next attempt.
     """
 
-    def __init__(self, kafka: KafkaOptions, *, retry_s: float = _RETRY_S) -> None:
+    def __init__(
+        self, kafka: KafkaOptions, topics: StreamTopics | None = None, *, retry_s: float = _RETRY_S
+    ) -> None:
         assert kafka.reported_group is not None, "who has no group reports nothing"
         self._group = kafka.reported_group
-        self._topic = kafka.topic
-        self._cluster = KafkaCluster(kafka, keep_open=True)
+        topics = topics or StreamTopics.one(kafka.topic)
+        self._cluster = StreamCluster(KafkaCluster(kafka, keep_open=True), topics)
         self._retry_s = retry_s
         self._changed = threading.Condition()
         self._offsets: Mapping[int, int] = {}
@@ -38,6 +43,10 @@ class GroupOffsets:
         self._error: SourceError | None = None
         self._ends = False
         self._thread: threading.Thread | None = None
+
+    def read(self, topics: StreamTopics) -> None:
+        """From now on these are the topics: others have come behind them."""
+        self._cluster.topics = topics
 
     def report(self, offsets: Mapping[int, int]) -> None:
         """Commit these (partition → next offset) soon, unless newer ones come before."""
@@ -95,7 +104,7 @@ class GroupOffsets:
 
     def _commit(self, offsets: Mapping[int, int]) -> None:
         try:
-            self._cluster.commit_group_offsets(self._group, self._topic, offsets)
+            self._cluster.commit_group_offsets(self._group, offsets)
         except SourceError as exc:
             self._note(exc, self._retry_s)
         else:

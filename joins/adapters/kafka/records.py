@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -25,9 +25,10 @@ from joins.kernels.records.layout import (
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.kafka_client import ClientNumber
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of
 
 Ranges = Mapping[int, tuple[int, int]]
-"""Partition → first offset and the one behind the last."""
+"""Number of a partition → first offset and the one behind the last."""
 
 _BOOTSTRAP_MS = 5_000
 _SILENCE_S = 30.0
@@ -66,25 +67,6 @@ _COLUMNS: Mapping[str, Callable[[DecodedRecords, int], pa.Array]] = {
     ),
 }
 OF_A_CHANGELOG = ("key", "value", "partition", "offset")
-
-
-@dataclass(frozen=True, slots=True)
-class TopicName:
-    """A topic.
-
-    Attributes:
-        id: Kafka's UUID of it; with it no other topic of that name is read. None if nobody
-            knows it.
-    """
-
-    name: str
-    id: uuid.UUID | None = None
-
-    @classmethod
-    def of(cls, name: str, topic_id: str) -> Self:
-        """The topic as the cluster has described it; an old one has no ids."""
-        known = uuid.UUID(topic_id) if topic_id else _NO_ID
-        return cls(name, None if known == _NO_ID else known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +114,13 @@ class KafkaRecords:
             client.close()
 
     def batches(
-        self, topic: TopicName, ranges: Ranges, columns: Sequence[str] = OF_THE_PROBE
+        self, topics: StreamTopics, ranges: Ranges, columns: Sequence[str] = OF_THE_PROBE
     ) -> Iterator[pa.RecordBatch]:
-        """The records whose offset is in `ranges` (partition → first, end).
+        """The records of one or of several topics whose offset is in `ranges`.
 
-        Of `columns` there are `value` (binary), `partition` (int32), `offset` (int64), `timestamp`
+        Of a topic whose id is known no other one of its name is read.
+        Of `columns` there are `value` (binary), `partition` (its number, int32), `offset` (int64),
+        `timestamp`
         (microseconds) and those of `MORE_OF_A_RECORD`, which cost more than the others, but for
         `key`. A partition's records come in the order of their offsets.
         Offsets without a record are left out.
@@ -146,26 +130,26 @@ class KafkaRecords:
             SourceUnavailableError: the cluster does not answer.
             SourceError: it refused, or the records are in a way that we cannot read.
         """
-        with self._errors(topic.name, ranges):
-            for partition, records in self._pieces(topic, ranges):
-                arrays = [_COLUMNS[name](records, partition) for name in columns]
+        with self._errors(topics, ranges):
+            for number, records in self._pieces(topics, ranges):
+                arrays = [_COLUMNS[name](records, number) for name in columns]
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def wait(self, topic: TopicName, offsets: Mapping[int, int], seconds: float) -> None:
-        """Return when there is a record to be read at `offsets` (partition → its next offset).
+    def wait(self, topics: StreamTopics, offsets: Mapping[int, int], seconds: float) -> None:
+        """Return when there is a record to be read at `offsets` (number → its next offset).
 
         At the latest after `seconds`, or when the cluster does not answer: who reads then is told.
         Each broker is asked once and answers when it has something.
         """
         limits = FetchLimits(wait_ms=int(1000 * seconds), partition_bytes=1, response_bytes=1)
         try:
-            self._connected().run(self._first_answer, topic, offsets, limits)
+            self._connected().run(self._first_answer, topics, offsets, limits)
         except (kafka_errors.KafkaError, OSError, ValueError):
             self.close()
             time.sleep(_PAUSE_S)
 
     async def _first_answer(
-        self, topic: TopicName, offsets: Mapping[int, int], limits: FetchLimits
+        self, topics: StreamTopics, offsets: Mapping[int, int], limits: FetchLimits
     ) -> None:
         """Of any broker; the others stay asked, for they have nothing new at these offsets."""
         client, first = self._connected(), Future()
@@ -174,14 +158,14 @@ class KafkaRecords:
             if not first.is_done:
                 first.success(None)
 
-        leaders = await client.leaders(topic.name, anew=self._asks_anew)
+        leaders = await _leaders(client, topics, offsets, anew=self._asks_anew)
         self._asks_anew = False
         led = _by_leader(leaders, offsets)
         led.pop(_NOBODY, None)
         for node, own in led.items():
             parked = self._parked.get(node)
             if parked is None or parked.is_done:
-                self._parked[node] = client.ask(self._request(topic, own, limits), node)
+                self._parked[node] = client.ask(self._request(topics, own, limits), node)
             self._parked[node].add_callback(answered)
             self._parked[node].add_errback(answered)
         if not led:
@@ -198,8 +182,9 @@ class KafkaRecords:
         Raises:
             As `batches`.
         """
-        with self._errors(topic, ranges):
-            for _, records in self._pieces(TopicName(topic), ranges):
+        topics = StreamTopics.one(topic)
+        with self._errors(topics, ranges):
+            for _, records in self._pieces(topics, ranges):
                 texts = zip(*(records.texts(at).to_pylist() for at in (KEY, VALUE)), strict=True)
                 for row, (key, value) in enumerate(texts):
                     headers = records.headers(row)
@@ -208,30 +193,32 @@ class KafkaRecords:
                         yield tuple(values.get(name) for name in names), key, value
 
     @contextmanager
-    def _errors(self, topic: str, ranges: Ranges) -> Iterator[None]:
+    def _errors(self, topics: StreamTopics, ranges: Ranges) -> Iterator[None]:
         try:
             yield
         except kafka_errors.OffsetOutOfRangeError as exc:
+            named = {topics.place(p): bounds for p, bounds in ranges.items()}
+            shown = str(named) if topics.are_several else str(dict(ranges))
             raise RecordsExpiredError(
-                f'topic "{topic}" does not keep all of the offsets {dict(ranges)} any more',
+                f'topic "{topics.text}" does not keep all of the offsets {shown} any more',
                 hint="Its retention removed them; only younger batches can be read again.",
             ) from exc
         except RecordFormatError as exc:
             raise SourceError(
-                f'records of topic "{topic}" cannot be read: {exc}',
+                f'records of topic "{topics.text}" cannot be read: {exc}',
                 hint="Look at the topic with kafka-dump-log.sh; format v2 is that of Kafka 0.11.",
             ) from exc
         except (kafka_errors.KafkaError, OSError, ValueError) as exc:
             self.close()
-            raise self._translated(topic, exc) from exc
+            raise self._translated(topics.text, exc) from exc
 
-    def _pieces(self, topic: TopicName, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
+    def _pieces(self, topics: StreamTopics, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
         """What comes of each partition, piece by piece."""
         unfinished = {p: r for p, r in ranges.items() if r[0] < r[1]}
         heard_at, failed = time.monotonic(), None
         while unfinished:
             client = self._connected()
-            answers, failed = client.run(self._fetched, topic, unfinished, failed is not None)
+            answers, failed = client.run(self._fetched, topics, unfinished, failed is not None)
             for partition, answer in answers:
                 first, end = unfinished[partition]
                 records = self._decoded(answer, (first, end))
@@ -253,54 +240,62 @@ class KafkaRecords:
         return self._client
 
     async def _fetched(
-        self, topic: TopicName, ranges: Ranges, anew: bool
+        self, topics: StreamTopics, ranges: Ranges, anew: bool
     ) -> tuple[list[tuple[int, Any]], kafka_errors.KafkaError | None]:
         """One answer of each broker: what it has of its partitions, and why others have failed."""
         client = self._connected()
         if anew:
             await client.pause(_PAUSE_S)
-        leaders = await client.leaders(topic.name, anew=anew)
+        leaders = await _leaders(client, topics, ranges, anew=anew)
         failed = None
         requests = []
         for node, firsts in _by_leader(leaders, {p: r[0] for p, r in ranges.items()}).items():
             if node == _NOBODY:
-                failed = kafka_errors.LeaderNotAvailableError(f"partitions {sorted(firsts)}")
+                failed = kafka_errors.LeaderNotAvailableError(str([*map(topics.place, firsts)]))
             else:
-                requests.append(client.ask(self._request(topic, firsts, self._limits), node))
+                requests.append(client.ask(self._request(topics, firsts, self._limits), node))
         answers = []
         for request in requests:
             try:
                 response = await request
-                failed = failure(response.error_code, topic.name) or failed
-                for one in response.responses[0].partitions if response.responses else ():
-                    error = failure(one.error_code, f"partition {one.partition_index}")
+                failed = failure(response.error_code, topics.text) or failed
+                for number, one in _answered(topics, response):
+                    error = failure(one.error_code, topics.place(number))
                     if error is None:
-                        answers.append((one.partition_index, one))
+                        answers.append((number, one))
                     failed = error or failed
             except kafka_errors.KafkaError as exc:
                 failed = passing(exc)
         return answers, failed
 
     def _request(
-        self, topic: TopicName, firsts: Mapping[int, int], limits: FetchLimits
+        self, topics: StreamTopics, firsts: Mapping[int, int], limits: FetchLimits
     ) -> FetchRequest:
         topic_type = FetchRequest.FetchTopic
-        partitions = [
-            topic_type.FetchPartition(
-                partition=partition, fetch_offset=first, partition_max_bytes=limits.partition_bytes
-            )
-            for partition, first in firsts.items()
-        ]
-        named: dict[str, Any] = {"topic": topic.name}
-        if topic.id is not None:
-            named["topic_id"] = topic.id
+        parts = topics.by_topic(firsts)
+        ids = {index: topic_uuid(topics.topics[index].topic_id) for index in parts}
+        by_id = None not in ids.values()
+        requested = []
+        for index, offsets in parts.items():
+            partitions = [
+                topic_type.FetchPartition(
+                    partition=partition,
+                    fetch_offset=first,
+                    partition_max_bytes=limits.partition_bytes,
+                )
+                for partition, first in offsets.items()
+            ]
+            named: dict[str, Any] = {"topic": topics.topics[index].name}
+            if by_id:
+                named["topic_id"] = ids[index]
+            requested.append(topic_type(**named, partitions=partitions))
         return FetchRequest(
             max_wait_ms=limits.wait_ms,
             min_bytes=1,
             max_bytes=limits.response_bytes,
             isolation_level=LEVELS[self._kafka.isolation],
-            topics=[topic_type(**named, partitions=partitions)],
-            max_version=_BY_NAME if topic.id is None else _BY_ID,
+            topics=requested,
+            max_version=_BY_ID if by_id else _BY_NAME,
         )
 
     def _decoded(self, answer: Any, bounds: tuple[int, int]) -> DecodedRecords:  # noqa: ANN401
@@ -324,6 +319,42 @@ class KafkaRecords:
             f'topic "{topic}" of kafka "{servers}" cannot be read: {type(exc).__name__}: {exc}',
             hint="Check this user's rights and the properties of the connection.",
         )
+
+
+def topic_uuid(topic_id: str) -> uuid.UUID | None:
+    """An id as the cluster has described it; None of an old topic, which has none."""
+    known = uuid.UUID(topic_id) if topic_id else _NO_ID
+    return None if known == _NO_ID else known
+
+
+async def _leaders(
+    client: KafkaClient, topics: StreamTopics, numbers: Iterable[int], *, anew: bool
+) -> dict[int, int]:
+    """Number of a partition → the broker that leads it, of the topics of `numbers`."""
+    names = {index: topics.topics[index].name for index in sorted({*map(index_of, numbers)})}
+    leaders = await client.leaders_of(names.values(), anew=anew)
+    return {
+        number: node
+        for index, name in names.items()
+        for number, node in topics.at(index, leaders[name]).items()
+    }
+
+
+def _answered(topics: StreamTopics, response: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
+    """What a response has of each partition, by its number."""
+    for answer in response.responses:
+        index = 0
+        if topics.are_several:
+            index = next(i for i, t in enumerate(topics.topics) if _is_of(answer, t))
+        for one in answer.partitions:
+            yield index * SPAN + one.partition_index, one
+
+
+def _is_of(answer: Any, topic: StreamTopic) -> bool:  # noqa: ANN401
+    """Whether a part of a response, which has a name or an id, is of a topic."""
+    if answer.topic:
+        return bool(answer.topic == topic.name)
+    return bool(answer.topic_id == topic_uuid(topic.topic_id))
 
 
 def _by_leader(leaders: Mapping[int, int], offsets: Mapping[int, int]) -> dict[int, dict[int, int]]:

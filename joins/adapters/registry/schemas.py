@@ -1,19 +1,22 @@
 """The schemas that writers have registered: asked for by number, once each."""
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
 
 from joins.adapters.certificate import load_certificate
-from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSchemaError
+from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
 from joins.plan.registry import RegistryOptions
 
 _TIMEOUT_S = 10.0
 # Confluent's codes; another 404 is from somebody who is no registry
 _NO_SCHEMA, _NO_SUBJECT = (40403,), (40401, 40402)
+_NO_SUBJECT_OR_SCHEMA = (40401, 40402, 40403)
 _AVRO = "AVRO"
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 
@@ -32,6 +35,7 @@ class SchemaRegistry:
         """
         self._url = options.url.rstrip("/")
         self._schemas: dict[int, str] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
         user, _, password = (options.user_info or "").partition(":")
         self._client = httpx.Client(
             timeout=_TIMEOUT_S,
@@ -57,7 +61,8 @@ class SchemaRegistry:
 
         Raises:
             SourceUnavailableError: the registry does not answer.
-            SourceError: it refused, or the schema is not of Avro, or is made of others.
+            UnreadableSchemaError: the schema is not of Avro, or is made of others.
+            SourceError: the registry refused.
         """
         if number not in self._schemas:
             what = f"schema {number}"
@@ -78,9 +83,61 @@ class SchemaRegistry:
         answer = self._answer(path, what, _NO_SUBJECT)
         return None if answer is None else self._avro(what, answer)
 
-    def _answer(self, path: str, what: str, missing: tuple[int, ...]) -> Mapping[str, Any] | None:
+    def number_of(self, subject: str, schema: str) -> int:
+        """The number of an Avro schema under a subject, where it is registered if it is not yet.
+
+        Raises:
+            SourceUnavailableError: the registry does not answer.
+            SourceError: it refused, or has schemas there that this one does not go with.
+        """
+        if (subject, schema) not in self._numbers:
+            path, body = f"subjects/{quote(subject, safe='')}", {"schema": schema}
+            what = f'the schema of "{subject}"'
+            answer = self._answer(path, what, _NO_SUBJECT_OR_SCHEMA, body)
+            if answer is None:
+                answer = self._answer(f"{path}/versions", what, (), body)
+            assert answer is not None, "nothing is missing where it is made"
+            self._numbers[subject, schema] = int(answer["id"])
+        return self._numbers[subject, schema]
+
+    def _answer(
+        self,
+        path: str,
+        what: str,
+        missing: tuple[int, ...],
+        body: Mapping[str, str] | None = None,
+    ) -> Mapping[str, Any] | None:
+        """What the registry says; None if that is one of the codes `missing`."""
+        answer = self._sent(path, body)
+        status, value = answer.status_code, _object(answer)
+        if status == httpx.codes.NOT_FOUND and value.get("error_code") in missing:
+            return None
+        if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            raise SourceError(
+                f'schema registry "{self._url}" refuses to tell {what}: status {status}',
+                hint="Correct its user and password, or let this user read schemas.",
+            )
+        if body is not None and status in (httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY):
+            raise SourceError(
+                f'schema registry "{self._url}" does not take {what}: '
+                f"{str(value.get('message'))[:300]}",
+                hint="Declare columns that go with the schemas that the subject has, or name "
+                "another subject.",
+            )
+        expected = ("schema", str) if body is None else ("id", int)
+        if status != httpx.codes.OK or not isinstance(value.get(expected[0]), expected[1]):
+            raise SourceError(
+                f'"{self._url}" is no schema registry: asked for {what} '
+                f"it answers with status {status}",
+                hint="Correct its address: it ends before /schemas and /subjects.",
+            )
+        return value
+
+    def _sent(self, path: str, body: Mapping[str, str] | None) -> httpx.Response:
+        """An answer that does not say that it might be another one later."""
+        url = f"{self._url}/{path}"
         try:
-            answer = self._client.get(f"{self._url}/{path}")
+            answer = self._client.get(url) if body is None else self._client.post(url, json=body)
         except httpx.HTTPError as exc:
             raise SourceUnavailableError(
                 f'schema registry "{self._url}" does not answer: {type(exc).__name__}',
@@ -92,35 +149,53 @@ class SchemaRegistry:
                 f'schema registry "{self._url}" answers with status {status}',
                 hint="See its log; it is asked again.",
             )
-        value = _object(answer)
-        if status == httpx.codes.NOT_FOUND and value.get("error_code") in missing:
-            return None
-        if status in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-            raise SourceError(
-                f'schema registry "{self._url}" refuses to tell {what}: status {status}',
-                hint="Correct its user and password, or let this user read schemas.",
-            )
-        if status != httpx.codes.OK or not isinstance(value.get("schema"), str):
-            raise SourceError(
-                f'"{self._url}" is no schema registry: asked for {what} '
-                f"it answers with status {status}",
-                hint="Correct its address: it ends before /schemas and /subjects.",
-            )
-        return value
+        return answer
 
     def _avro(self, what: str, answer: Mapping[str, Any]) -> str:
         kind = answer.get("schemaType") or _AVRO
         if kind != _AVRO:
-            raise SourceError(
+            raise UnreadableSchemaError(
                 f'{what} of registry "{self._url}" is of type "{kind}", not "{_AVRO}"',
                 hint="Declare the format that the topic has, or name a topic of Avro.",
             )
         if answer.get("references"):
-            raise SourceError(
+            raise UnreadableSchemaError(
                 f'{what} of registry "{self._url}" refers to other schemas',
                 hint="Register it as one whole schema: references are not followed.",
             )
         return str(answer["schema"])
+
+
+def check_registries(value: RecordFormat, key: RecordKey | None) -> None:
+    """See that the registries of a topic's values and keys answer, if they have some.
+
+    Raises:
+        SourceUnavailableError: one does not.
+        SourceError: one is none, or refuses.
+    """
+    for form in (value,) if key is None else (value, key.format):
+        if form.registry is not None:
+            with SchemaRegistry(form.registry) as registry:
+                registry.newest_avro_schema(form.text(SUBJECT, "sluice-check"))
+
+
+@cache
+def shared_registry(options: RegistryOptions) -> SchemaRegistry:
+    """The registry as this process asks it, with all that it has been told."""
+    return SchemaRegistry(options)
+
+
+def shared_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
+    """Asks `shared_registry` for the schema of a number; ValueError if it is none of Avro."""
+    registry = shared_registry(options)
+
+    def schema_of(number: int) -> str | None:
+        try:
+            return registry.avro_schema(number)
+        except UnreadableSchemaError as exc:
+            raise ValueError(exc.message) from exc
+
+    return schema_of
 
 
 def _object(answer: httpx.Response) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from typing import Any
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.newest import NewestRecord, newest_records
-from joins.adapters.registry.schemas import SchemaRegistry
+from joins.adapters.registry.schemas import SchemaRegistry, check_registries
 from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.connect import ConnectType
 from joins.kernels.formats.columns import RecordColumns
 from joins.plan.errors import DefinitionError, SourceError
-from joins.plan.formats import KafkaFormat
+from joins.plan.formats import OF_CHANGES, KafkaFormat
 from joins.plan.plan import Field, TopicSource
 
 _LOOKED_AT = 5
@@ -46,6 +46,15 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
         cluster.close()
     if evidence is not None and evidence.connect_url is not None and evidence.connector is not None:
         _check_connect(evidence.connect_url, evidence.connector)
+    if source.value.name not in OF_CHANGES:
+        check_registries(source.value, source.key)
+    if source.value.name in (*OF_CHANGES, KafkaFormat.JSON):
+        _check_records(source, fields, primary_key)
+
+
+def _check_records(
+    source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]
+) -> None:
     newest = newest_records(source.kafka, _LOOKED_AT)
     parsed = source.parsed_fields(tuple(fields))
     if source.value.registry is None:

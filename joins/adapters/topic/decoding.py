@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from joins.adapters.registry.schemas import SchemaRegistry
+from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
 from joins.kernels.avro import payloads as avro
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium import decoder as debezium
@@ -52,7 +52,7 @@ def decoder_of(
         columns = RecordColumns(parsed, source.value, source.key)
         key = primary_key if made == fields else ()
         deletes = source.deletes_by_null and made == fields
-        decoder = KeyedRowDecoder(columns, key, deletes_by_null=deletes)
+        decoder = KeyedRowDecoder(columns, key, deletes_by_null=deletes, schemas=shared_schemas)
     if source.metadata:
         decoder = RecordTimeDecoder(decoder, source.metadata)
     return decoder if made == fields else PlacedRowDecoder(decoder)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.group_offsets import GroupOffsets
-from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
 from joins.adapters.topic.decoding import decoder_of, schemas_of, warm_up
@@ -51,6 +51,7 @@ from joins.plan.errors import (
 )
 from joins.plan.formats import SOURCE_TIMESTAMP
 from joins.plan.plan import declared_fields
+from joins.plan.stream_topics import StreamTopics
 from watermark.foreign import (
     Complete,
     ForeignSnapshot,
@@ -197,7 +198,7 @@ class TopicFeedSession:
         self._described_at_s = 0.0
         self._check_partitions(len(description.partitions))
         self._topic_id = description.topic_id
-        self._name = TopicName.of(self._topic, description.topic_id)
+        self._name = StreamTopics.one(self._topic, description.topic_id)
         begins = self._cluster.beginning_offsets(description)
         partitions = range(self._config.partitions)
         if kept is None or kept.needed is not None:

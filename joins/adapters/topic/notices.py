@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.registry.schemas import SchemaRegistry
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.changes import ForeignTable
@@ -18,6 +18,7 @@ from joins.kernels.debezium.notifications import (
 )
 from joins.kernels.debezium.raw import RawValues
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from watermark.notifications import Notice, NoticeKind
 
 _OF_THE_CONNECTOR = {
@@ -94,7 +95,7 @@ class NoticeTopic:
         unread = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
         if not unread:
             return
-        name = TopicName(self._kafka.topic)
+        name = StreamTopics.one(self._kafka.topic)
         for batch in self._records.batches(name, unread, ("key", "value")):
             columns = map(self._texts, batch.columns)
             for key, value in zip(*columns, strict=True):

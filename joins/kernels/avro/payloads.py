@@ -24,7 +24,7 @@ from joins.kernels.json.plain import ABSENT
 Rows = npt.NDArray[np.int64]
 
 WriterSchema = Callable[[int], str | None]
-"""The schema of that number in JSON; None if there is none of Avro."""
+"""The schema of that number in JSON; None if there is none; ValueError if it is not read."""
 
 _HEADER_BYTES = 5
 _ROOM = 8  # bytes of JSON for a byte of Avro, to begin with
@@ -75,15 +75,41 @@ class AvroMemory:
     def _program(self, number: int) -> Program | str:
         known = self._programs.get(number)
         if known is None:
-            schema = self.schema_of(number)
-            if schema is None:
-                return f"nobody has schema {number}"  # it may come
             try:
+                schema = self.schema_of(number)
+                if schema is None:
+                    return f"nobody has schema {number}"  # it may come
                 known = Program.of(schema)
             except ValueError as exc:
                 known = f"its schema {number} cannot be read: {exc}"
             self._programs[number] = known
         return known
+
+
+@dataclass(frozen=True, slots=True)
+class OneSchema:
+    """Values of one schema, which they do not name.
+
+    Attributes:
+        program: of the schema.
+    """
+
+    program: Program
+
+    def unwrapped(self, values: RawValues) -> Payloads:
+        """The payloads of `values`, all of the schema 0."""
+        there = np.flatnonzero(values.lasts >= 0)
+        firsts, lasts = values.firsts.copy(), np.full(len(values), ABSENT, np.int64)
+        written = _written(values.take(there), self.program, header=0)
+        firsts[there], lasts[there] = written.firsts, written.lasts
+        broken = there[written.lasts == ABSENT].tolist()
+        reasons = dict.fromkeys(broken, "it is not what the schema of the declared columns says")
+        raw = RawValues(firsts, lasts, written.kept)
+        return Payloads(raw, np.zeros(len(values), np.int64), reasons)
+
+    def type_of(self, _: int) -> ConnectType | None:
+        """The schema as a type of Connect."""
+        return self.program.connect
 
 
 def warm_up() -> None:
@@ -93,9 +119,9 @@ def warm_up() -> None:
         AvroMemory(lambda _: '"int"').unwrapped(values)
 
 
-def _written(values: RawValues, program: Program) -> RawValues:
-    """Values of one schema as JSON; `ABSENT` of one that is broken."""
-    starts, count = values.firsts + _HEADER_BYTES, len(values)
+def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -> RawValues:
+    """Values of one schema as JSON, behind a header of so many bytes; `ABSENT` of broken ones."""
+    starts, count = values.firsts + header, len(values)
     texts = np.frombuffer(program.texts, np.uint8)
     size = int((values.lasts - starts).sum()) * _ROOM + count * (len(texts) + _ROW_ROOM)
     out = np.empty(size, np.uint8)

@@ -1,11 +1,12 @@
-"""Records of Avro in Confluent's wire format as declared columns."""
+"""Records of Avro as declared columns."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from joins.kernels.avro.payloads import AvroMemory, WriterSchema
+from joins.kernels.avro.payloads import AvroMemory, OneSchema, WriterSchema
+from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.changes import RecordFault
 from joins.kernels.debezium.columns import ColumnReader
 from joins.kernels.debezium.faults import Faults
@@ -21,17 +22,24 @@ class AvroRows:
     """Reads values of one topic, for one thread; it remembers the schemas that it has seen."""
 
     def __init__(
-        self, columns: Sequence[Field], schema_of: WriterSchema, *, null_if_missing: bool = True
+        self,
+        columns: Sequence[Field],
+        schema: WriterSchema | str,
+        *,
+        null_if_missing: bool = True,
     ) -> None:
         """A reader of the declared `columns`.
 
         Args:
             columns: those of which a record has some, by name.
-            schema_of: asks for the schema of a number; what it raises goes through.
+            schema: asks for the schema of a number, and what it raises goes through; or the schema
+                of all values, which are without Confluent's header then.
             null_if_missing: a column that a record does not have is NULL; else the record is bad.
         """
         self._columns = tuple(columns)
-        self._memory = AvroMemory(schema_of)
+        self._memory: OneSchema | AvroMemory = (
+            OneSchema(Program.of(schema)) if isinstance(schema, str) else AvroMemory(schema)
+        )
         self._reader = ColumnReader(DebeziumOptions(null_if_missing=null_if_missing))
 
     def parse(self, values: pa.Array) -> ParsedRows:

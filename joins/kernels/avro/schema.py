@@ -87,6 +87,15 @@ class Program:
         parts = np.array(builder.parts, np.int64).reshape(-1, 3)
         return cls(nodes, parts, b"".join(builder.texts), connect)
 
+    def reads(self, other: "Program") -> bool:
+        """Whether values of the `other` schema are, byte by byte, the same values of this one."""
+        return (
+            np.array_equal(self.nodes, other.nodes)
+            and np.array_equal(self.parts, other.parts)
+            and self.texts == other.texts
+            and self.connect == other.connect
+        )
+
 
 @dataclass(slots=True)
 class _Builder:

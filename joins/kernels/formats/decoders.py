@@ -7,9 +7,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from joins.kernels.avro.derived import avro_schema, is_legacy
 from joins.kernels.csv.dialect import dialect_of
 from joins.kernels.formats.parsed import ParsedRows
-from joins.kernels.formats.raw import RawForm
 from joins.kernels.json.lenient import without_errors
 from joins.kernels.json.missing import without_missing
 from joins.kernels.json.rows import json_schema, parse
@@ -75,7 +75,18 @@ def decoder_of(
 
         return CsvRows(columns, read, dialect_of(form), form.flag(IGNORE_PARSE_ERRORS))
     if form.name is KafkaFormat.RAW:
+        from joins.kernels.formats.raw import RawForm  # as above
+
         return RawForm.of(form, columns[0], read=bool(read))
-    assert form.name is KafkaFormat.JSON, "no other format has rows"
     by_name = {item.name: item for item in columns}
-    return JsonDecoder(form, tuple(by_name[name] for name in read))
+    chosen = tuple(by_name[name] for name in read)
+    if form.name in (KafkaFormat.AVRO, KafkaFormat.AVRO_CONFLUENT):
+        from joins.kernels.avro.rows import AvroRows  # as above
+
+        if form.name is KafkaFormat.AVRO:
+            return AvroRows(chosen, avro_schema(columns, legacy=is_legacy(form)))
+        assert form.registry is not None, "such a format has a registry"
+        assert schemas is not None, "schemas are asked for"
+        return AvroRows(chosen, schemas(form.registry))
+    assert form.name is KafkaFormat.JSON, "no other format has rows"
+    return JsonDecoder(form, chosen)

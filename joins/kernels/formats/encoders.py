@@ -1,13 +1,17 @@
 """Encoders: columns as the keys or the values of records."""
 
+import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
+from joins.kernels.avro.derived import schema_to_write
+from joins.kernels.avro.encode import encode_rows as avro_rows
 from joins.kernels.changelog.change_encode import debezium_values
 from joins.kernels.csv.dialect import CsvDialect, dialect_of
-from joins.kernels.csv.encode import encode_rows
+from joins.kernels.csv.encode import encode_rows as csv_rows
 from joins.kernels.formats.raw import RawForm
 from joins.kernels.json.encode import JsonStyle, encode_objects
 from joins.kernels.json.render import with_text_times
@@ -66,11 +70,39 @@ class CsvEncoder:
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array | None) -> pa.StringArray:
         """A line a row; that a row goes is told by nothing of it."""
-        return encode_rows(rows, [item.type for item in self.columns], self.dialect)
+        return csv_rows(rows, [item.type for item in self.columns], self.dialect)
 
 
-def encoder_of(form: RecordFormat, columns: tuple[Field, ...]) -> ValueEncoder:
+@dataclass(frozen=True, slots=True)
+class AvroEncoder:
+    """Writes Avro of the schema that the columns have.
+
+    Attributes:
+        number: of the schema, which stands in front of each value then; None for none.
+    """
+
+    columns: tuple[Field, ...]
+    number: int | None = None
+
+    def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
+        """A record a row."""
+        before = b"" if self.number is None else struct.pack(">bI", 0, self.number)
+        return avro_rows(rows, self.columns, before)
+
+
+NumberOf = Callable[[RecordFormat, str], int]
+"""The number of a schema in the registry of a format."""
+
+
+def encoder_of(
+    form: RecordFormat, columns: tuple[Field, ...], number_of: NumberOf | None = None
+) -> ValueEncoder:
     """What writes `columns` as keys or values of the format `form`."""
+    if form.name is KafkaFormat.AVRO:
+        return AvroEncoder(columns)
+    if form.name is KafkaFormat.AVRO_CONFLUENT:
+        assert number_of is not None, "its schema has a number"
+        return AvroEncoder(columns, number_of(form, schema_to_write(form, columns)))
     if form.name is KafkaFormat.CSV:
         return CsvEncoder(dialect_of(form), columns)
     if form.name is KafkaFormat.RAW:

@@ -12,19 +12,11 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Checked, mask_of, null_where, try_each
 from joins.kernels.formats.parsed import BadRow, ParsedRows
-from joins.plan.formats import RecordFormat
+from joins.kernels.texts import bytes_of, text_array
+from joins.plan.formats import CHARSETS, RecordFormat
 from joins.plan.plan import Field
 from joins.plan.types import TypeName, arrow_type
 
-CHARSETS = {
-    "UTF-8": "utf-8",
-    "UTF-16BE": "utf-16-be",
-    "UTF-16LE": "utf-16-le",
-    "US-ASCII": "ascii",
-    "ISO-8859-1": "latin-1",
-}
-"""Of `raw.charset` Java's name → Python's; the first three have all characters."""
-OF_ALL_CHARACTERS = tuple(CHARSETS)[:3]
 _NUMBERS = {
     TypeName.BOOLEAN: "u1",
     TypeName.TINYINT: "i1",
@@ -34,8 +26,6 @@ _NUMBERS = {
     TypeName.FLOAT: "f4",
     TypeName.DOUBLE: "f8",
 }
-TYPES = frozenset((TypeName.STRING, TypeName.BYTES, *_NUMBERS))
-"""What a column can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +63,6 @@ class RawForm:
 
     def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
         """The value of each row, NULL of a NULL."""
-        from joins.kernels.texts import text_array  # loads the compiler, which only workers have
-
         column, kind = rows.column(0), self.column.type.name
         if kind is TypeName.BYTES:
             return column
@@ -111,8 +99,6 @@ class RawForm:
         return Checked(pa.array(texts, pa.string()), failed)
 
     def _numbers(self, values: pa.Array) -> Checked:
-        from joins.kernels.texts import bytes_of  # as above
-
         whole, size = values.cast(pa.binary()), self._numpy.itemsize
         failed = mask_of(pc.not_equal(pc.binary_length(whole), size))
         fitting = pc.fill_null(null_where(whole, failed), bytes(size))

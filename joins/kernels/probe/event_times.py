@@ -19,7 +19,9 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import evaluate_rows
 from joins.kernels.probe.arrivals import OFFSET, PARTITION, TIME, TIMESTAMP, VALUE, WATERMARK
 from joins.kernels.probe.probe import COORDINATES, ParsedRecords
+from joins.kernels.records.partitions import topic_names, true_partitions
 from joins.plan.plan import WatermarkSpec
+from joins.plan.stream_topics import StreamTopics
 from watermark.model import MIN_TIMESTAMP
 
 Rows = npt.NDArray[np.int64]
@@ -180,12 +182,14 @@ def late_for_join(times: Rows, watermarks: Rows) -> Mask:
     return times <= watermarks
 
 
-def late_records(arrivals: pa.RecordBatch | pa.Table, topic: str, reason: str) -> pa.RecordBatch:
+def late_records(
+    arrivals: pa.RecordBatch | pa.Table, topics: StreamTopics, reason: str
+) -> pa.RecordBatch:
     """Rows of `LATE_RECORDS`, of rows that have at least the record's own columns."""
-    rows = arrivals.num_rows
+    rows, numbers = arrivals.num_rows, arrivals.column(PARTITION)
     columns = {
-        "topic": pa.repeat(pa.scalar(topic), rows),
-        "partition": arrivals.column(PARTITION),
+        "topic": topic_names(topics, numbers),
+        "partition": true_partitions(numbers),
         "offset": arrivals.column(OFFSET),
         "timestamp": arrivals.column(TIMESTAMP),
         "event_time": _instants(arrivals.column(TIME)),

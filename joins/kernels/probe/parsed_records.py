@@ -17,7 +17,9 @@ from joins.kernels.index.segment import taken
 from joins.kernels.probe.arrivals import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
 from joins.kernels.records.layout import MORE_OF_A_RECORD
+from joins.kernels.records.partitions import topic_names, true_partitions
 from joins.plan.expressions import Column
+from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import arrow_type
 
 Rows = npt.NDArray[np.int64]
@@ -64,7 +66,7 @@ def parse_records(
     spec: ProbeKernelSpec, records: pa.RecordBatch, context: BatchContext
 ) -> "ParsedRecords":
     """The first half of `join_batch`: what each record of a batch says, and which are dead."""
-    parsed = ParsedRecords(spec, _with_topic(records, spec.topic), context)
+    parsed = ParsedRecords(spec, _with_topic(records, spec.topics), context)
     parsed.read()
     return parsed
 
@@ -98,7 +100,7 @@ class ParsedRecords:
         """Records that were parsed before; all of them live."""
         names = {PARTITION: "partition", OFFSET: "offset", TIMESTAMP: "timestamp", VALUE: "value"}
         own = {names[name]: arrivals.column(name) for name in RECORD.names}
-        records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topic)
+        records = _with_topic(pa.RecordBatch.from_pydict(own), spec.topics)
         columns = spec.arrivals.carried_of(arrivals)
         rows = np.arange(arrivals.num_rows, dtype=np.int64)
         return cls(spec, records, context, {}, columns, rows, arrivals)
@@ -175,7 +177,7 @@ class ParsedRecords:
         if self.spec.window_input is not None:
             columns = [*columns, *self._record_columns(probe_rows[keep])]
         elif self.spec.row_metadata:
-            columns = [*columns, *coordinates.columns, *pin_columns(self.context, len(origin))]
+            columns = [*columns, *_true(coordinates), *pin_columns(self.context, len(origin))]
         rows = pa.RecordBatch.from_arrays(columns, schema=self.spec.joined_schema)
         count = int((with_match & alive).sum())
         return JoinedBatch(rows, coordinates, self.dead_letters(), count, int(alive.sum()) - count)
@@ -191,7 +193,7 @@ class ParsedRecords:
         rows = list(reasons_by_row)
         letters = _taken(self.records, np.array(rows, dtype=np.int64))
         reasons = pa.array(list(reasons_by_row.values()), pa.string())
-        columns = [letters.column(name) for name in COORDINATES.names]
+        columns = _true(letters.select(COORDINATES.names))
         columns = [*columns, reasons, letters.column("value"), _timestamps(letters)]
         columns += [
             letters.column(item.name)
@@ -228,7 +230,13 @@ def _metadata(records: pa.RecordBatch, key: str) -> pa.Array:
     values = records.column(key)
     if key == "timestamp" and pa.types.is_integer(values.type):
         return values.cast(pa.timestamp("ms")).cast(pa.timestamp("us", tz="UTC"))
-    return values
+    return true_partitions(values) if key == "partition" else values
+
+
+def _true(coordinates: pa.RecordBatch) -> list[pa.Array]:
+    """`COORDINATES` as tables have them."""
+    topics, numbers, offsets = coordinates.columns
+    return [topics, true_partitions(numbers), offsets]
 
 
 def _timestamps(records: pa.RecordBatch) -> pa.Array:
@@ -238,11 +246,10 @@ def _timestamps(records: pa.RecordBatch) -> pa.Array:
     return pa.nulls(records.num_rows, DEAD_LETTERS.field("timestamp").type)
 
 
-def _with_topic(records: pa.RecordBatch, topic: str) -> pa.RecordBatch:
+def _with_topic(records: pa.RecordBatch, topics: StreamTopics) -> pa.RecordBatch:
     if "topic" in records.schema.names:
         return records
-    topics = pa.repeat(pa.scalar(topic, pa.string()), records.num_rows)
-    return records.append_column("topic", topics)
+    return records.append_column("topic", topic_names(topics, records.column("partition")))
 
 
 def is_identity(rows: Rows) -> bool:

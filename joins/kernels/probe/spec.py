@@ -37,9 +37,11 @@ from joins.plan.plan import (
     Unnest,
     WatermarkSpec,
 )
+from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import arrow_type
 
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
+"""Where a record is: within a batch the partition is its number, in tables it is the true one."""
 DEAD_LETTERS = pa.schema(
     [
         *COORDINATES,
@@ -100,7 +102,7 @@ class ProbeKernelSpec:
     """What the workers need of a plan; made by `kernel_spec`, picklable, without secrets.
 
     Attributes:
-        topic: of records that come without one.
+        topics: of records that come without the name of theirs; partitions are their numbers.
         fields: the physical columns that are needed, likewise the metadata and computed ones.
         columns: what the physical columns are in a record, whether they are needed or not.
         schemas: of the registries of schemas that formats ask.
@@ -113,7 +115,7 @@ class ProbeKernelSpec:
     """
 
     alias: str
-    topic: str
+    topics: StreamTopics
     fields: tuple[Field, ...]
     metadata_fields: tuple[MetadataField, ...]
     computed_fields: tuple[ComputedField, ...]
@@ -170,6 +172,10 @@ class ProbeKernelSpec:
         """The columns of its arrivals."""
         return ArrivalColumns(self.carried, self.watermark is not None)
 
+    def reading(self, topics: StreamTopics) -> "ProbeKernelSpec":
+        """The same of a stream of these topics."""
+        return replace(self, topics=topics)
+
     def by_itself(self) -> "ProbeKernelSpec":
         """For records that only this INSERT is to answer: it tells all that have no rows."""
         if self.member is None:
@@ -213,7 +219,7 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
     needed |= columns.needed
     spec = ProbeKernelSpec(
         alias=probe.alias,
-        topic=source.kafka.topic if isinstance(source, KafkaSource) else "",
+        topics=source.topics if isinstance(source, KafkaSource) else StreamTopics.one(""),
         fields=tuple(item for item in probe.fields if item.name in needed),
         metadata_fields=tuple(item for item in probe.metadata_fields if item.name in needed),
         computed_fields=tuple(computed),

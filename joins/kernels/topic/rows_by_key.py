@@ -14,6 +14,8 @@ from joins.kernels.formats.parsed import ParsedRows
 from joins.plan.plan import Field
 from joins.plan.types import arrow_type
 
+_NO_ROW = "its value is null, which is no row: this table's rows are not deleted by records"
+
 
 class KeyedRowDecoder:
     """Reads the records of one topic; such a topic has no marks of snapshots.
@@ -53,7 +55,7 @@ class KeyedRowDecoder:
         key = after.select([item.name for item in self._key])
         gone = np.flatnonzero(is_gone)
         if len(gone) and not self._deletes:
-            bad.update((int(row), (RecordFault.LAYOUT, "its value is null")) for row in gone)
+            bad.update((int(row), (RecordFault.LAYOUT, _NO_ROW)) for row in gone)
         elif len(gone):
             own = self._keys(records.column("key"), gone, bad)
             is_deleted = pa.array(is_gone)

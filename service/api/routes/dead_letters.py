@@ -2,13 +2,14 @@
 
 import base64
 import binascii
+from dataclasses import replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import Response
 
 from service.api.http.access import OPERATOR, VIEWER
-from service.api.routes.inspection import Place, inspect
+from service.api.routes.inspection import TOPIC_NAME, Place, RecordPlace, inspect
 from service.api.routes.jobs import IdempotencyKey, Injected, JobId
 from service.api.routes.runner_requests import LATER, ask_runner
 from service.errors import SubmissionError
@@ -25,6 +26,19 @@ from service.schemas.inspection import (
 _LISTED_VALUE_BYTES = 1024
 _SHOWN_VALUE_BYTES = 64 * 1024
 _MOST_VALUE_BYTES = 16 << 20
+
+
+async def _letter_place(
+    place: Place,
+    topic: Annotated[
+        str | None,
+        Query(pattern=TOPIC_NAME, description="Needed where the stream has several topics."),
+    ] = None,
+) -> RecordPlace:
+    return replace(place, topic=topic)
+
+
+LetterPlace = Annotated[RecordPlace, Depends(_letter_place)]
 router = APIRouter(prefix="/v1/jobs", tags=["dead letters"], dependencies=[VIEWER])
 
 
@@ -47,7 +61,7 @@ def list_dead_letters(
 @router.get("/{job_id}/dead-letters/{partition}/{offset}", summary="Show a dead letter")
 def show_dead_letter(
     job_id: JobId,
-    place: Place,
+    place: LetterPlace,
     services: Injected,
     batch: Annotated[
         int | None, Query(ge=0, lt=2**63, description="The newest one if left out.")

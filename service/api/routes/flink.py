@@ -146,12 +146,16 @@ def _join(time: EventTimeView) -> dict[str, str]:
 
 
 def _generators(time: EventTimeView | None, input_name: str) -> dict[int, WatermarkView]:
-    """The generators' watermarks of an input by partition; empty without event time."""
-    channels = [] if time is None else time.channels
+    """The generators' watermarks of an input by subtask; empty without event time.
+
+    A subtask is a partition; of several topics they count through.
+    """
+    channels = [] if time is None else [c for c in time.channels if c.input == input_name]
     return {
-        c.partition: _watermark(c.watermark_ms, use_processing_time=c.use_processing_time)
-        for c in channels
-        if c.input == input_name
+        at if c.topic else c.partition: _watermark(
+            c.watermark_ms, use_processing_time=c.use_processing_time
+        )
+        for at, c in enumerate(channels)
     }
 
 

@@ -21,7 +21,8 @@ _TIMEOUT_S = 60.0
 _REPLAY_TIMEOUT_S = 300.0
 _LARGEST = 2**63 - 1
 BatchNumber = Annotated[int, Path(ge=0, le=_LARGEST)]
-Topic = Annotated[str, Path(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+TOPIC_NAME = r"^[A-Za-z0-9._-]{1,249}$"
+Topic = Annotated[str, Path(pattern=TOPIC_NAME)]
 Sink = Annotated[
     str | None,
     Query(
@@ -41,10 +42,12 @@ class RecordPlace:
 
     partition: int
     offset: int
+    topic: str | None = None
 
     def arguments(self) -> list[str]:
         """For the command line of an inspection."""
-        return [f"--partition={self.partition}", f"--offset={self.offset}"]
+        topic = [] if self.topic is None else [f"--topic={self.topic}"]
+        return [*topic, f"--partition={self.partition}", f"--offset={self.offset}"]
 
 
 async def _place(

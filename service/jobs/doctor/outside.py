@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from joins.adapters.delta.feed_state import read_state
@@ -9,12 +10,13 @@ from joins.adapters.delta.source import check_source_table
 from joins.adapters.files.feed_state import read_state as read_files
 from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
 from joins.adapters.topic.check import check_topic
 from joins.durable.checkpoint import read_json
-from joins.durable.probe_lives import read_lives
+from joins.durable.probe_lives import known_topics, read_lives
 from joins.plan.errors import SourceError
 from joins.plan.plan import (
     DeltaTableSource,
@@ -25,6 +27,7 @@ from joins.plan.plan import (
     KafkaSource,
     TopicSource,
 )
+from joins.plan.stream_topics import partition_of
 from joins.source.state import SourceState
 from joins.stream.transactions import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, bad, good, made, unknown
@@ -152,68 +155,72 @@ def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceSt
 # ----------------------------------------------------------------------------------------------
 
 
-def _probe_kafka(patient: Patient) -> KafkaOptions:
-    source = patient.plan.probe.source
+def _stream_cluster(patient: Patient) -> StreamCluster | None:
+    """The stream's topics as the job knows them; None of one that was never started."""
+    source, topics = patient.plan.probe.source, known_topics(patient.checkpoint)
     if isinstance(source, KafkaSource):
-        return source.kafka
-    topic = patient.meta.probe_topic if patient.meta is not None else ""
-    return KafkaOptions(internal_kafka(patient.plan, patient.settings).bootstrap_servers, topic)
+        kafka, topics = source.kafka, topics or source.topics
+    else:
+        servers = internal_kafka(patient.plan, patient.settings).bootstrap_servers
+        kafka = KafkaOptions(servers, topics.first.name if topics else "")
+    return StreamCluster(KafkaCluster(kafka), topics) if topics else None
 
 
 def _stream(patient: Patient) -> Iterator[Check]:
-    """The topic is the one that the job reads, has its records, and none of the future."""
-    kafka = _probe_kafka(patient)
-    if not kafka.topic:
+    """The topics are those that the job reads, have its records, and none of the future."""
+    cluster = _stream_cluster(patient)
+    if cluster is None:
         yield unknown("stream", "the job was never started")
         return
-    cluster = KafkaCluster(kafka)
-    topic = cluster.require(kafka.topic)
-    lives = read_lives(patient.checkpoint)
-    if lives and lives[-1].topic_id != topic.topic_id:
-        yield bad(
-            "stream",
-            f'topic "{kafka.topic}" has id {topic.topic_id}, expected {lives[-1].topic_id}',
-            "It was deleted and made again; acknowledge that, or stop the job.",
-        )
-        return
-    yield good("stream", f'topic "{kafka.topic}" is there, {len(topic.partitions)} partitions')
-    yield _unread(patient, cluster, kafka.topic)
-    yield _transactions(cluster, kafka.topic)
-    yield _stream_clock(cluster, kafka.topic, topic.partitions)
+    there = cluster.require()
+    for topic, described in zip(cluster.topics.topics, there.topics, strict=True):
+        if topic.topic_id and described is not None and topic.topic_id != described.topic_id:
+            yield bad(
+                "stream",
+                f'topic "{topic.name}" has id {described.topic_id}, expected {topic.topic_id}',
+                "It was deleted and made again; acknowledge that, or stop the job.",
+            )
+            return
+    count = sum(len(each.partitions) for each in there.there.values())
+    yield good("stream", f'topic "{cluster.topics.text}" is there, {count} partitions')
+    yield _unread(patient, cluster)
+    yield _transactions(cluster)
+    yield _stream_clock(cluster)
 
 
-def _unread(patient: Patient, cluster: KafkaCluster, topic: str) -> Check:
+def _unread(patient: Patient, cluster: StreamCluster) -> Check:
     """No record that is still to be read has been removed."""
-    note = patient.checkpoint.read_progress()
+    note, place = patient.checkpoint.read_progress(), cluster.topics.place
     lives = read_lives(patient.checkpoint)
     if note is not None:
         next_offsets = {int(p): offset for p, offset in note["next_offsets"].items()}
     else:
         next_offsets = dict(lives[-1].start_offsets) if lives else {}
-    begin = cluster.beginning_offsets(topic)
+    begin = cluster.beginning_offsets()
     lost = {p: begin[p] - o for p, o in next_offsets.items() if begin.get(p, 0) > o}
     if not lost:
         places = ", ".join(
-            f"{offset} of partition {p}" for p, offset in sorted(next_offsets.items())
+            f"{offset} of partition {place(p)}" for p, offset in sorted(next_offsets.items())
         )
         return good("unread records", f"the topic has all of them, from offset {places}")
+    names = ", ".join(map(place, sorted(lost)))
     return bad(
         "unread records",
-        f"at most {sum(lost.values())} unread records were removed, in partitions {sorted(lost)}",
+        f"at most {sum(lost.values())} unread records were removed, in partitions [{names}]",
         "Raise the topic's retention; acknowledge the gap, or submit the job anew.",
     )
 
 
-def _transactions(cluster: KafkaCluster, topic: str) -> Check:
+def _transactions(cluster: StreamCluster) -> Check:
     """No transaction keeps a partition from being read; one that has just begun is no fault."""
-    title, ends = "open transactions", cluster.end_offsets(topic)
-    high = cluster.high_watermarks(topic)
+    title, ends = "open transactions", cluster.end_offsets()
+    high, topics = cluster.high_watermarks(), cluster.topics
     behind = {p: offset for p, offset in ends.items() if offset < high.get(p, offset)}
     now_ms = time.time() * _MILLIS
     try:
-        opened = cluster.open_transactions(topic, behind) if behind else []
+        opened = cluster.open_transactions(behind) if behind else []
     except SourceError as exc:
-        return bad(title, f'one may hold topic "{topic}": {exc.message}', exc.hint)
+        return bad(title, f'one may hold topic "{topics.text}": {exc.message}', exc.hint)
     for transaction in opened:
         age_s = (
             HOLDS_AFTER_S
@@ -221,23 +228,24 @@ def _transactions(cluster: KafkaCluster, topic: str) -> Check:
             else (now_ms - transaction.since_ms) / _MILLIS
         )
         if age_s >= HOLDS_AFTER_S:
-            return bad(
-                title, f"{transaction.text(topic)}, open for {age_s:.0f} s", transaction.hint(topic)
-            )
-    return good(title, f'none holds topic "{topic}"')
+            topic = topics.topic_of(transaction.partition).name
+            held = replace(transaction, partition=partition_of(transaction.partition))
+            return bad(title, f"{held.text(topic)}, open for {age_s:.0f} s", held.hint(topic))
+    return good(title, f'none holds topic "{topics.text}"')
 
 
-def _stream_clock(cluster: KafkaCluster, topic: str, partitions: tuple[int, ...]) -> Check:
+def _stream_clock(cluster: StreamCluster) -> Check:
     """The broker does not tell its time; the records' timestamps do, where they are ahead."""
     later_ms = int(time.time() * _MILLIS) + _FUTURE_MS
-    ahead = cluster.first_since(topic, dict.fromkeys(partitions, later_ms))
+    ahead = cluster.first_since(dict.fromkeys(cluster.beginning_offsets(), later_ms))
     if not ahead:
         return good("clock of stream", "no record is of the future")
-    partition, (offset, at_ms) = next(iter(ahead.items()))
-    seconds = (at_ms - later_ms + _FUTURE_MS) / _MILLIS
+    number, (offset, at_ms) = next(iter(ahead.items()))
+    seconds, topic = (at_ms - later_ms + _FUTURE_MS) / _MILLIS, cluster.topics.topic_of(number)
     return bad(
         "clock of stream",
-        f"record {topic}/{partition}/{offset} is {seconds:.0f} s ahead of our clock",
+        f"record {topic.name}/{partition_of(number)}/{offset} is {seconds:.0f} s ahead of our "
+        "clock",
         "Set this machine's clock, or that of who writes the topic, by NTP.",
     )
 

@@ -10,13 +10,16 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from joins.adapters.process.redacted_output import redact_standard_error
+from joins.durable.checkpoint import Checkpoint
 from joins.durable.letter_replays import LetterReplays
-from joins.durable.pins import Pin, pin_json
+from joins.durable.pins import Pin, shown_pin
+from joins.durable.probe_lives import known_topics
 from joins.lookback.dead_letters import Coordinates as LetterPlace
 from joins.lookback.dead_letters import DeadLetter, DeadLetters
 from joins.lookback.explain_row import Coordinates
@@ -62,7 +65,7 @@ def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
         committed_at_ms = output["committed_at_ms"]
     return {
         "batch": pin.batch,
-        "pin": pin_json(pin),
+        "pin": shown_pin(pin, history.topics),
         "records": pin.records(),
         "committed": all(each["committed"] for each in outputs),
         "committed_at_ms": committed_at_ms,
@@ -70,7 +73,7 @@ def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
         "freshness_ms": pin.freshness_ms(),
         "output_version": output["output_version"],
         "dead_letters_version": None if letters is None else letters.version,
-        "life": history.life_of(pin.batch).as_json(),
+        "life": history.life_of(pin.batch).shown(),
         **({"outputs": outputs} if len(outputs) > 1 else {}),
     }
 
@@ -121,30 +124,35 @@ def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
 
 def _letters(job_dir: Path) -> DeadLetters:
     layout = JobLayout(job_dir)
-    return DeadLetters(layout.dead_letters, LetterReplays(layout.checkpoint / "replays"))
+    replays = LetterReplays(layout.checkpoint / "replays")
+    topics = partial(known_topics, Checkpoint(layout.checkpoint))
+    return DeadLetters(layout.dead_letters, replays, topics)
 
 
-def _letter_json(letter: DeadLetter, shown_bytes: int | None) -> dict[str, Any]:
+def _letter_json(
+    letters: DeadLetters, letter: DeadLetter, shown_bytes: int | None
+) -> dict[str, Any]:
     value = letter.as_json(shown_bytes=shown_bytes)
-    return {**value, "value_bytes": value["bytes"]}
+    return {**value, "place": letters.place(letter), "value_bytes": value["bytes"]}
 
 
 def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """A page of dead letters."""
-    page = _letters(job_dir).page(
-        after=arguments.cursor, limit=arguments.limit, pending=arguments.pending
-    )
+    letters = _letters(job_dir)
+    page = letters.page(after=arguments.cursor, limit=arguments.limit, pending=arguments.pending)
     after = page.next_after
     return {
-        "items": [_letter_json(letter, arguments.value_bytes) for letter in page.letters],
+        "items": [_letter_json(letters, letter, arguments.value_bytes) for letter in page.letters],
         "next_cursor": None if after is None else ".".join(map(str, after)),
     }
 
 
 def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """One dead letter."""
-    letter = _letters(job_dir).find(arguments.partition, arguments.offset, arguments.batch)
-    return _letter_json(letter, arguments.value_bytes)
+    letters = _letters(job_dir)
+    number = letters.number(arguments.topic, arguments.partition)
+    letter = letters.find(number, arguments.offset, arguments.batch)
+    return _letter_json(letters, letter, arguments.value_bytes)
 
 
 def show_tables(job_dir: Path, arguments: argparse.Namespace) -> Result:
@@ -170,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     number: _Option = {"type": int}
     some: _Option = {**number, "required": True}
     flag: _Option = {"action": "store_true"}
+    place: Mapping[str, _Option] = {"topic": {}, "partition": some, "offset": some}
     parser = argparse.ArgumentParser(prog="sluice-inspect")
     parser.add_argument("--job-dir", type=Path)
     commands = parser.add_subparsers(required=True)
@@ -184,9 +193,7 @@ def _parser() -> argparse.ArgumentParser:
     _add(
         commands.add_parser("explain-row"),
         explain_row,
-        topic={"required": True},
-        partition=some,
-        offset=some,
+        **{**place, "topic": {"required": True}},
         sink={},
     )
     _add(commands.add_parser("doctor"), doctor)
@@ -201,7 +208,7 @@ def _parser() -> argparse.ArgumentParser:
         value_bytes={"type": int, "default": 1024},
     )
     show = letters.add_parser("show")
-    _add(show, show_letter, partition=some, offset=some, batch=number, value_bytes=number)
+    _add(show, show_letter, **place, batch=number, value_bytes=number)
     return parser
 
 

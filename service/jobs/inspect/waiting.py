@@ -294,7 +294,7 @@ def _transactions(probe: Document) -> Iterator[Condition]:
     """One for each partition that an open transaction holds."""
     name, topic = "transactions-ended", probe["topic"]
     for held in probe["open_transactions"]:
-        place = f"{topic}/{held['partition']}"
+        place = f"{held.get('topic') or topic}/{held['partition']}"
         yield Condition(name, place, False, held["text"], held["hint"])
     if not probe["open_transactions"]:
         yield Condition(name, topic, True, f'no transaction holds topic "{topic}"')

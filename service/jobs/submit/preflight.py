@@ -9,7 +9,9 @@ from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import check_source_table
 from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.source import check_source
+from joins.adapters.registry.schemas import check_registries
 from joins.adapters.topic.check import check_topic
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
@@ -28,6 +30,7 @@ from joins.plan.plan import (
     StartupMode,
     TopicSource,
 )
+from joins.plan.stream_topics import StreamTopics
 from service.config import Settings
 from service.jobs.submit.places import check_places
 from service.security.allowed import check_allowed
@@ -40,6 +43,7 @@ from service.security.resolution import (
     resolve_end_offsets,
     resolve_secrets,
     resolve_start_offsets,
+    resolve_topics,
 )
 from service.security.secrets import SecretResolver
 from service.sql.text.places import told_where
@@ -91,14 +95,21 @@ def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters)
     held, source = plan.probe.source, resolved.source
     if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
         return plan
-    cluster = clusters.of(source.kafka)
+    kafka = clusters.of(source.kafka)
+    check_registries(source.value, source.key)
     if source.kafka.reported_group is not None:
-        cluster.require_unused_group(source.kafka.reported_group)
+        kafka.require_unused_group(source.kafka.reported_group)
+    source = resolve_topics(source, kafka)
+    cluster = StreamCluster(kafka, source.topics)
     start = resolve_start_offsets(source, cluster)
     end = resolve_end_offsets(source, start, cluster)
     backlog = resolve_backlog(resolved, cluster)
     held = replace(
-        held, startup_mode=StartupMode.SPECIFIC, startup_offsets=tuple(sorted(start.items()))
+        held,
+        kafka=replace(held.kafka, topic=source.kafka.topic),
+        more_topics=source.more_topics,
+        startup_mode=StartupMode.SPECIFIC,
+        startup_offsets=tuple(sorted(start.items())),
     )
     if end is not None:
         bounds = tuple(sorted(end.items()))
@@ -119,7 +130,8 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
     ends = cluster.end_offsets(topic)
     own = replace(own, changelog_partitions=len(ends))
     if source.is_bounded:
-        ends = resolve_bounds(source, cluster.beginning_offsets(topic), cluster) or ends
+        stream = StreamCluster(cluster, StreamTopics.one(topic))
+        ends = resolve_bounds(source, stream.beginning_offsets(), stream) or ends
     if source.evidence is None:
         own = replace(own, end_offsets=tuple(sorted(ends.items())))
     return replace(held, source=own)
@@ -148,6 +160,7 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
 def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> None:
     if isinstance(plan.sink, KafkaSink):
         clusters.of(plan.sink.kafka).require(plan.sink.kafka.topic)
+        check_registries(plan.sink.value, plan.sink.key)
     if isinstance(plan.sink, DeltaSink):
         _check_delta(plan.sink_table, output_path(plan.sink, settings))
         output_writer(plan, settings)

@@ -101,17 +101,19 @@ def _field(field: Field) -> str:
 
 def _end(source: KafkaSource | TopicSource) -> str:
     """Where a source with an end has it."""
-    ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+    place = source.topics.place if isinstance(source, KafkaSource) else str
+    ends = [f"{place(number)}:{offset}" for number, offset in source.bounded_offsets]
     if source.bounded_timestamp_ms is not None:
         ends.append(f"{source.bounded_timestamp_ms} ms")
     return " ".join(("until", source.bounded_mode.value, *ends))
 
 
 def _kafka_source(source: KafkaSource) -> str:
-    parts = [_kafka(source.kafka), source.startup_mode.value]
+    parts = [_kafka(source.kafka, _topics(source)), source.startup_mode.value]
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
-    parts += [f"{partition}:{offset}" for partition, offset in source.startup_offsets]
+    place = source.topics.place
+    parts += [f"{place(number)}:{offset}" for number, offset in source.startup_offsets]
     if source.bounded_mode is not BoundedMode.UNBOUNDED:
         most = f" or {source.bounded_records} records a partition"
         parts.append(_end(source) + ("" if source.bounded_records is None else most))
@@ -140,9 +142,17 @@ def _format(form: RecordFormat) -> str:
     return f"{form.name}({options})" if options else str(form.name)
 
 
-def _kafka(options: KafkaOptions) -> str:
+def _topics(source: KafkaSource) -> str:
+    """The topics of a stream, as far as they are known."""
+    if source.topic_pattern is None:
+        return "; ".join(source.topics.names)
+    looked = "" if source.discovery_ms is None else f", looked for every {source.discovery_ms} ms"
+    return f"topics like {source.topic_pattern}{looked}"
+
+
+def _kafka(options: KafkaOptions, topics: str = "") -> str:
     properties = [f"{key}={value}" for key, value in options.properties if key in _SHOWN_PROPERTIES]
-    return ", ".join([f"{options.topic} @ {options.bootstrap_servers}", *properties])
+    return ", ".join([f"{topics or options.topic} @ {options.bootstrap_servers}", *properties])
 
 
 def _datagen(source: DatagenSource) -> str:

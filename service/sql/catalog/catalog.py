@@ -1,6 +1,7 @@
 """The tables of a script, from CREATE TABLE: typed columns, key and connector."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
@@ -14,6 +15,7 @@ from service.sql.catalog.connectors import (
 )
 from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
+from service.sql.catalog.option import TableRole
 from service.sql.catalog.option_values import OptionValues, read_options
 from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.watermarks import TableWatermark, declared_watermark
@@ -76,6 +78,7 @@ class Table:
         fields: physical columns, in the order of the DDL.
         columns: all columns, in the order of the DDL.
         primary_key: names, empty when there is none.
+        without_effect: role → options that are written and mean nothing there.
         lookup_strategy: that the options name.
         watermark: None without WATERMARK FOR.
         node: the statement, LIKE and hints worked in.
@@ -91,6 +94,7 @@ class Table:
     connector_name: str
     connector: Connector
     inline_secrets: tuple[InlineSecret, ...]
+    without_effect: Mapping[TableRole, tuple[str, ...]]
     lookup_strategy: LookupStrategy | None = None
     watermark: TableWatermark | None = None
 
@@ -128,13 +132,13 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         connector_name,
         connector,
         inline,
+        values.without_effect(),
         _lookup_strategy(values),
     )
     if isinstance(connector, MysqlCdcSource) and key:
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
-    watermark = declared_watermark(node, relation, connector_name, values)
-    return replace(table, watermark=watermark)
+    return replace(table, watermark=declared_watermark(node, relation, connector_name, values))
 
 
 def _fields(node: CreateTable, key: tuple[str, ...]) -> tuple[Field, ...]:

@@ -24,38 +24,33 @@ from joins.plan.plan import (
     TlsMode,
     TopicSource,
 )
+from joins.plan.stream_topics import StreamTopic, StreamTopics
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.formats import record_columns, value_format
 from service.sql.catalog.kafka_login import client_properties
-from service.sql.catalog.kafka_scan import check_commits, check_group, offsets, timestamp
+from service.sql.catalog.kafka_scan import (
+    PATTERN,
+    TOPIC,
+    check_commits,
+    check_group,
+    discovery_ms,
+    offsets,
+    timestamp,
+    topics,
+)
 from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
-    IDLE_TIMEOUT,
-    LOOKUP_STRATEGY,
-    OF_A_GROUP,
-    OF_A_ROWTIME,
-    OF_A_STREAM,
 )
 from service.sql.catalog.topic_tables import (
-    dimension_options,
-    is_lenient,
     refuse_evidence,
     topic_source,
 )
 
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"
-_DELTA_DIMENSION = (
-    "source.monitor-interval",
-    "changelog.partitions",
-    LOOKUP_STRATEGY,
-    IDLE_TIMEOUT,
-)
 _BOUNDED = "scan.bounded"
-_OF_A_STREAM = ("scan.", "sink.", "late-records.", OF_A_STREAM)
-_DELTA_SINK = ("row-metadata", "sink.writer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +60,22 @@ class KafkaTable:
     Attributes:
         dimension: what it is where it is joined.
         has_startup_mode: the user chose one; if not, the default deserves a warning.
-        dimension_options: those that the user gave and only a dimension has.
-        stream_options: those that the user gave and only a stream or a sink has.
-        group_options: those that the user gave and only who reads has: of its consumer group.
+        several_topics: the option that makes it a stream of several topics, None of one.
     """
 
     source: KafkaSource
     sink: KafkaSink
     dimension: TopicSource
     has_startup_mode: bool
-    dimension_options: tuple[str, ...] = ()
-    stream_options: tuple[str, ...] = ()
-    group_options: tuple[str, ...] = ()
+    several_topics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UpsertKafkaTable:
-    """A topic of rows by key; it is joined or written.
-
-    Attributes:
-        dimension_options: those that the user gave and only a dimension has.
-        sink_options: those that the user gave and only a sink has.
-    """
+    """A topic of rows by key; it is joined or written."""
 
     dimension: TopicSource
     sink: KafkaSink
-    dimension_options: tuple[str, ...] = ()
-    sink_options: tuple[str, ...] = ()
 
     def with_key(self, key: RecordKey | None) -> "UpsertKafkaTable":
         """The same, whose records have this key."""
@@ -101,17 +85,10 @@ class UpsertKafkaTable:
 
 @dataclass(frozen=True, slots=True)
 class DeltaTable:
-    """A Delta table; its place in the statement decides whether it is a dimension or the sink.
-
-    Attributes:
-        dimension_options: those that the user gave and only a dimension has.
-        sink_options: those that the user gave and only a sink has.
-    """
+    """A Delta table; its place in the statement decides whether it is a dimension or the sink."""
 
     source: DeltaTableSource
     sink: DeltaSink
-    dimension_options: tuple[str, ...]
-    sink_options: tuple[str, ...]
 
 
 Connector = (
@@ -182,7 +159,9 @@ def _tls(values: OptionValues) -> MysqlTls:
 
 def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     columns = record_columns(values, fields)
-    options = _kafka_options(values)
+    first, *more = names = topics(values)
+    several = StreamTopics(tuple(map(StreamTopic, names)))
+    options = _kafka_options(values, first)
     start = StartupMode(values.required("scan.startup.mode"))
     end = BoundedMode(values.required("scan.bounded.mode"))
     check_group(values, start, end)
@@ -190,14 +169,17 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         kafka=options,
         startup_mode=start,
         startup_timestamp_ms=timestamp(values, "scan.startup", start),
-        startup_offsets=offsets(values, "scan.startup", start),
+        startup_offsets=several.in_each(offsets(values, "scan.startup", start)),
         max_records_per_batch=values.number("scan.max-records-per-batch"),
         bounded_mode=end,
         bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
-        bounded_offsets=offsets(values, _BOUNDED, end),
+        bounded_offsets=several.in_each(offsets(values, _BOUNDED, end)),
         max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
         value=columns.value,
         key=columns.key,
+        more_topics=tuple(more),
+        topic_pattern=values.text(PATTERN),
+        discovery_ms=discovery_ms(values),
     )
     prefix = _transactional_id_prefix(values)
     return KafkaTable(
@@ -205,41 +187,19 @@ def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
         KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
         _with_end(values, topic_source(values, source, fields)),
         has_startup_mode="scan.startup.mode" in values.nodes,
-        dimension_options=dimension_options(values),
-        stream_options=_stream_options(values, end),
-        group_options=tuple(key for key in values.nodes if key in OF_A_GROUP),
+        several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
     )
 
 
 def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     """Without its key, which is that of the table."""
-    prefix, kafka = _transactional_id_prefix(values), _kafka_options(values)
+    prefix = _transactional_id_prefix(values)
+    kafka = _kafka_options(values, values.required(TOPIC))
     value = value_format(values)
     check_commits(values)
     return UpsertKafkaTable(
         _with_end(values, TopicSource(kafka, value)),
         KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
-        dimension_options=(
-            *dimension_options(values),
-            *(
-                key
-                for key in values.nodes
-                if key.startswith(_BOUNDED) or key in (*OF_A_GROUP, *OF_A_ROWTIME)
-            ),
-        ),
-        sink_options=tuple(
-            key for key in values.nodes if key.startswith("sink.") or is_lenient(key)
-        ),
-    )
-
-
-def _stream_options(values: OptionValues, end: BoundedMode) -> tuple[str, ...]:
-    """The options that were given and that only a stream or a sink has."""
-    of_both = OF_A_ROWTIME if end is BoundedMode.GROUP else (_BOUNDED, *OF_A_ROWTIME)
-    return tuple(
-        key
-        for key in values.nodes
-        if is_lenient(key) or (key.startswith(_OF_A_STREAM) and not key.startswith(of_both))
     )
 
 
@@ -272,10 +232,10 @@ def _transactional_id_prefix(values: OptionValues) -> str | None:
     return None
 
 
-def _kafka_options(values: OptionValues) -> KafkaOptions:
+def _kafka_options(values: OptionValues, topic: str) -> KafkaOptions:
     return KafkaOptions(
         bootstrap_servers=_bootstrap(values),
-        topic=values.required("topic"),
+        topic=topic,
         properties=client_properties(values),
     )
 
@@ -305,8 +265,6 @@ def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
             row_metadata=values.flag("row-metadata"),
             writer=SinkWriter(values.required("sink.writer")),
         ),
-        dimension_options=tuple(key for key in _DELTA_DIMENSION if key in values.nodes),
-        sink_options=tuple(key for key in _DELTA_SINK if key in values.nodes),
     )
 
 

@@ -4,11 +4,13 @@ import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from joins.kernels.avro.derived import NoAvroError, schema_to_write
 from joins.kernels.csv.dialect import dialect_of
-from joins.kernels.formats.raw import OF_ALL_CHARACTERS, TYPES
+from joins.kernels.formats.columns import RecordColumns
 from joins.plan.formats import (
     FAIL_ON_MISSING_FIELD,
     IGNORE_PARSE_ERRORS,
+    OF_ALL_CHARACTERS,
     KafkaFormat,
     RecordFormat,
 )
@@ -17,6 +19,12 @@ from joins.plan.types import SqlType, TypeName
 from service.sql.catalog.option_values import OptionValues
 
 _MARKS = ("escape-character", "quote-character", "field-delimiter")
+_OF_RAW = frozenset(
+    {
+        *(TypeName.STRING, TypeName.BYTES, TypeName.BOOLEAN, TypeName.FLOAT, TypeName.DOUBLE),
+        *(TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT),
+    }
+)
 _LETTERS_AND_SIGNS = frozenset(string.ascii_letters + string.digits + "+-.:/= ")
 """What is in cells of other types than STRING."""
 
@@ -55,10 +63,15 @@ def check_format(
         raise values.error(key, misfit.message, hint=misfit.hint)
 
 
-def refusal_of_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
+def refusal_of_sink(columns: RecordColumns) -> Misfit | None:
     """Why such rows cannot be written so that they are read back, if that is so."""
-    check = _CHECKS_OF_SINKS.get(form.name)
-    return None if check is None else check(form, columns)
+    of_key = () if columns.key is None else ((columns.key.format, columns.of_key),)
+    for form, fields in ((columns.value, columns.of_value), *of_key):
+        check = _CHECKS_OF_SINKS.get(form.name)
+        misfit = None if check is None else check(form, fields)
+        if misfit is not None:
+            return misfit
+    return None
 
 
 def _of_json(form: RecordFormat, _: Sequence[Field]) -> Misfit | None:
@@ -111,7 +124,7 @@ def _of_raw(_: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
             "Leave one column, or make others the key with key.fields and "
             "'value.fields-include' = 'EXCEPT_KEY'.",
         )
-    if columns[0].type.name not in TYPES:
+    if columns[0].type.name not in _OF_RAW:
         return Misfit(
             f'column "{columns[0].name}" is {columns[0].type}, which raw does not know as bytes',
             "Declare STRING, BYTES, BOOLEAN, an integer, FLOAT or DOUBLE.",
@@ -129,10 +142,25 @@ def _of_raw_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
     return None
 
 
+def _of_avro(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
+    try:
+        schema_to_write(form, columns)
+    except NoAvroError as exc:
+        return Misfit(str(exc), exc.hint)
+    return None
+
+
 def _is_in_a_cell(kind: SqlType) -> bool:
     if kind.name is TypeName.MAP:
         return False
     return all(not part.type.is_nested for part in kind.members)
+
+
+def _of_changes_in_avro(form: RecordFormat, _: Sequence[Field]) -> Misfit:
+    return Misfit(
+        f"format {form.name} cannot be written",
+        "Write 'format' = 'json' or 'debezium-json', and remove the options of Avro.",
+    )
 
 
 def _of_csv_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
@@ -160,8 +188,11 @@ _CHECKS: dict[KafkaFormat, Callable[[RecordFormat, Sequence[Field]], Misfit | No
     KafkaFormat.JSON: _of_json,
     KafkaFormat.CSV: _of_csv,
     KafkaFormat.RAW: _of_raw,
+    KafkaFormat.AVRO: _of_avro,
 }
 _CHECKS_OF_SINKS: dict[KafkaFormat, Callable[[RecordFormat, Sequence[Field]], Misfit | None]] = {
     KafkaFormat.CSV: _of_csv_sink,
     KafkaFormat.RAW: _of_raw_sink,
+    KafkaFormat.AVRO_CONFLUENT: _of_avro,
+    KafkaFormat.DEBEZIUM_AVRO_CONFLUENT: _of_changes_in_avro,
 }

@@ -1,22 +1,27 @@
 """Options of the formats of rows: one table for keys and values, streams, dimensions and sinks."""
 
-from joins.kernels.formats.raw import CHARSETS
+from joins.kernels.avro.derived import LEGACY_TIMESTAMPS
 from joins.plan.formats import (
+    CHARSETS,
     FAIL_ON_MISSING_FIELD,
     IGNORE_NULL_FIELDS,
     IGNORE_PARSE_ERRORS,
     ISO_8601,
     OF_CHANGES,
+    SCHEMA,
+    SUBJECT,
     TIMESTAMP_FORMAT,
     KafkaFormat,
 )
-from service.sql.catalog.option import Option, OptionType, with_prefix
+from service.sql.catalog.option import Option, OptionType, TableRole, with_prefix
+from service.sql.catalog.topic_options import OF_A_REGISTRY
 
 FORMAT, VALUE_FORMAT, KEY_FORMAT = "format", "value.format", "key.format"
 KEY_FIELDS, KEY_PREFIX, FIELDS_INCLUDE = "key.fields", "key.fields-prefix", "value.fields-include"
 ALL, EXCEPT_KEY = "ALL", "EXCEPT_KEY"
 ROW_FORMATS = tuple(name for name in KafkaFormat if name not in OF_CHANGES)
 """Of values that are rows; those of keys are all of them."""
+_NO_DIMENSION = frozenset((TableRole.STREAM, TableRole.SINK))
 _JSON = (
     Option(
         FAIL_ON_MISSING_FIELD,
@@ -29,6 +34,7 @@ _JSON = (
         "Of a stream: whether what does not fit its column is NULL, and a record that is no object "
         "is passed over without a trace; else either is a dead letter.",
         OptionType.FLAG,
+        roles=_NO_DIMENSION,
     ),
     Option(
         TIMESTAMP_FORMAT,
@@ -89,6 +95,7 @@ _CSV = (
         "Of a stream: whether a cell that does not fit its column, or is not there, is NULL, and a "
         "record that is no row is passed over without a trace; else either is a dead letter.",
         OptionType.FLAG,
+        roles=_NO_DIMENSION,
     ),
     Option(
         "array-element-delimiter",
@@ -128,8 +135,44 @@ _RAW = (
         choices=("big-endian", "little-endian"),
     ),
 )
+_AVRO = (
+    Option(
+        LEGACY_TIMESTAMPS,
+        "Whether TIMESTAMP(3) is an instant of Avro, `timestamp-millis`, as in old versions of "
+        "Flink, and TIMESTAMP_LTZ is nothing; else TIMESTAMP is `local-timestamp-…`, TIMESTAMP_LTZ "
+        "`timestamp-…`. Of records that name their schema either is read.",
+        OptionType.FLAG,
+        default="true",
+    ),
+)
+_ENCODING = Option(
+    "encoding",
+    "Records are binary Avro.",
+    OptionType.CHOICE,
+    default="binary",
+    choices=("binary",),
+)
+_CONFLUENT = (
+    Option(
+        SUBJECT,
+        "Of a sink: under which subject it registers its schema; the topic's name and `-value`, of "
+        "a key `-key`, when missing.",
+        pattern=r"[^\x00-\x1f\x7f]{1,256}",
+        form="1 to 256 printable characters",
+    ),
+    Option(
+        SCHEMA,
+        "Of a sink: the schema that it registers, in JSON; that of the columns when missing. Names "
+        "of records, documentation and defaults may be others than those of the columns' schema.",
+        pattern=r"(?s:.{1,65536})",
+        form="a schema of Avro in JSON",
+        roles=frozenset((TableRole.SINK,)),
+    ),
+)
 OPTIONS_OF_FORMATS = (
     *with_prefix(f"{KafkaFormat.JSON}.", *_JSON),
     *with_prefix(f"{KafkaFormat.CSV}.", *_CSV),
     *with_prefix(f"{KafkaFormat.RAW}.", *_RAW),
+    *with_prefix(f"{KafkaFormat.AVRO}.", _ENCODING, *_AVRO),
+    *with_prefix(f"{KafkaFormat.AVRO_CONFLUENT}.", *OF_A_REGISTRY, *_CONFLUENT, *_AVRO),
 )

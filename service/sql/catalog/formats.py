@@ -1,8 +1,9 @@
 """From checked options to the formats of a topic's keys and values."""
 
 from joins.kernels.formats.columns import RecordColumns
-from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
+from joins.plan.formats import WITH_REGISTRY, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import Field
+from joins.plan.registry import RegistryOptions
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.format_options import (
     ALL,
@@ -15,7 +16,17 @@ from service.sql.catalog.format_options import (
     VALUE_FORMAT,
 )
 from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
+from service.sql.catalog.topic_options import (
+    AUTH_SOURCE,
+    SSL_CA,
+    SSL_CERT,
+    SSL_KEY,
+    URL,
+    USER_INFO,
+)
 from service.sql.text.errors import suggestion
+
+_OF_THE_REGISTRY = (URL, AUTH_SOURCE, USER_INFO, SSL_CA, SSL_CERT, SSL_KEY)
 
 
 def value_format(values: OptionValues) -> RecordFormat:
@@ -34,7 +45,7 @@ def value_format(values: OptionValues) -> RecordFormat:
         named = values.required(VALUE_FORMAT)
     form = KafkaFormat(named)
     _check_owners(values, form)
-    return RecordFormat(form, _options(values, _value_prefixes(values, form)))
+    return _format(values, form, _value_prefixes(values, form))
 
 
 def record_columns(values: OptionValues, fields: tuple[Field, ...]) -> RecordColumns:
@@ -97,8 +108,7 @@ def _key_of(values: OptionValues, fields: tuple[Field, ...], names: tuple[str, .
             f"with {EXCEPT_KEY} no column is left for the value",
             hint=f"Write '{ALL}', or declare a column of the value.",
         )
-    own = RecordFormat(form, _options(values, _key_prefixes(form)))
-    return RecordKey(names, own, prefix, is_in_value)
+    return RecordKey(names, _format(values, form, _key_prefixes(form)), prefix, is_in_value)
 
 
 def _check_key_fields(
@@ -138,6 +148,37 @@ def _value_prefixes(values: OptionValues, form: KafkaFormat) -> tuple[str, ...]:
 
 def _key_prefixes(form: KafkaFormat) -> tuple[str, ...]:
     return (f"key.{form}.",)
+
+
+def _format(values: OptionValues, form: KafkaFormat, prefixes: tuple[str, ...]) -> RecordFormat:
+    """The format with its options, each with one of these in front."""
+    options = _options(values, prefixes)
+    if form not in WITH_REGISTRY:
+        return RecordFormat(form, options)
+    named = (prefix for prefix in prefixes if values.is_set(prefix + URL))
+    registry = _registry(values, next(named, prefixes[-1]))
+    own = tuple((key, text) for key, text in options if key not in _OF_THE_REGISTRY)
+    return RecordFormat(form, own, registry)
+
+
+def _registry(values: OptionValues, prefix: str) -> RegistryOptions:
+    values.require_pair(prefix + AUTH_SOURCE, prefix + USER_INFO)
+    values.require_pair(prefix + SSL_CERT, prefix + SSL_KEY)
+    url = values.required(prefix + URL)
+    for key in (prefix + SSL_CA, prefix + SSL_CERT):
+        if values.is_set(key) and not url.startswith("https:"):
+            raise values.error(
+                key,
+                f'option "{key}" has no effect with an address of http',
+                hint="Write the registry's address with https://, or remove the option.",
+            )
+    return RegistryOptions(
+        url,
+        user_info=values.text(prefix + USER_INFO),
+        ca=values.text(prefix + SSL_CA),
+        cert=values.text(prefix + SSL_CERT),
+        key=values.text(prefix + SSL_KEY),
+    )
 
 
 def _options(values: OptionValues, prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

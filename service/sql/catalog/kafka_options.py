@@ -20,7 +20,7 @@ from joins.plan.kafka_client import (
     VERIFIED_NAME,
     ClientNumber,
 )
-from service.sql.catalog.option import ADDRESS, PEM, Option, OptionType
+from service.sql.catalog.option import ADDRESS, PEM, READ, Option, OptionType, TableRole
 
 PROPERTY = "properties."
 _FILE: dict[str, Any] = {
@@ -96,6 +96,7 @@ _MEANINGS = {
     ClientNumber.RECEIVE_BYTES: "The socket's buffer for what comes.",
     ClientNumber.SEND_BYTES: "The socket's buffer for what goes.",
 }
+_OF_FETCHES = (ClientNumber.FETCH_BYTES, ClientNumber.PARTITION_BYTES)
 _TUNING = (
     Option(
         "client.id",
@@ -104,7 +105,14 @@ _TUNING = (
         form="1 to 200 letters, digits, '.', '_' or '-'",
     ),
     *(
-        Option(name, meaning, OptionType.NUMBER, lowest=1, highest=2**31 - 1)
+        Option(
+            name,
+            meaning,
+            OptionType.NUMBER,
+            lowest=1,
+            highest=2**31 - 1,
+            roles=READ if name in _OF_FETCHES else frozenset(TableRole),
+        )
         for name, meaning in _MEANINGS.items()
     ),
 )

@@ -1,8 +1,71 @@
-"""Where a topic is read from and up to, and which consumer group goes with that."""
+"""Which topics are read, from where and up to where, and which consumer group goes with that."""
 
+from joins.kernels.strings.java_regex import UnknownAnswerError
+from joins.kernels.strings.regular import compiled
 from joins.plan.plan import BoundedMode, StartupMode
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import OF_A_GROUP
+from service.sql.catalog.options import DISCOVERY, OF_A_GROUP
+
+TOPIC, PATTERN = "topic", "topic-pattern"
+
+
+def topics(values: OptionValues) -> list[str]:
+    """The names of the topics; "" alone of a pattern, whose topics the cluster knows."""
+    pattern = values.text(PATTERN)
+    if pattern is not None:
+        return [_checked(values, pattern)]
+    if not values.is_set(TOPIC):
+        raise values.error(
+            TOPIC,
+            'option "topic" is missing',
+            hint="Add 'topic' = '…' to WITH (…), of a stream 'topic-pattern' will also do.",
+        )
+    names = values.required(TOPIC).split(";")
+    for name in names:
+        if names.count(name) > 1:
+            raise values.error(
+                TOPIC, f'topic "{name}" is given twice', hint="Name each topic once."
+            )
+    return names
+
+
+def _checked(values: OptionValues, pattern: str) -> str:
+    """Nothing, of a pattern that can be matched."""
+    if values.is_set(TOPIC):
+        raise values.error(
+            PATTERN,
+            'options "topic" and "topic-pattern" are both given',
+            hint="Remove one of the two.",
+        )
+    try:
+        usable = compiled(pattern) is not None
+    except UnknownAnswerError as exc:
+        raise values.error(
+            PATTERN,
+            f'option "topic-pattern" has what only Java can match: {exc}',
+            hint="Write it without looking ahead or back, possessive repetition and references.",
+        ) from exc
+    if not usable:
+        raise values.error(
+            PATTERN,
+            f'option "topic-pattern" is "{pattern[:100]}", which is no regular expression',
+            hint="Write one as Java has it, such as 'clicks-.*'.",
+        )
+    return ""
+
+
+def discovery_ms(values: OptionValues) -> int | None:
+    """How often new topics are looked for; None for never."""
+    if values.text(PATTERN) is not None:
+        return values.milliseconds(DISCOVERY) or None
+    if values.is_set(DISCOVERY):
+        raise values.error(
+            DISCOVERY,
+            f'option "{DISCOVERY}" has no effect without "topic-pattern"',
+            hint="Remove it: new partitions are found before each batch, and read from their "
+            "beginning.",
+        )
+    return None
 
 
 def check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:

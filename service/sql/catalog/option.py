@@ -1,7 +1,8 @@
 """What an option of a connector is: its key, how its value is read, and what it may be."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from typing import Any
 
 PEM: dict[str, Any] = {
@@ -19,6 +20,17 @@ ADDRESS: dict[str, Any] = {
     "form": "http://host:port or https://host:port, without a login",
 }
 """Of an option that is where a service answers by HTTP."""
+
+
+class TableRole(StrEnum):
+    """What a table is where a query names it."""
+
+    STREAM = "a stream"
+    DIMENSION = "a dimension"
+    SINK = "a sink"
+
+
+READ = frozenset((TableRole.STREAM, TableRole.DIMENSION))
 
 
 class OptionType(Enum):
@@ -44,6 +56,7 @@ class Option:
         pattern: what a TEXT must match; `form` says it in words, of a DURATION too.
         credential: the value is a secret; an inline one is stored as a reference.
         reference: the value may be a `${secret:name}` reference.
+        roles: of the table, in which it has an effect; in others it is refused.
     """
 
     key: str
@@ -58,8 +71,14 @@ class Option:
     form: str = "1 to 1,024 printable characters"
     credential: bool = False
     reference: bool = False
+    roles: frozenset[TableRole] = frozenset(TableRole)
 
 
 def with_prefix(prefix: str, *options: Option) -> tuple[Option, ...]:
     """The options with this in front of their keys."""
     return tuple(replace(option, key=prefix + option.key) for option in options)
+
+
+def only_of(options: Iterable[Option], *roles: TableRole) -> tuple[Option, ...]:
+    """The options as they have an effect in these roles only."""
+    return tuple(replace(option, roles=frozenset(roles)) for option in options)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from joins.plan.formats import KafkaFormat
 from joins.plan.names import nearest
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
-from service.sql.catalog.option import Option, OptionType
+from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.catalog.options import CONNECTORS
 from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.errors import SqlError, suggestion
@@ -27,6 +27,17 @@ FORMAT_OPTION = re.compile(
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
 _EXPLAINED = (
     (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
+    (r".*\bavro\.codec", "Remove it: it is of files, records have no codec."),
+    (
+        r".*\bavro-confluent\.bearer-auth\..*",
+        "Log in by 'basic-auth.user-info', or by a certificate of ours.",
+    ),
+    (
+        r".*\bavro-confluent\.ssl\.(?:truststore|keystore)\.(?:location|password|type)",
+        "Give PEM texts as secrets, by the options ssl.truststore.certificates, "
+        "ssl.keystore.certificate.chain and ssl.keystore.key.",
+    ),
+    (r".*\bavro-confluent\.properties\..*", "Remove it: it is of Java's client."),
     (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
     *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
@@ -37,7 +48,7 @@ _EXPLAINED = (
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
-        r"scan\.topic-partition-discovery\.interval|properties\.partition\.discovery\.interval\.ms",
+        r"properties\.partition\.discovery\.interval\.ms",
         "Remove it: new partitions are found before each batch, and read from their beginning.",
     ),
     (
@@ -80,7 +91,6 @@ _MEMORY_UNITS = {
     )
     for unit in units
 }
-_JSON_ONLY = "Write 'json'; a sink may have 'debezium-json' instead, a stream may not."
 _EXPLAINED_VALUES = {
     "exactly-once": "Write to delta for exactly once; kafka rows carry their source coordinates.",
 }
@@ -112,6 +122,13 @@ class OptionValues:
     def is_set(self, key: str) -> bool:
         """Whether an option is written."""
         return key in self.nodes
+
+    def without_effect(self) -> dict[TableRole, tuple[str, ...]]:
+        """Role of the table → the options that are written and mean nothing there."""
+        roles = {key: self.options[generic_key(key)].roles for key in self.nodes}
+        return {
+            role: tuple(key for key in self.nodes if role not in roles[key]) for role in TableRole
+        }
 
     def number(self, key: str) -> int | None:
         """The value of a NUMBER option, or None when unset."""
@@ -324,10 +341,9 @@ def _check_choice(script: Script, node: OptionNode, choices: tuple[str, ...], va
     if value in choices:
         return
     known = ", ".join(choices)
-    otherwise = f"Supported values are {known}."
-    if "debezium-json" in choices:
-        otherwise = _JSON_ONLY
-    hint = _EXPLAINED_VALUES.get(node.value) or suggestion(node.value, choices, otherwise)
+    hint = _EXPLAINED_VALUES.get(node.value) or suggestion(
+        node.value, choices, f"Supported values are {known}."
+    )
     raise script.error(
         node.value_at,
         f'option "{node.key}" is "{node.value[:100]}", expected {known}',

@@ -17,6 +17,7 @@ from joins.plan.plan import (
     OffsetReset,
     TlsMode,
 )
+from joins.plan.stream_topics import MOST_TOPICS
 from service.sql.catalog.format_options import (
     ALL,
     EXCEPT_KEY,
@@ -30,7 +31,7 @@ from service.sql.catalog.format_options import (
     VALUE_FORMAT,
 )
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS
-from service.sql.catalog.option import PEM, Option, OptionType
+from service.sql.catalog.option import PEM, READ, Option, OptionType, TableRole, only_of
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
 LOOKUP_STRATEGY = "lookup.strategy"
@@ -39,6 +40,7 @@ _LOOKUP = Option(
     "Where the rows of a dimension are looked up; the setting of this name when missing.",
     OptionType.CHOICE,
     choices=tuple(LookupStrategy),
+    roles=frozenset((TableRole.DIMENSION,)),
 )
 EMIT_STRATEGY = "scan.watermark.emit.strategy"
 IDLE_TIMEOUT = "scan.watermark.idle-timeout"
@@ -59,6 +61,7 @@ _IDLE = Option(
     OptionType.DURATION,
     highest=86_400_000,
     form="0 s to 1 d, such as 30 s",
+    roles=READ,
 )
 _WATERMARK = (
     Option(
@@ -66,6 +69,7 @@ _WATERMARK = (
         "When a record's watermark holds: from the next batch on, or for the very next record.",
         OptionType.CHOICE,
         choices=("on-periodic", "on-event"),
+        roles=frozenset((TableRole.STREAM,)),
     ),
     _IDLE,
     Option(
@@ -75,16 +79,17 @@ _WATERMARK = (
         OptionType.DURATION,
         highest=3_650 * 86_400_000,
         form="0 s to 3650 d, such as 1 h",
+        roles=READ,
     ),
     Option(
         LATE_RECORDS,
         "Delta table of the records that come too late; one of the job's own when missing.",
         pattern=_PATH,
         form=_PATH_FORM,
+        roles=frozenset((TableRole.STREAM,)),
     ),
 )
-OF_A_ROWTIME = (IDLE_TIMEOUT, MAX_FUTURE)
-"""Of a table that is joined by its time as well as of a stream."""
+DISCOVERY = "scan.topic-partition-discovery.interval"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 _OFFSETS = r"partition:\d{1,9},offset:\d{1,18}(?:;partition:\d{1,9},offset:\d{1,18})*;?"
 _OFFSETS_FORM = "partition:0,offset:42;partition:1,offset:300"
@@ -165,14 +170,40 @@ _MYSQL = (
     _LOOKUP,
     _IDLE,
 )
-_TOPIC = (
+_TOPIC_NAME = r"(?!sluice\.)(?!\.{1,2}(?:;|\Z))[A-Za-z0-9._-]{1,249}"
+_ONE_TOPIC = Option(
+    "topic",
+    "The topic; names that start with `sluice.` are the service's own.",
+    required=True,
+    pattern=_TOPIC_NAME,
+    form="one topic name outside sluice.*",
+)
+_TOPICS = (
     Option(
         "topic",
-        "The topic; names that start with `sluice.` are the service's own.",
-        required=True,
-        pattern=r"(?!sluice\.)(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}",
-        form="one topic name outside sluice.*",
+        "The topic; of a stream also several, separated by semicolons. Names that start with "
+        "`sluice.` are the service's own.",
+        pattern=rf"{_TOPIC_NAME}(?:;{_TOPIC_NAME}){{0,{MOST_TOPICS - 1}}}",
+        form=f"1 to {MOST_TOPICS:,} topic names outside sluice.*, separated by semicolons",
     ),
+    Option(
+        "topic-pattern",
+        "Of a stream, instead of `topic`: a regular expression that the whole name of each of its "
+        "topics matches; topics of Kafka's and the service's own are left out.",
+        pattern=r"[^\x00-\x1f\x7f]{1,1000}",
+        form="1 to 1,000 printable characters",
+    ),
+    Option(
+        DISCOVERY,
+        "With `topic-pattern`: how often new topics are looked for, which are then read from their "
+        "beginning; 0 for never. New partitions are seen before each batch, whatever this is.",
+        OptionType.DURATION,
+        default="5 min",
+        highest=86_400_000,
+        form="0 s to 1 d, such as 30 s or 5 min",
+    ),
+)
+_BROKERS = (
     Option(
         "properties.bootstrap.servers",
         "Brokers as host:port, separated by commas.",
@@ -181,14 +212,7 @@ _TOPIC = (
         form="host:port, separated by commas",
     ),
 )
-_COMPRESSION = Option(
-    f"properties.{COMPRESSION_TYPE}",
-    "How a sink compresses its records.",
-    OptionType.CHOICE,
-    default=Compression.NONE,
-    choices=tuple(Compression),
-)
-_GUARANTEE = (
+_OF_A_SINK = (
     Option(
         "sink.delivery-guarantee",
         "What a sink promises to readers of committed records; with exactly-once each batch is a "
@@ -204,6 +228,13 @@ _GUARANTEE = (
         "groups and on the topic.",
         pattern=r"[A-Za-z0-9._-]{1,100}",
         form="1 to 100 letters, digits, '.', '_' or '-'",
+    ),
+    Option(
+        f"properties.{COMPRESSION_TYPE}",
+        "How a sink compresses its records.",
+        OptionType.CHOICE,
+        default=Compression.NONE,
+        choices=tuple(Compression),
     ),
 )
 _KEY = (
@@ -245,49 +276,33 @@ _BOUNDED = (
         form=_OFFSETS_FORM,
     ),
 )
-_GROUP = (
-    Option(
-        f"properties.{GROUP_ID}",
-        "Of a stream or a dimension: the consumer group to which the next offsets are committed "
-        "behind each batch, for those who watch groups. It has no members, and the job's own "
-        "offsets decide. The user needs READ on the group.",
-        pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
-        form="1 to 255 printable characters, not starting with sluice.",
-    ),
-    Option(
-        f"properties.{OFFSET_RESET}",
-        "With startup mode group-offsets: where a partition starts whose offset the group has not, "
-        "or the topic has not any more; none, Kafka's name for it, refuses the job.",
-        OptionType.CHOICE,
-        default=OffsetReset.NONE,
-        choices=tuple(OffsetReset),
-    ),
-    Option(
-        f"properties.{COMMIT_OFFSETS}",
-        "With a group: whether offsets are committed to it, or only read from it at the start.",
-        OptionType.FLAG,
-        default="true",
-    ),
+_GROUP = Option(
+    f"properties.{GROUP_ID}",
+    "Of a stream or a dimension: the consumer group to which the next offsets are committed behind "
+    "each batch, for those who watch groups. It has no members, and the job's own offsets decide. "
+    "The user needs READ on the group.",
+    pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
+    form="1 to 255 printable characters, not starting with sluice.",
+    roles=READ,
 )
-OF_A_GROUP = tuple(option.key for option in _GROUP)
-OF_A_STREAM = f"properties.{OFFSET_RESET}"
-_KAFKA = (
-    *_TOPIC,
-    Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
-    Option(
-        VALUE_FORMAT,
-        "The same as `format`; options of the format may then begin with `value.`.",
-        OptionType.CHOICE,
-        choices=tuple(KafkaFormat),
-    ),
-    Option(
-        KEY_FORMAT,
-        "Format of the key; needs `key.fields`. Options of the format begin with `key.`.",
-        OptionType.CHOICE,
-        choices=ROW_FORMATS,
-    ),
-    Option(KEY_FIELDS, "Columns of the key, separated by semicolons."),
-    *_KEY,
+_RESET = Option(
+    f"properties.{OFFSET_RESET}",
+    "With startup mode group-offsets: where a partition starts whose offset the group has not, or "
+    "the topic has not any more; none, Kafka's name for it, refuses the job.",
+    OptionType.CHOICE,
+    default=OffsetReset.NONE,
+    choices=tuple(OffsetReset),
+    roles=frozenset((TableRole.STREAM,)),
+)
+_COMMITS = Option(
+    f"properties.{COMMIT_OFFSETS}",
+    "With a group: whether offsets are committed to it, or only read from it at the start.",
+    OptionType.FLAG,
+    default="true",
+    roles=READ,
+)
+OF_A_GROUP = _GROUP.key, _RESET.key, _COMMITS.key
+_STARTUP = (
     Option(
         "scan.startup.mode",
         "Where a source starts; resolved to offsets at submission, the job's own count from then "
@@ -314,16 +329,8 @@ _KAFKA = (
         pattern=_OFFSETS,
         form=_OFFSETS_FORM,
     ),
-    *_BOUNDED,
-    *_GROUP,
-    Option(
-        f"properties.{ISOLATION_LEVEL}",
-        "Which records a source reads of a topic with transactions: those of committed ones only, "
-        "or also those of aborted and open ones. Flink's default, Kafka's own, reads them all.",
-        OptionType.CHOICE,
-        default=Isolation.COMMITTED,
-        choices=tuple(Isolation),
-    ),
+)
+_BATCH = (
     Option(
         "scan.max-records-per-batch",
         "Records of a micro-batch at the most, over all partitions.",
@@ -339,8 +346,39 @@ _KAFKA = (
         lowest=1 << 10,
         highest=1 << 40,
     ),
-    *_GUARANTEE,
-    _COMPRESSION,
+)
+_KAFKA = (
+    *_TOPICS,
+    *_BROKERS,
+    Option(FORMAT, "Format of the value.", OptionType.CHOICE, choices=tuple(KafkaFormat)),
+    Option(
+        VALUE_FORMAT,
+        "The same as `format`; options of the format may then begin with `value.`.",
+        OptionType.CHOICE,
+        choices=tuple(KafkaFormat),
+    ),
+    Option(
+        KEY_FORMAT,
+        "Format of the key; needs `key.fields`. Options of the format begin with `key.`.",
+        OptionType.CHOICE,
+        choices=ROW_FORMATS,
+    ),
+    Option(KEY_FIELDS, "Columns of the key, separated by semicolons."),
+    *_KEY,
+    *only_of(_STARTUP, TableRole.STREAM),
+    *only_of(_BOUNDED, *READ),
+    *(_GROUP, _RESET, _COMMITS),
+    Option(
+        f"properties.{ISOLATION_LEVEL}",
+        "Which records a source reads of a topic with transactions: those of committed ones only, "
+        "or also those of aborted and open ones. Flink's default, Kafka's own, reads them all.",
+        OptionType.CHOICE,
+        default=Isolation.COMMITTED,
+        choices=tuple(Isolation),
+        roles=READ,
+    ),
+    *only_of(_BATCH, TableRole.STREAM),
+    *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
     *_WATERMARK,
     _LOOKUP,
@@ -354,10 +392,12 @@ _KAFKA = (
         OptionType.CHOICE,
         default="never",
         choices=("never", AFTER_BACKLOG),
+        roles=frozenset((TableRole.STREAM,)),
     ),
 )
 _UPSERT_KAFKA = (
-    *_TOPIC,
+    _ONE_TOPIC,
+    *_BROKERS,
     Option(
         KEY_FORMAT,
         "Format of the key, which is the primary key. Its options begin with `key.`.",
@@ -374,14 +414,20 @@ _UPSERT_KAFKA = (
     ),
     *_KEY,
     *OPTIONS_OF_FORMATS,
-    *_GUARANTEE,
-    _COMPRESSION,
+    *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
-    *(option for option in _GROUP if option.key != OF_A_STREAM),
-    replace(_BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")),
-    *_BOUNDED[1:],
+    *only_of((_GROUP, _COMMITS), TableRole.DIMENSION),
+    *only_of(
+        (
+            replace(
+                _BOUNDED[0], choices=("unbounded", "latest-offset", "timestamp", "specific-offsets")
+            ),
+            *_BOUNDED[1:],
+        ),
+        TableRole.DIMENSION,
+    ),
     _LOOKUP,
-    *(option for option in _WATERMARK if option.key in OF_A_ROWTIME),
+    *only_of((option for option in _WATERMARK if option.roles == READ), TableRole.DIMENSION),
 )
 _DELTA = (
     Option(
@@ -396,6 +442,7 @@ _DELTA = (
         "Of a sink: add _topic, _partition, _offset, _batch and _dimension_versions to each row.",
         OptionType.FLAG,
         default="true",
+        roles=frozenset((TableRole.SINK,)),
     ),
     Option(
         "source.monitor-interval",
@@ -405,6 +452,7 @@ _DELTA = (
         lowest=100,
         highest=3_600_000,
         form="100 ms to 1 h, such as 500 ms or 2 s",
+        roles=frozenset((TableRole.DIMENSION,)),
     ),
     Option(
         "changelog.partitions",
@@ -412,15 +460,17 @@ _DELTA = (
         OptionType.NUMBER,
         lowest=1,
         highest=1024,
+        roles=frozenset((TableRole.DIMENSION,)),
     ),
     _LOOKUP,
-    _IDLE,
+    *only_of((_IDLE,), TableRole.DIMENSION),
     Option(
         "sink.writer",
         "Who appends: our columnar writer, or Spark's own Delta writer where the table needs it.",
         OptionType.CHOICE,
         default="auto",
         choices=("auto", "columnar", "spark"),
+        roles=frozenset((TableRole.SINK,)),
     ),
 )
 _OF_FILES = {
@@ -461,10 +511,13 @@ _FILESYSTEM = (
         lowest=1,
         highest=1024,
     ),
-    *(
-        replace(option, meaning=_OF_FILES[option.key] or option.meaning)
-        for option in OPTIONS_OF_FORMATS
-        if option.key in _OF_FILES
+    *only_of(
+        (
+            replace(option, meaning=_OF_FILES[option.key] or option.meaning)
+            for option in OPTIONS_OF_FORMATS
+            if option.key in _OF_FILES
+        ),
+        TableRole.DIMENSION,
     ),
     _LOOKUP,
 )

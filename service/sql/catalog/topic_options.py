@@ -9,7 +9,15 @@ from joins.kernels.debezium.options import (
     ValueLayout,
 )
 from joins.plan.formats import KafkaFormat
-from service.sql.catalog.option import ADDRESS, PEM, Option, OptionType, with_prefix
+from service.sql.catalog.option import (
+    ADDRESS,
+    PEM,
+    Option,
+    OptionType,
+    TableRole,
+    only_of,
+    with_prefix,
+)
 
 DEBEZIUM_JSON = f"{KafkaFormat.DEBEZIUM_JSON}."
 DEBEZIUM_AVRO = f"{KafkaFormat.DEBEZIUM_AVRO_CONFLUENT}."
@@ -102,10 +110,10 @@ _OF_JSON = (
         "a schema they look like BYTES, but are base64 whatever `binary.handling.mode` says.",
     ),
 )
-_OF_AVRO = (
+OF_A_REGISTRY = (
     Option(
         URL,
-        "Of a dimension, where it is required: the schema registry's address.",
+        "The schema registry's address; required.",
         **ADDRESS,
     ),
     Option(
@@ -133,9 +141,9 @@ _OF_AVRO = (
 )
 
 
-JSON_OPTIONS = with_prefix(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON)
-AVRO_OPTIONS = with_prefix(DEBEZIUM_AVRO, *_OF_AVRO, *_OF_BOTH)
-SNAPSHOT_OPTIONS = (
+JSON_OPTIONS = only_of(with_prefix(DEBEZIUM_JSON, *_OF_BOTH, *_OF_JSON), TableRole.DIMENSION)
+AVRO_OPTIONS = only_of(with_prefix(DEBEZIUM_AVRO, *OF_A_REGISTRY, *_OF_BOTH), TableRole.DIMENSION)
+_OF_A_SNAPSHOT = (
     Option(
         "snapshot.notifications.topic",
         "Of a dimension: the topic of the connector's notifications, which tell how many rows were "
@@ -182,3 +190,4 @@ SNAPSHOT_OPTIONS = (
         choices=("replace", "merge"),
     ),
 )
+SNAPSHOT_OPTIONS = only_of(_OF_A_SNAPSHOT, TableRole.DIMENSION)

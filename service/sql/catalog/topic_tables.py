@@ -1,36 +1,23 @@
 """Kafka tables as dimensions: from checked options to the source of a plan."""
 
-from joins.plan.formats import IGNORE_PARSE_ERRORS, OF_CHANGES, KafkaFormat, RecordFormat
+from dataclasses import replace
+
+from joins.plan.formats import OF_CHANGES, KafkaFormat
 from joins.plan.plan import (
     Field,
     KafkaSource,
     SnapshotEvidence,
     TopicSource,
 )
-from joins.plan.registry import RegistryOptions
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.topic_options import (
-    AUTH_SOURCE,
-    AVRO_OPTIONS,
     BIT_COLUMNS,
-    DEBEZIUM_AVRO,
     DEBEZIUM_JSON,
-    JSON_OPTIONS,
     SNAPSHOT_OPTIONS,
-    SSL_CA,
-    SSL_CERT,
-    SSL_KEY,
-    URL,
-    USER_INFO,
 )
 from service.sql.text.errors import suggestion
 
-_OF_JSON = tuple(option.key for option in JSON_OPTIONS)
-_OF_AVRO = tuple(option.key for option in AVRO_OPTIONS)
-_LENIENT = f".{IGNORE_PARSE_ERRORS}"
 _OF_A_CONNECTOR = tuple(option.key for option in SNAPSHOT_OPTIONS)
-_OF_THE_REGISTRY = (URL, AUTH_SOURCE, USER_INFO, SSL_CA, SSL_CERT, SSL_KEY)
 _CONNECT_URL, _CONNECTOR = "snapshot.connect.url", "snapshot.connect.connector"
 
 
@@ -54,10 +41,8 @@ def topic_source(
     if BIT_COLUMNS in options:
         options[BIT_COLUMNS] = ";".join(_bit_columns(values, fields))
     evidence = _evidence(values)
-    is_avro = form is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT
-    registry = _registry(values) if is_avro else None
-    own = tuple((k, v) for k, v in options.items() if k not in _OF_THE_REGISTRY)
-    return TopicSource(kafka, RecordFormat(form, own, registry), evidence)
+    value = replace(source.value, options=tuple(options.items()))
+    return TopicSource(kafka, value, evidence)
 
 
 def refuse_evidence(values: OptionValues) -> None:
@@ -76,17 +61,6 @@ def refuse_evidence(values: OptionValues) -> None:
             )
 
 
-def dimension_options(values: OptionValues) -> tuple[str, ...]:
-    """The options that were given and that only a dimension has."""
-    own = (*_OF_JSON, *_OF_AVRO, *_OF_A_CONNECTOR, LOOKUP_STRATEGY)
-    return tuple(key for key in own if key in values.nodes)
-
-
-def is_lenient(key: str) -> bool:
-    """Whether an option has rows guessed of records, which those of a dimension are not."""
-    return key.endswith(_LENIENT)
-
-
 def _evidence(values: OptionValues) -> SnapshotEvidence:
     return SnapshotEvidence(
         notifications_topic=values.text("snapshot.notifications.topic"),
@@ -95,26 +69,6 @@ def _evidence(values: OptionValues) -> SnapshotEvidence:
         settle_ms=values.milliseconds("snapshot.settle-time"),
         opens_when_skipped=values.required("snapshot.on-skipped") == "open",
         replaces=values.required("snapshot.on-repeated") == "replace",
-    )
-
-
-def _registry(values: OptionValues) -> RegistryOptions:
-    values.require_pair(DEBEZIUM_AVRO + AUTH_SOURCE, DEBEZIUM_AVRO + USER_INFO)
-    values.require_pair(DEBEZIUM_AVRO + SSL_CERT, DEBEZIUM_AVRO + SSL_KEY)
-    url = values.required(DEBEZIUM_AVRO + URL)
-    for key in (SSL_CA, SSL_CERT):
-        if DEBEZIUM_AVRO + key in values.nodes and not url.startswith("https:"):
-            raise values.error(
-                DEBEZIUM_AVRO + key,
-                f'option "{DEBEZIUM_AVRO}{key}" has no effect with an address of http',
-                hint="Write the registry's address with https://, or remove the option.",
-            )
-    return RegistryOptions(
-        url,
-        user_info=values.text(DEBEZIUM_AVRO + USER_INFO),
-        ca=values.text(DEBEZIUM_AVRO + SSL_CA),
-        cert=values.text(DEBEZIUM_AVRO + SSL_CERT),
-        key=values.text(DEBEZIUM_AVRO + SSL_KEY),
     )
 
 

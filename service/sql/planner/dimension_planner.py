@@ -8,6 +8,7 @@ from joins.plan.expressions import Column
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
+    BoundedMode,
     ChosenBy,
     Dimension,
     DimensionJoin,
@@ -27,6 +28,7 @@ from service.sql.catalog.catalog import (
     relation_of,
 )
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
+from service.sql.catalog.option import TableRole
 from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -34,6 +36,7 @@ from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation,
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.grammar.type_rules import type_text
+from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
 _UTC = "UTC"
@@ -168,7 +171,7 @@ def _check_times(
     """
     assert table.watermark is not None, "it has versions"
     assert join.time is not None, "it is a join by event time"
-    assert node.time is not None, "PROCTIME() is no rowtime"
+    assert node.time is not None, "that of PROCTIME() is none"
     rowtime = table.watermark.node.column.text
     types = {field.name: field.type for field in table.fields}
     types |= {field.name: field.type for field in table.metadata_fields}
@@ -251,17 +254,46 @@ def check_not_written(script: Script, table: Table, written: Table, at: int) -> 
         )
 
 
-def check_no_effect(script: Script, table: Table, options: tuple[str, ...], what: str) -> None:
-    """See that `what` the table is here takes all of its options.
+def check_no_effect(script: Script, table: Table, role: TableRole) -> tuple[str, ...]:
+    """See that each of the table's options has an effect on what it is here.
+
+    Returns:
+        What its author should know: tables of Flink's name a start and a promise at once, of which
+        a stream has the one and a sink the other.
 
     Raises:
-        SqlError: one of `options`, which have no effect here, is given.
+        SqlError: an option has no effect.
     """
-    if options:
+    options = table.without_effect[role]
+    shared = () if role is TableRole.DIMENSION else ("scan.", "sink.")
+    for option in options:
+        if not option.startswith(shared):
+            raise _no_effect(script, table, option, role)
+    return tuple(
+        f'Option "{option}" of table "{table.name}" has no effect on {role}.' for option in options
+    )
+
+
+def _no_effect(script: Script, table: Table, option: str, role: TableRole) -> SqlError:
+    return script.error(
+        table.at,
+        f'option "{option}" of table "{table.name}" has no effect on {role}',
+        hint="Remove the option.",
+    )
+
+
+def check_one_topic(script: Script, table: Table, connector: KafkaTable, what: str) -> None:
+    """See that a table that is not a stream has one topic.
+
+    Raises:
+        SqlError: it has several.
+    """
+    if connector.several_topics is not None:
         raise script.error(
             table.at,
-            f'option "{options[0]}" of table "{table.name}" has no effect on {what}',
-            hint="Remove the option.",
+            f'table "{table.name}" has several topics by "{connector.several_topics}", {what} has '
+            "one",
+            hint="Name one topic with 'topic', and declare a table for each of the others.",
         )
 
 
@@ -283,10 +315,11 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
     connector = table.connector
     check_dimension(script, table, needs_key=False)
     if isinstance(connector, KafkaTable):
+        check_one_topic(script, table, connector, "a dimension")
         _check_topic_key(script, table, connector)
-        check_no_effect(script, table, connector.stream_options, "a dimension")
-    if isinstance(connector, UpsertKafkaTable):
-        check_no_effect(script, table, connector.sink_options, "a dimension")
+        if connector.dimension.bounded_mode is BoundedMode.GROUP:
+            raise _no_effect(script, table, "scan.bounded.mode", TableRole.DIMENSION)
+    check_no_effect(script, table, TableRole.DIMENSION)
     for column in table.metadata_fields:
         if column.key not in _TIMES:
             raise script.error(
@@ -321,7 +354,7 @@ def _check_files(script: Script, table: Table, name: Name) -> None:
 
 def _check_delta(script: Script, table: Table, connector: DeltaTable) -> None:
     check_dimension(script, table)
-    check_no_effect(script, table, connector.sink_options, "a dimension")
+    check_no_effect(script, table, TableRole.DIMENSION)
     for column in table.fields:
         if column.type.name is TypeName.TIME:
             raise script.error(

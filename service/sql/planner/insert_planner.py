@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from joins.kernels.formats.columns import RecordColumns
 from joins.plan.expressions import Constant, Expression
-from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
@@ -21,6 +20,7 @@ from joins.plan.plan import (
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.format_columns import refusal_of_sink
+from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
@@ -34,7 +34,7 @@ from service.sql.grammar.syntax import (
     Select,
     StatementSet,
 )
-from service.sql.planner.dimension_planner import check_no_effect, same_path
+from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
 from service.sql.planner.kept_types import check_zone, created_columns, shown
 from service.sql.planner.probe_planner import (
     PREVIEW_RECORDS,
@@ -279,12 +279,12 @@ class JobPlanner:
                     )
         if isinstance(connector, KafkaTable | UpsertKafkaTable):
             self._check_format(insert, table, connector.sink)
-            check_no_effect(self._script, table, connector.dimension_options, "a sink")
+            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
             if isinstance(connector, KafkaTable):
-                check_no_effect(self._script, table, connector.group_options, "a sink")
+                check_one_topic(self._script, table, connector, "a sink")
             return connector.sink
         if isinstance(connector, DeltaTable):
-            check_no_effect(self._script, table, connector.dimension_options, "a sink")
+            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
             self._check_row_metadata(table, connector.sink)
             return partitioned_sink(self._script, table, connector.sink)
         if isinstance(connector, PrintSink | BlackholeSink):
@@ -296,18 +296,9 @@ class JobPlanner:
         )
 
     def _check_format(self, insert: Insert, table: Table, sink: KafkaSink) -> None:
-        if sink.value.name is KafkaFormat.DEBEZIUM_AVRO_CONFLUENT:
-            raise self._script.error(
-                insert.table.at,
-                f'table "{table.name}" has format {sink.value.name}, which cannot be written',
-                hint="Write 'format' = 'json' or 'debezium-json', and remove the options of Avro.",
-            )
-        columns = RecordColumns(table.fields, sink.value, sink.key)
-        of_key = () if sink.key is None else ((sink.key.format, columns.of_key),)
-        for form, fields in ((sink.value, columns.of_value), *of_key):
-            misfit = refusal_of_sink(form, fields)
-            if misfit is not None:
-                raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
+        misfit = refusal_of_sink(RecordColumns(table.fields, sink.value, sink.key))
+        if misfit is not None:
+            raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
 
     def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
         if not sink.row_metadata:

@@ -17,6 +17,7 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import KafkaTable
+from service.sql.catalog.option import TableRole
 from service.sql.planner.dimension_planner import check_no_effect
 from service.sql.planner.relations import Base
 from service.sql.planner.session import ScriptSession
@@ -39,10 +40,10 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
     Raises:
         SqlError: the stream does not end although the job must.
     """
-    table, warnings = base.table, []
+    table, warnings = base.table, list[str]()
     source: KafkaSource | DatagenSource
     if isinstance(table.connector, KafkaTable):
-        check_no_effect(script, table, table.connector.dimension_options, "a stream")
+        warnings += check_no_effect(script, table, TableRole.STREAM)
         source = _kafka(table.connector, extent)
         if not table.connector.has_startup_mode and extent is not Extent.PREVIEW:
             warnings.append(_told_start(table, source))

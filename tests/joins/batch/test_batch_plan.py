@@ -17,6 +17,7 @@ from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, OffsetsWentBackError, PartitionsMissingError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from tests.support.topics import add_partitions, create_topic, produce
 
 VERSIONS = {"rates": 7}
@@ -58,7 +59,9 @@ class Topic:
 
     def planner(self, *, limit=1_000, on_event=False, **life):
         kafka = KafkaOptions(self.servers, self.name)
-        found = Life("probe", 0, "", **{"start_offsets": {0: 0, 1: 0}, **life})
+        found = Life(
+            "probe", 0, StreamTopics.one(self.name), **{"start_offsets": {0: 0, 1: 0}, **life}
+        )
         self.limit = limit
         settings = ProbeSettings(kafka, found, {})
         parts = replace(self.parts, spec=replace(self.parts.spec, on_event=on_event))

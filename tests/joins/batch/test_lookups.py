@@ -25,6 +25,7 @@ from joins.plan.plan import (
     LookupStrategy,
     OutputColumn,
 )
+from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import SqlType, TypeName
 from joins.sinks.delta import DeltaSinkWriter
 from joins.sinks.kafka import KafkaSinkWriter
@@ -100,8 +101,8 @@ class World:
             log = self.changelogs[place.dimension].log
             keeper = IndexKeeper(place.directory, (place.spec,), log)
             keeper.prepare(self.versions[place.dimension])
-        kernel = replace(kernel_spec(CHAIN), topic="clicks")
-        return ProbeTask("clicks", kernel, places, self.directory / "dead", 2)
+        kernel = kernel_spec(CHAIN).reading(StreamTopics.one("clicks"))
+        return ProbeTask(kernel, places, self.directory / "dead", 2)
 
     def pin(self, **versions):
         return Pin(7, "clicks", {}, {0: 1, 1: 1, 4: 1}, {**self.versions, **versions}, 1_000, 2)

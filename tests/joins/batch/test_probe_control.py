@@ -8,6 +8,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.state_log import StateChange, StateColumns, StateLog
+from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
 from joins.batch.event_state import EventState
@@ -21,6 +22,7 @@ from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.errors import (
     CheckpointError,
+    FencedError,
     LogsDisagreeError,
     NothingToAcknowledgeError,
     PinnedVersionExpiredError,
@@ -28,6 +30,7 @@ from joins.plan.errors import (
     RequestError,
 )
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import SPAN, StreamTopic
 from joins.sinks.delta import DeltaSinkWriter
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import add_partitions, create_topic, delete_topics, produce, unique_name
@@ -60,7 +63,7 @@ class Job:
     def _meta(self) -> JobMeta:
         control = self.control()
         view = control.progress.look(holding=False)
-        return JobMeta("one", 1, self.topic, str(view.topic_id), {0: 0}, {})
+        return JobMeta("one", 1, self.topic, str(view.topic_ids[0]), {0: 0}, {})
 
     def bound(self, end: int) -> None:
         """The job ends at this offset."""
@@ -509,3 +512,32 @@ def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
     assert [file.path for file in waiting.newest_files()] == [kept.path]
     assert EventState.of(waiting.newest_after()) == state
     assert job.event.late.files.files_at(job.event.late.version()) == []
+
+
+def test_a_topic_that_comes_later_is_watched_from_its_beginning_on(job):
+    control, more = job.control(), create_topic(job.servers)
+    produce(job.servers, more, [{"n": 1}, {"n": 2}])
+    known = control.lives.current.topics
+    topic = StreamTopic(more, KafkaCluster(KafkaOptions(job.servers, "")).require(more).topic_id)
+    control.add_topics(known.with_more([topic]))
+    assert job.look(control) is None
+    assert control.progress.end_offsets == {0: 100, SPAN: 2}
+    assert control.progress.start_offsets() == {0: 0, SPAN: 0}
+    assert control.progress.held().held_records == 102
+    again = job.control()
+    assert again.lives.current.topics == control.lives.current.topics
+    delete_topics(job.servers, more)
+    assert job.look(again) == "topic-missing"
+    again.close()
+    control.close()
+
+
+def test_a_runner_that_was_taken_over_adds_no_topics(job):
+    control = job.control()
+    known = control.lives.current.topics
+    job.dead.commit_epoch(2)
+    with pytest.raises(FencedError):
+        control.add_topics(known.with_more([StreamTopic("another", "id")]))
+    assert control.lives.current.topics == known
+    assert not (job.checkpoint.directory / "probe.json").exists()
+    control.close()

@@ -7,7 +7,7 @@ import pytest
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import OF_THE_PROBE, TopicName
+from joins.adapters.kafka.records import OF_THE_PROBE
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.inserts import Inserts, ProbeInsert
 from joins.batch.join_batch import JoinBatches
@@ -20,6 +20,7 @@ from joins.kernels.probe.probe import DEAD_LETTERS, kernel_spec
 from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, RecordsLostError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import ProbeTask
 from joins.worker.staging import BatchReport, TaskReport
 from joins.worker.topic_reader import TopicReader
@@ -76,7 +77,9 @@ class Side:
 
     def steps(self, failpoints="", **life) -> ProbeSteps:
         """Of a new loop, which has found where it is."""
-        life = Life("probe", 0, "", **{"start_offsets": {0: 0, 1: 0}, **life})
+        life = Life(
+            "probe", 0, StreamTopics.one(self.topic), **{"start_offsets": {0: 0, 1: 0}, **life}
+        )
         faults = Failpoints(failpoints, self.root / "failpoints")
         hooks = ProbeHooks(
             epoch=1,
@@ -92,9 +95,9 @@ class Side:
             guards=LoopGuards(faults, BatchTurns(), lambda error: None),
         )
         kafka = KafkaOptions(self.servers, self.topic)
-        task = ProbeTask(self.topic, kernel_spec(PLAN), {}, self.root / "dead", 1)
+        task = ProbeTask(kernel_spec(PLAN), {}, self.root / "dead", 1)
         inserts = Inserts([ProbeInsert(task, Lookups(), writer) for writer in self.writers])
-        reader = TopicReader(kafka, TopicName(self.topic), OF_THE_PROBE)
+        reader = TopicReader(kafka, StreamTopics.one(self.topic), OF_THE_PROBE)
         settings = ProbeSettings(kafka, life, life.start_offsets)
         steps = ProbeSteps(JoinBatches(self.spark, inserts, reader, hooks), settings, hooks)
         self.all.append(steps)

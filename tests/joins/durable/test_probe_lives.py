@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from joins.durable.checkpoint import Checkpoint, JobMeta
-from joins.durable.probe_lives import Gap, Life, ProbeLives, life_of, read_lives
+from joins.durable.probe_lives import Gap, Life, ProbeLives, known_topics, life_of, read_lives
 from joins.plan.errors import CheckpointError
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 
 META = JobMeta(
     incarnation="i",
@@ -21,13 +22,13 @@ RECORD = {
     "id": "r1",
     "cause": "records-lost",
     "reason": "it was old",
-    "gaps": [Gap(0, 5, 9).as_json()],
+    "gaps": [Gap(0, 5, 9).as_json(StreamTopics.one("clicks"))],
     "life": "probe-2",
 }
 SECOND = Life(
     "probe-2",
     7,
-    "id-2",
+    StreamTopics.one("clicks", "id-2"),
     {0: 9, 1: 3},
     {"users": 4},
     "records-lost",
@@ -46,7 +47,7 @@ def checkpoint(tmp_path):
 
 def test_a_job_without_the_file_has_one_life_from_its_submission(checkpoint):
     lives = ProbeLives(checkpoint, META)
-    assert lives.all == (Life("probe", 0, "id-1", {0: 5, 1: 0}),)
+    assert lives.all == (Life("probe", 0, StreamTopics.one("clicks", "id-1"), {0: 5, 1: 0}),)
     assert read_lives(checkpoint) == lives.all
     assert lives.acknowledgements() == []
     assert not (checkpoint.directory / "acknowledgements.jsonl").exists()
@@ -78,7 +79,7 @@ def test_a_new_life_is_read_back_as_it_was_written(checkpoint):
 def test_each_number_belongs_to_one_life(checkpoint):
     lives = ProbeLives(checkpoint, META)
     lives.begin(SECOND)
-    lives.begin(Life("probe-3", 7, "id-3", {0: 0}))
+    lives.begin(Life("probe-3", 7, StreamTopics.one("clicks", "id-3"), {0: 0}))
     names = [life_of(lives.all, batch).directory for batch in (0, 6, 7, 100)]
     assert names == ["probe", "probe", "probe-3", "probe-3"]
     assert life_of((), 3) is None
@@ -108,3 +109,41 @@ def test_a_damaged_file_is_refused(checkpoint):
     (checkpoint.directory / "probe.json").write_text("{")
     with pytest.raises(CheckpointError):
         ProbeLives(checkpoint, META)
+
+
+def test_topics_are_read_from_the_next_life_of_the_file_on_and_never_go(checkpoint):
+    lives = ProbeLives(checkpoint, META)
+    assert "topics" not in lives.current.as_json(), "a stream of one topic is told as ever"
+    visits = StreamTopic("visits", "id-7")
+    lives.add_topics(lives.current.topics.with_more([visits]))
+    again = ProbeLives(checkpoint, META).current
+    assert again.topics == StreamTopics((StreamTopic("clicks", "id-1"), visits))
+    assert (again.directory, again.start_offsets) == ("probe", {0: 5, 1: 0})
+    assert read_lives(checkpoint) == (again,)
+    assert known_topics(checkpoint).names == ("clicks", "visits")
+    lives.begin(replace(SECOND, topics=again.topics.identified(["id-8", None])))
+    assert known_topics(checkpoint).topics == (StreamTopic("clicks", "id-8"), visits)
+    assert ProbeLives(checkpoint, META).all[0] == again
+
+
+def test_a_life_of_several_topics_is_shown_by_their_names(checkpoint):
+    topics = StreamTopics((StreamTopic("clicks"), StreamTopic("visits")))
+    life = Life("probe", 0, topics, {0: 5, SPAN: 1}, end_offsets={SPAN: 9})
+    shown = life.shown()
+    assert (shown["start_offsets"], shown["end_offsets"]) == (
+        {"clicks/0": 5, "visits/0": 1},
+        {"visits/0": 9},
+    )
+    assert shown["backlog_offsets"] is None
+
+
+def test_a_job_of_several_topics_begins_with_those_of_its_submission(tmp_path):
+    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    topics = StreamTopics((StreamTopic("clicks", "id-1"), StreamTopic("visits", "id-2")))
+    meta = replace(META, probe_topics=topics)
+    checkpoint.write_meta(meta)
+    assert checkpoint.read_meta() == meta
+    assert known_topics(checkpoint) == topics
+    checkpoint.write_meta(META)
+    assert "probe_topics" not in (checkpoint.directory / "meta.json").read_text()
+    assert known_topics(checkpoint) == StreamTopics.one("clicks", "id-1")

@@ -14,7 +14,14 @@ from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.lookback import dead_letter_replay
 from joins.lookback.dead_letters import DeadLetter, DeadLetters
-from joins.plan.errors import FencedError, RequestError, SinkError, UnknownLetterError
+from joins.plan.errors import (
+    FencedError,
+    QuestionError,
+    RequestError,
+    SinkError,
+    UnknownLetterError,
+)
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from tests.support.letters import (
     APP,
     CORRECTED,
@@ -80,6 +87,33 @@ def test_a_record_that_failed_in_two_inserts_is_one_letter_with_both_reasons(tmp
     found = letters.page(limit=1)
     assert found.letters[0].reason == 'INSERT 1 INTO "o": x; INSERT 2 INTO "o": x'
     assert places(letters.page(after=found.next_after).letters) == [(0, 6)]
+
+
+def test_records_at_one_place_of_two_topics_are_two_letters(tmp_path):
+    create_table(tmp_path / "dead", DEAD_LETTERS)
+    log = DeltaLog(tmp_path / "dead", APP)
+    places_ = [("visits", 1, 5), ("clicks", 1, 5), ("visits", 0, 7)]
+    rows = [
+        {"topic": topic, "partition": partition, "offset": offset, "reason": f"of {topic}"}
+        for topic, partition, offset in places_
+    ]
+    with ParquetStage(log.path, DEAD_LETTERS, FileOrigin(1, 0, 0, 1)) as stage:
+        stage.write(pa.RecordBatch.from_pylist(rows, schema=DEAD_LETTERS))
+        log.commit(0, 1, [stage.finish()], {})
+    topics = StreamTopics((StreamTopic("clicks"), StreamTopic("visits")))
+    letters = DeadLetters(log.path, LetterReplays(tmp_path / "replays"), lambda: topics)
+    listed = letters.page().letters
+    where = ["clicks/1/5", "visits/0/7", "visits/1/5"]
+    assert [letters.place(letter) for letter in listed] == where
+    shown = [letter.as_json() for letter in listed]
+    assert [f"{s['topic']}/{s['partition']}/{s['offset']}" for s in shown] == where
+    number = letters.number("visits", 1)
+    assert (number, letters.find(number, 5).reason) == (SPAN + 1, "of visits")
+    for topic in (None, "another"):
+        with pytest.raises(QuestionError, match="expected one of clicks, visits"):
+            letters.number(topic, 1)
+    with pytest.raises(UnknownLetterError, match='topic "visits" partition 0 has no dead letter'):
+        letters.find(SPAN, 5)
 
 
 def test_pages_follow_one_another_without_gap_or_repeat(job):

@@ -380,7 +380,8 @@ def test_dead_letters_of_a_job_that_has_finished_are_listed_shown_and_joined_onc
     job = done[name]
     listed = job.asks(list_letters, cursor=None, limit=10, pending=False, value_bytes=100)
     assert {letter["offset"] for letter in listed["items"]} == DEAD
-    shown = job.asks(show_letter, partition=0, offset=2, batch=None, value_bytes=100)
+    place = {"topic": None, "partition": 0, "offset": 2}
+    shown = job.asks(show_letter, **place, batch=None, value_bytes=100)
     assert shown["value"] == "{"
     corrected = {"partition": 0, "offset": 10, "value": '{"user_id": 2, "n": 10}'}
     answer = job.job.answer({"records": [corrected]})

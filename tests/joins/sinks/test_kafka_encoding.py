@@ -2,20 +2,26 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.probe.probe import COORDINATES, JoinedBatch
+from joins.plan.errors import SinkError, SourceUnavailableError
 from joins.plan.expressions import Column
-from joins.plan.formats import RecordKey
+from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink, OutputColumn
+from joins.plan.registry import RegistryOptions
+from joins.plan.stream_topics import SPAN
 from joins.plan.types import SqlType, TypeName, arrow_type
 from joins.sinks.kafka import RecordEncoding
 from tests.support.laws import examples
 from tests.support.probe import PIN
+from tests.support.registry import registry
 
 TYPES = {
     "id": SqlType(TypeName.BIGINT),
@@ -53,7 +59,8 @@ def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
         matched=0,
         unmatched=0,
     )
-    records = RecordEncoding.of(SINK, OUTPUT)(joined, PIN)
+    encoding = RecordEncoding.of(SINK, OUTPUT)
+    records = encoding(joined, PIN)
     records.validate(full=True)
     assert records.num_rows == len(rows[first:])
     for record, (row, place) in zip(records.to_pylist(), rows[first:], strict=True):
@@ -61,7 +68,12 @@ def test_each_record_has_the_bytes_and_the_place_of_its_own_row(rows, first):
         assert json.loads(record["value"]) == values
         assert list(json.loads(record["value"])) == list(TYPES)
         assert json.loads(record["key"]) == {name: values[name] for name in ('na"me', "id")}
-        assert (int(record["partition"]), int(record["offset"])) == place[1:]
+        assert (int(record["partition"]), int(record["offset"])) == (place[1] % SPAN, place[2])
+        assert record["topic"] is None, "it is the same for all records of the batch"
+    of_several = encoding(joined, replace(PIN, end_offsets={SPAN: 1}))
+    assert of_several.drop_columns("topic").equals(records.drop_columns("topic"))
+    topics = [place[0].encode() for _, place in rows[first:]]
+    assert of_several.column("topic").to_pylist() == topics
 
 
 def test_the_text_is_that_of_json_without_blanks():
@@ -80,3 +92,26 @@ def test_the_text_is_that_of_json_without_blanks():
     ]
     plain = batch.slice(2, 1).select(["s"])
     assert encode_objects(plain).to_pylist() == ['{"s":null}']
+
+
+def test_schemas_of_rows_are_registered_before_any_row():
+    output = tuple(each for each in OUTPUT if each.name in ("id", "ok"))
+    with registry() as own:
+        avro = RecordFormat(KafkaFormat.AVRO_CONFLUENT, registry=RegistryOptions(own.url))
+        sink = KafkaSink(KafkaOptions("", "t"), avro, RecordKey(("id",), avro))
+        own.refusals.append(503)
+        with pytest.raises(SourceUnavailableError):  # which a job waits for
+            RecordEncoding.of(sink, output)
+        own.closed.add("t-value")
+        with pytest.raises(SinkError, match="Incompatible schema"):
+            RecordEncoding.of(sink, output)
+        own.closed.clear()
+        encoding = RecordEncoding.of(sink, output)
+        assert sorted(own.subjects) == ["t-key", "t-value"]
+        rows = column_batch([(1, True)], pa.schema([SCHEMA.field("id"), SCHEMA.field("ok")]))
+        places = column_batch([("t", 0, 0)], COORDINATES)
+        (record,) = encoding(
+            JoinedBatch(rows, places, pa.record_batch([]), matched=0, unmatched=0), PIN
+        ).to_pylist()
+        assert record["key"] == b"\0" + own.subjects["t-key"].to_bytes(4) + b"\2\2"
+        assert record["value"] == b"\0" + own.subjects["t-value"].to_bytes(4) + b"\2\2\2\1"

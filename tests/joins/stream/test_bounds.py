@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joins.durable.probe_lives import Life
+from joins.plan.stream_topics import StreamTopics
 from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
 from joins.stream.guards import Marks, TopicView
 from joins.stream.resumption import resumption
@@ -55,44 +56,46 @@ def test_no_batch_reads_across_the_end_of_a_backlog(start, there, end, upto, rea
     assert behind_backlog(upto, end) == read
 
 
-LIFE = Life("probe", 0, "id-1", {0: 10, 1: 0}, end_offsets={0: 50, 1: 20})
+LIFE = Life(
+    "probe", 0, StreamTopics.one("clicks", "id-1"), {0: 10, 1: 0}, end_offsets={0: 50, 1: 20}
+)
 DONE = {0: 30, 1: 10}
 SEEN = Marks({0: 50, 1: 20})
 RESUMED = {
-    "all_is_there": (TopicView("id-1", {0: 0, 1: 0}, {0: 50, 1: 20}), SEEN, {0: 50, 1: 20}),
+    "all_is_there": (TopicView(("id-1",), {0: 0, 1: 0}, {0: 50, 1: 20}), SEEN, {0: 50, 1: 20}),
     "records_before_the_end_are_lost": (
-        TopicView("id-1", {0: 0, 1: 0}, {0: 40, 1: 20}),
+        TopicView(("id-1",), {0: 0, 1: 0}, {0: 40, 1: 20}),
         Marks({0: 50, 1: 20}, {0: 40}),
         {0: 40, 1: 20},
     ),
     "joined_records_are_lost_too": (
-        TopicView("id-1", {0: 0, 1: 0}, {0: 5, 1: 20}),
+        TopicView(("id-1",), {0: 0, 1: 0}, {0: 5, 1: 20}),
         Marks({0: 50, 1: 20}, {0: 5}),
         {0: 5, 1: 20},
     ),
     "the_end_was_not_written_yet": (
-        TopicView("id-1", {0: 0, 1: 0}, {0: 40, 1: 20}),
+        TopicView(("id-1",), {0: 0, 1: 0}, {0: 40, 1: 20}),
         Marks({0: 45, 1: 20}, {0: 40}),
         {0: 50, 1: 20},
     ),
     "retention_was_faster": (
-        TopicView("id-1", {0: 50, 1: 0}, {0: 50, 1: 20}),
+        TopicView(("id-1",), {0: 50, 1: 0}, {0: 50, 1: 20}),
         SEEN,
         {0: 50, 1: 20},
     ),
-    "a_partition_is_gone": (TopicView("id-1", {0: 0}, {0: 50}), SEEN, {0: 50}),
+    "a_partition_is_gone": (TopicView(("id-1",), {0: 0}, {0: 50}), SEEN, {0: 50}),
     "a_transaction_is_open": (
-        TopicView("id-1", {0: 0, 1: 0}, {0: 35, 1: 20}, {0: 50}),
+        TopicView(("id-1",), {0: 0, 1: 0}, {0: 35, 1: 20}, {0: 50}),
         SEEN,
         {0: 50, 1: 20},
     ),
     "another_topic_with_an_open_transaction": (
-        TopicView("id-2", {0: 0, 1: 0}, {0: 7, 1: 0}, {0: 9}),
+        TopicView(("id-2",), {0: 0, 1: 0}, {0: 7, 1: 0}, {0: 9}),
         SEEN,
         {0: 7, 1: 0},
     ),
     "another_topic": (
-        TopicView("id-2", {0: 0, 1: 0, 2: 0}, {0: 7, 1: 0, 2: 3}),
+        TopicView(("id-2",), {0: 0, 1: 0, 2: 0}, {0: 7, 1: 0, 2: 3}),
         SEEN,
         {0: 7, 1: 0, 2: 3},
     ),

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.durable.probe_lives import Gap, Life
 from joins.plan.errors import (
     GuardError,
@@ -19,6 +20,7 @@ from joins.plan.errors import (
     TopicMissingError,
 )
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.stream.guards import (
     Marks,
     Reach,
@@ -33,13 +35,13 @@ from service.embedded.broker import KafkaBroker
 from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until
 
-LIFE = Life("probe", 0, "id-1", {0: 10, 1: 0})
-VIEW = TopicView("id-1", {0: 0, 1: 0}, {0: 50, 1: 20})
+LIFE = Life("probe", 0, StreamTopics.one("clicks", "id-1"), {0: 10, 1: 0})
+VIEW = TopicView(("id-1",), {0: 0, 1: 0}, {0: 50, 1: 20})
 AT = Reach({0: 30, 1: 10}, {0: 30, 1: 10})
 
 
 def guard(tmp_path, life=LIFE):
-    return TopicGuard(tmp_path / "guards.json", "clicks", life)
+    return TopicGuard(tmp_path / "guards.json", life)
 
 
 def found(tmp_path, view, reach=AT, seen=VIEW):
@@ -51,7 +53,7 @@ def found(tmp_path, view, reach=AT, seen=VIEW):
 
 
 def view(begin=VIEW.begin_offsets, end=VIEW.end_offsets, topic_id="id-1"):
-    return TopicView(topic_id, begin, end)
+    return TopicView((topic_id,), begin, end)
 
 
 FOUND = {
@@ -60,14 +62,14 @@ FOUND = {
     "a_new_partition": (view(begin={0: 0, 1: 0, 2: 0}, end={0: 50, 1: 20, 2: 5}), None),
     "read_records_removed": (view(begin={0: 30, 1: 10}), None),
     "a_transaction_is_open": (
-        TopicView("id-1", {0: 0, 1: 0}, {0: 5, 1: 20}, {0: 55}),
+        TopicView(("id-1",), {0: 0, 1: 0}, {0: 5, 1: 20}, {0: 55}),
         None,
     ),
     "back_behind_an_open_transaction": (
-        TopicView("id-1", {0: 0, 1: 0}, {0: 5, 1: 20}, {0: 49}),
+        TopicView(("id-1",), {0: 0, 1: 0}, {0: 5, 1: 20}, {0: 49}),
         OffsetsWentBackError,
     ),
-    "gone": (TopicView(None), TopicMissingError),
+    "gone": (TopicView((None,)), TopicMissingError),
     "another_one": (view(topic_id="id-2", end={0: 500, 1: 500}), TopicIdentityChangedError),
     "no_partition_1": (view(begin={0: 0}, end={0: 50}), PartitionsMissingError),
     "back": (view(end={0: 49, 1: 20}), OffsetsWentBackError),
@@ -102,7 +104,7 @@ def test_an_end_below_the_output_is_found_without_an_earlier_look(tmp_path):
     assert isinstance(watched.fault(), OffsetsWentBackError)
 
 
-@pytest.mark.parametrize("gone", [TopicView(None), view(begin={0: 0}, end={0: 50})])
+@pytest.mark.parametrize("gone", [TopicView((None,)), view(begin={0: 0}, end={0: 50})])
 def test_what_is_back_unchanged_clears_its_fault(tmp_path, gone):
     watched = guard(tmp_path)
     for each in (VIEW, gone, VIEW):
@@ -112,7 +114,7 @@ def test_what_is_back_unchanged_clears_its_fault(tmp_path, gone):
 
 def test_a_topic_that_comes_back_as_another_one_does_not(tmp_path):
     watched = guard(tmp_path)
-    for each in (VIEW, TopicView(None), view(topic_id="id-2")):
+    for each in (VIEW, TopicView((None,)), view(topic_id="id-2")):
         watched.observe(each, AT)
     assert isinstance(watched.fault(), TopicIdentityChangedError)
 
@@ -136,7 +138,12 @@ def test_a_fault_stays_though_all_looks_well_again_also_after_a_restart(tmp_path
 def test_a_new_life_begins_without_faults_and_forgets_those_of_the_old_one(tmp_path):
     watched = guard(tmp_path)
     watched.observe(view(topic_id="id-2", end={0: 3, 1: 4}), AT)
-    later = replace(LIFE, directory="probe-2", topic_id="id-2", start_offsets={0: 0, 1: 0})
+    later = replace(
+        LIFE,
+        directory="probe-2",
+        topics=StreamTopics.one("clicks", "id-2"),
+        start_offsets={0: 0, 1: 0},
+    )
     watched.begin(later, view(topic_id="id-2", end={0: 3, 1: 4}))
     assert watched.fault() is None
     assert guard(tmp_path, later).fault() is None
@@ -153,6 +160,78 @@ def test_batches_report_faults_too_but_not_every_error_is_one(tmp_path):
     assert isinstance(watched.fault(), LogsDisagreeError)
     watched.observe(view(topic_id="id-2"), AT)
     assert isinstance(watched.fault(), TopicIdentityChangedError), "the gravest is told"
+
+
+TWO = StreamTopics((StreamTopic("clicks", "id-1"), StreamTopic("visits", "id-2")))
+OF_TWO = Life("probe", 0, TWO, {0: 10, SPAN: 5, SPAN + 1: 0})
+VIEW_OF_TWO = TopicView(
+    ("id-1", "id-2"), {0: 0, SPAN: 0, SPAN + 1: 0}, {0: 50, SPAN: 20, SPAN + 1: 7}
+)
+AT_OF_TWO = Reach(*[{0: 30, SPAN: 10, SPAN + 1: 7}] * 2)
+FOUND_OF_TWO = {
+    "one_is_gone": (TopicView(("id-1", None)), TopicMissingError, 'topic "visits" is gone'),
+    "both_are_gone": (TopicView((None, None)), TopicMissingError, 'topic "clicks" is gone'),
+    "one_is_another": (
+        replace(VIEW_OF_TWO, topic_ids=("id-1", "id-9")),
+        TopicIdentityChangedError,
+        'topic "visits" has id id-9, expected id-2; the old one was last seen to end at '
+        "{0: 20, 1: 7}",
+    ),
+    "one_is_gone_and_the_other_another": (
+        TopicView(("id-9", None)),
+        TopicMissingError,
+        'topic "visits" is gone',
+    ),
+    "a_partition_is_missing": (
+        replace(VIEW_OF_TWO, end_offsets={0: 50, SPAN: 20}),
+        PartitionsMissingError,
+        'topic "visits" does not show partition 1',
+    ),
+    "back": (
+        replace(VIEW_OF_TWO, end_offsets={0: 50, SPAN: 19, SPAN + 1: 7}),
+        OffsetsWentBackError,
+        'topic "visits" partition 0 ends at offset 19, expected 20 or more',
+    ),
+    "lost": (
+        replace(VIEW_OF_TWO, begin_offsets={0: 30, SPAN: 12, SPAN + 1: 0}),
+        RecordsLostError,
+        'topic "visits" partition 0 begins at offset 12, but is joined up to 10 only',
+    ),
+}
+
+
+@pytest.mark.parametrize(("now", "error", "message"), FOUND_OF_TWO.values(), ids=FOUND_OF_TWO)
+def test_the_first_fault_of_several_topics_names_topic_and_partition(tmp_path, now, error, message):
+    watched = guard(tmp_path, OF_TWO)
+    watched.observe(VIEW_OF_TWO, AT_OF_TWO)
+    assert watched.fault() is None
+    watched.observe(now, AT_OF_TWO)
+    assert type(watched.fault()) is error
+    assert message in watched.fault().message
+
+
+def test_topics_that_come_later_are_watched_with_what_was_seen_of_the_others(tmp_path):
+    watched = guard(tmp_path, replace(OF_TWO, topics=LIFE.topics, start_offsets={0: 10}))
+    watched.observe(TopicView(("id-1",), {0: 0}, {0: 60}), AT_OF_TWO)
+    watched.continues(OF_TWO)
+    assert guard(tmp_path, OF_TWO).marks.high == {0: 60}
+    watched.observe(VIEW_OF_TWO, AT_OF_TWO)
+    assert isinstance(watched.fault(), OffsetsWentBackError), "the first topic ended at 60 before"
+    assert watched.marks.high == {0: 60, SPAN: 20, SPAN + 1: 7}
+
+
+def test_a_topic_that_was_created_again_is_joined_from_its_beginning_and_others_go_on():
+    view = replace(VIEW_OF_TWO, topic_ids=("id-1", "id-9"), begin_offsets={0: 0, SPAN: 3})
+    view = replace(view, end_offsets={0: 50, SPAN: 8})
+    marks = Marks({0: 50, SPAN: 20, SPAN + 1: 7})
+    bounded = replace(OF_TWO, end_offsets={0: 40, SPAN: 15, SPAN + 1: 7})
+    resumed = resumption(bounded, AT_OF_TWO.committed, marks, view)
+    assert resumed.start_offsets == {0: 30, SPAN: 3}
+    assert resumed.gaps == (Gap(SPAN, 10, 20),)
+    assert resumed.end_offsets == {0: 40, SPAN: 8}
+    assert [gap.as_json(TWO) for gap in resumed.gaps] == [
+        {"topic": "visits", "partition": 0, "from": 10, "to": 20}
+    ]
 
 
 RESUMED = {
@@ -204,7 +283,7 @@ def test_a_new_life_goes_on_where_the_output_ends_or_where_something_is(now, mar
 
 
 def test_records_that_a_batch_did_not_find_are_lost():
-    error = records_expired("clicks", RecordsExpiredError("offsets {0: 3} are gone", hint="-"))
+    error = records_expired(LIFE.topics, RecordsExpiredError("offsets {0: 3} are gone", hint="-"))
     assert "offsets {0: 3} are gone" in error.message
     assert "the gap is recorded" in error.hint
 
@@ -213,27 +292,28 @@ def test_looks_at_a_real_topic_and_at_its_successor(kafka: KafkaBroker):
     servers = kafka.bootstrap_servers
     topic = create_topic(servers, partitions=2)
     cluster = KafkaCluster(KafkaOptions(servers, topic), keep_open=True)
+    stream = StreamCluster(cluster, StreamTopics.one(topic))
     try:
         produce(servers, topic, [{"n": 1}, {"n": 2}], partition=1)
-        first = look_at(cluster, topic)
+        first = look_at(stream)
         assert (dict(first.begin_offsets), dict(first.end_offsets)) == ({0: 0, 1: 0}, {0: 0, 1: 2})
-        life = Life("probe", 0, str(first.topic_id), {0: 0, 1: 0})
-        assert check_batch(cluster, topic, life, {0: 0, 1: 2}) is None
+        life = Life("probe", 0, stream.identified(), {0: 0, 1: 0})
+        assert check_batch(stream, life, {0: 0, 1: 2}) is None
         cluster.delete_records_before(topic, {1: 2})
-        assert check_batch(cluster, topic, life, {0: 0, 1: 2}) is None
-        lost = check_batch(cluster, topic, life, {0: 0, 1: 1})
+        assert check_batch(stream, life, {0: 0, 1: 2}) is None
+        lost = check_batch(stream, life, {0: 0, 1: 1})
         assert lost is not None
         assert "begins at offset 2, but is joined up to 1 only" in lost.message
         with pytest.raises(PartitionsMissingError):
-            check_batch(cluster, topic, life, {0: 0, 7: 2})
+            check_batch(stream, life, {0: 0, 7: 2})
         delete_topics(servers, topic)
-        wait_until(lambda: look_at(cluster, topic) == TopicView(None), what="the topic is gone")
+        wait_until(lambda: look_at(stream) == TopicView((None,)), what="the topic is gone")
         with pytest.raises(TopicMissingError):
-            check_batch(cluster, topic, life, {0: 0})
+            check_batch(stream, life, {0: 0})
         create_topic(servers, topic, partitions=2)
-        known = (None, first.topic_id)
-        wait_until(lambda: look_at(cluster, topic).topic_id not in known, what="the new topic")
+        known = ((None,), first.topic_ids)
+        wait_until(lambda: look_at(stream).topic_ids not in known, what="the new topic")
         with pytest.raises(TopicIdentityChangedError):
-            check_batch(cluster, topic, life, {0: 0})
+            check_batch(stream, life, {0: 0})
     finally:
         cluster.close()

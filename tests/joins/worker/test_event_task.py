@@ -31,6 +31,7 @@ from joins.plan.plan import (
     Windowing,
     WindowKind,
 )
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.plan.types import SqlType, TypeName
 from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
 from tests.support.laws import examples
@@ -135,6 +136,8 @@ def on_event(plan):
 
 
 SPEC = PROBE_COLUMNS.watermark
+PLACES = (MetadataField("of", "topic", STRING), *PROBE_COLUMNS.metadata_fields)
+PLACED = (OutputColumn("of", col("of", STRING)), *PLAN.output)
 
 
 def at(ms):
@@ -229,6 +232,33 @@ def test_a_row_that_fails_after_it_has_waited_is_a_dead_letter_of_that_batch(tmp
     assert (letter["partition"], letter["offset"]) == (0, 0)
     assert letter["reason"] == 'cannot cast "r1" to BIGINT'
     assert letter["value"] == b'{"user_id": 1, "ts": "1970-01-01 00:00:00.010"}'
+
+
+def test_a_second_topic_is_what_a_second_partition_is_but_named_by_itself(tmp_path):
+    """Rows, late records and dead letters have its name and its own partition 0."""
+    topics = StreamTopics((StreamTopic("clicks"), StreamTopic("visits")))
+    plan = replace(PLAN, probe=replace(PROBE_COLUMNS, metadata_fields=PLACES), output=PLACED)
+    batches = [
+        {0: [click(1, 10, 10)], 1: [click(1, 12, 10), click(2, 30, 10), b"none"]},
+        {0: [click(1, 10), click(2, 31, 31)], 1: [click(3, 3, 33)]},
+        {0: [click(1, 60, 60)], 1: [click(3, 61, 60)]},
+    ]
+    one = EventJob(plan, tmp_path / "one")
+    two = EventJob(plan, tmp_path / "two", topics, (0, SPAN))
+    names = {("clicks", 0): ("clicks", 0), ("clicks", 1): ("visits", 0)}
+    for batch in batches:
+        expected, outcome = one.run(batch), two.run({n * SPAN: rows for n, rows in batch.items()})
+        assert outcome.rows == [(*names[row[:2]], *row[2:]) for row in expected.rows]
+        assert (outcome.counts, outcome.watermarks) == (expected.counts, expected.watermarks)
+        for table, other in ((outcome.late, expected.late), (outcome.dead, expected.dead)):
+            renamed = [
+                {**row, **dict(zip(("topic", "partition"), names[place], strict=True))}
+                for row in other
+                for place in ((row["topic"], row["partition"]),)
+            ]
+            assert table == renamed
+    assert one.number == two.number == 3
+    assert expected.rows, "something has left"
 
 
 def test_on_event_a_watermark_holds_for_the_very_next_record(tmp_path):

@@ -48,7 +48,7 @@ def test_a_stalled_job_says_what_may_be_chosen_and_goes_on_when_acknowledged(htt
     assert found["choice"] == "continue"
     assert found["by"] == "ann"
     assert found["reason"] == DECISION["reason"]
-    assert found["gaps"] == [{"partition": 0, "from": 5, "to": 9}]
+    assert found["gaps"] == [{"topic": None, "partition": 0, "from": 5, "to": 9}]
     job = wait_until(
         lambda: (j := http.get(f"/v1/jobs/{job_id}").json())["state"] == "JOINING" and j,
         deadline_s=20,

@@ -41,7 +41,7 @@ def test_a_batch_is_shown_and_repeated(http, job_of):
     assert same["identical"] is True
     other = http.post(f"{path}/13:replay", params={"diff": True}).json()
     assert other["identical"] is False
-    assert other["records_missing"] == [{"partition": 0, "from": 1, "to": 3}]
+    assert other["records_missing"] == [{"topic": None, "partition": 0, "from": 1, "to": 3}]
     assert other["differences"][0]["expected"] == {"name": HOSTILE}
     assert http.post(f"{path}/13:replay").json()["differences"] == []
 

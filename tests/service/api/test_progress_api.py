@@ -14,6 +14,7 @@ from joins.batch.event_channels import BatchInput, EventInput, Heard
 from joins.batch.event_state import EventSpec, EventState, advance
 from joins.batch.event_view import EventView
 from joins.plan.plan import Windowing, WindowKind
+from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.plan.types import SqlType, TypeName
 from service.api.app import create_app
 from service.api.http.negotiation import accepts
@@ -207,6 +208,24 @@ def test_waiting_is_explained(http, ids, name, expected):
 
 # Flink's addresses
 # --------------------------------------------------------------------------------------------------
+
+
+def test_a_channel_of_several_topics_has_the_topic_in_its_name():
+    """The partitions of all topics count through as Flink's subtasks."""
+    topics = StreamTopics((StreamTopic("clicks"), StreamTopic("visits")))
+    spec = EventSpec((EventInput("probe"),), waits=True, window=None, on_event=False)
+    batch = BatchInput(90_000, (0, SPAN, SPAN + 1), {n: Heard(n + 5, 1) for n in (0, SPAN + 1)})
+    move = advance(spec, EventState(), batch)
+    state = move.after.counted({"waited": 2})
+    view = EventView(spec, state, move.channels, 55_000, None, (), (), False, topics=topics)
+    found = EventTimeView.model_validate(view.as_json())
+    assert [(c.channel, c.topic, c.partition) for c in found.channels] == [
+        ("probe/clicks/0", "clicks", 0),
+        ("probe/visits/0", "visits", 0),
+        ("probe/visits/1", "visits", 1),
+    ]
+    assert (found.waits_for.topic, found.waits_for.partition) == ("visits", 0)
+    assert "the stream, partition visits/0, which has said nothing yet" in found.waits_for.text
 
 
 def test_flinks_addresses_have_flinks_shapes(http, ids):

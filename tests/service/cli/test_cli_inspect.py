@@ -47,6 +47,7 @@ COMMANDS = {
     "row_in_windows": (["explain-row", "good", "clicks/0/8"], 0, "fired in batch 5"),
     "letters": (["dlq", "ls", "good"], 0, "0/6"),
     "letter": (["dlq", "show", "good", "0/7"], 0, "reason"),
+    "letter_of_one_of_several_topics": (["dlq", "show", "good", "visits/0/7"], 0, "visits"),
     "table_rows": (["dim", "get", "good", "users"], 0, "owned"),
     "table_changes": (["dim", "diff", "good", "users", "--from", "1"], 0, "owned"),
     "output": (["preview", "good"], 0, "owned"),

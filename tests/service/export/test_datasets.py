@@ -1,5 +1,7 @@
 """Names of datasets, and the columns that each output column is made of."""
 
+from dataclasses import replace
+
 import pytest
 
 from service.export import datasets
@@ -100,3 +102,16 @@ def test_a_statement_set_has_all_its_outputs_each_once():
     ids = [(origin.dataset, origin.column) for origin in made_of["id"]]
     assert ids == [(STREAM, "user_id"), (TABLE, "user_id")]
     assert len(made_of["x"]) == 1
+
+
+def test_each_topic_of_a_stream_is_an_input_of_its_own():
+    plan = planned(JOINED)
+    source = replace(plan.probe.source, more_topics=("visits",))
+    plan = replace(plan, probe=replace(plan.probe, source=source))
+    visits = replace(STREAM, name="visits")
+    assert [table.dataset for table in datasets.inputs(plan)] == [STREAM, visits, TABLE]
+    doubled = datasets.origins(plan)["doubled"]
+    assert [(origin.dataset, origin.column) for origin in doubled] == [
+        (STREAM, "price"),
+        (visits, "price"),
+    ]

@@ -29,6 +29,30 @@ def test_warns_of_a_probe_that_starts_at_the_end():
     assert "scan.startup.mode" in plan_script(script).warnings[0]
 
 
+TOPIC = "'topic' = 't', 'properties.bootstrap.servers' = 'b:1', "
+BOTH = (
+    f"WITH ('connector' = 'kafka', {TOPIC}'format' = 'json', 'scan.startup.mode' = "
+    "'earliest-offset', 'sink.delivery-guarantee' = 'exactly-once');"
+)
+ENDS = (
+    f"WITH ('connector' = 'upsert-kafka', {TOPIC}'key.format' = 'json', 'value.format' = 'json', "
+    "'scan.bounded.mode' = 'latest-offset');"
+)
+
+
+def test_warns_of_options_of_the_other_role():
+    def planned(key, options):
+        script = f"CREATE TABLE a (k BIGINT) {BOTH} CREATE TABLE b (k BIGINT{key}) {options}"
+        return plan_script(script + "INSERT INTO b SELECT k FROM a;")
+
+    assert set(planned("", BOTH).warnings) == {
+        'Option "sink.delivery-guarantee" of table "a" has no effect on a stream.',
+        'Option "scan.startup.mode" of table "b" has no effect on a sink.',
+    }
+    bounded = 'Option "scan.bounded.mode" of table "b" has no effect on a sink.'
+    assert bounded in planned(" PRIMARY KEY NOT ENFORCED", ENDS).warnings
+
+
 def test_warns_of_null_for_a_not_null_column():
     script = selecting("t", "STRING NOT NULL")
     planned = plan_script(script)

@@ -12,10 +12,10 @@ from joins.adapters.kafka.records import (
     OF_A_CHANGELOG,
     OF_THE_PROBE,
     KafkaRecords,
-    TopicName,
 )
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until
 
@@ -33,7 +33,7 @@ def read(kafka, topic, ranges):
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         return [
             (row["partition"], row["offset"], json.loads(row["value"])["n"])
-            for batch in records.batches(TopicName(topic), ranges)
+            for batch in records.batches(StreamTopics.one(topic), ranges)
             for row in batch.to_pylist()
         ]
 
@@ -51,7 +51,7 @@ def test_empty_ranges_read_nothing(kafka, topic):
 def test_one_connection_serves_several_reads(kafka, topic):
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         for first in (40, 0, 20):
-            (batch,) = records.batches(TopicName(topic), {1: (first, first + 1)})
+            (batch,) = records.batches(StreamTopics.one(topic), {1: (first, first + 1)})
             assert batch.column("offset").to_pylist() == [first]
 
 
@@ -67,7 +67,7 @@ def test_a_cluster_that_does_not_answer_is_named():
         KafkaRecords(KafkaOptions("127.0.0.1:1", "")) as records,
         pytest.raises(SourceUnavailableError, match=r"127\.0\.0\.1:1"),
     ):
-        list(records.batches(TopicName("t"), {0: (0, 1)}))
+        list(records.batches(StreamTopics.one("t"), {0: (0, 1)}))
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -85,7 +85,7 @@ def test_a_changelog_is_read_with_its_keys(kafka):
     name = create_topic(kafka.bootstrap_servers)
     produce(kafka.bootstrap_servers, name, [{"n": 1}, b"mark"], keys=[{"k": 1}, None])
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
-        (batch,) = records.batches(TopicName(name), {0: (0, 2)}, OF_A_CHANGELOG)
+        (batch,) = records.batches(StreamTopics.one(name), {0: (0, 2)}, OF_A_CHANGELOG)
     assert batch.to_pylist() == [
         {"key": b'{"k":1}', "value": b'{"n":1}', "partition": 0, "offset": 0},
         {"key": None, "value": b"mark", "partition": 0, "offset": 1},
@@ -94,8 +94,8 @@ def test_a_changelog_is_read_with_its_keys(kafka):
 
 def test_another_topic_of_the_same_name_is_not_read(kafka, topic):
     cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""), keep_open=True)
-    first = TopicName.of(topic, cluster.require(topic).topic_id)
-    assert first.id is not None
+    first = StreamTopics.one(topic, cluster.require(topic).topic_id)
+    assert first.first.topic_id
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         (batch,) = records.batches(first, {1: (0, 50)})
         assert batch.num_rows == 50
@@ -105,14 +105,14 @@ def test_another_topic_of_the_same_name_is_not_read(kafka, topic):
         produce(kafka.bootstrap_servers, topic, [{"n": -n} for n in range(60)], partition=1)
         with pytest.raises(SourceError, match=topic):
             list(records.batches(first, {1: (0, 50)}))
-        second = TopicName.of(topic, cluster.require(topic).topic_id)
+        second = StreamTopics.one(topic, cluster.require(topic).topic_id)
         (batch,) = records.batches(second, {1: (0, 50)})
         assert json.loads(batch.column("value")[49].as_py()) == {"n": -49}
     cluster.close()
 
 
 def test_a_wait_ends_with_the_first_record_and_not_before_its_time_without_one(kafka, topic):
-    name = TopicName(topic)
+    name = StreamTopics.one(topic)
     with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
         records.wait(name, {0: 49, 1: 50}, 600.0)
         began = time.monotonic()
@@ -126,7 +126,7 @@ def test_a_wait_ends_with_the_first_record_and_not_before_its_time_without_one(k
 
 def test_a_wait_for_a_cluster_that_does_not_answer_ends():
     with KafkaRecords(KafkaOptions("127.0.0.1:1", "")) as records:
-        records.wait(TopicName("t"), {0: 0}, 600.0)
+        records.wait(StreamTopics.one("t"), {0: 0}, 600.0)
 
 
 def test_headers_and_what_the_broker_says_are_read_if_they_are_asked_for(kafka):
@@ -141,7 +141,7 @@ def test_headers_and_what_the_broker_says_are_read_if_they_are_asked_for(kafka):
     names = ("key", *OF_THE_PROBE, "headers", "leader-epoch", "timestamp-type")
     for topic, stamped in ((appended, "LogAppendTime"), (created, "CreateTime")):
         with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
-            batches = list(records.batches(TopicName(topic), {0: (0, 2)}, names))
+            batches = list(records.batches(StreamTopics.one(topic), {0: (0, 2)}, names))
         rows = [row for batch in batches for row in batch.to_pylist()]
         assert [(row["key"], row["value"]) for row in rows] == [(b"k", b"v"), (None, b"w")]
         assert [dict(row["headers"]) for row in rows] == [{"a": b"\xff2", "b": b""}, {}]

@@ -10,10 +10,11 @@ from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.newest import newest_records
-from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.kafka.records import KafkaRecords
 from joins.kernels.records.encode import encode_bodies
 from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from service.embedded.process import free_port
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.secured import PASSWORD, PLAIN_PASSWORD, USER, secured_broker
@@ -83,7 +84,7 @@ def every_client_comes_in(kafka):
     changelog.send([(b"k", b"sent too", 0)])
     changelog.close()
     with KafkaRecords(kafka) as records:
-        name = TopicName.of(description.name, description.topic_id)
+        name = StreamTopics.one(description.name, description.topic_id)
         (batch,) = records.batches(name, {0: (first, first + 1)})
         assert batch.column("value").to_pylist() == [b"sent"]
         (batch,) = records.batches(name, {0: (first + 1, first + 2)})

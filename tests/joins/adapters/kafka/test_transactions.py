@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.records import KafkaRecords, TopicName
+from joins.adapters.kafka.records import KafkaRecords
 from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
 from tests.support.laws import examples
 from tests.support.producer_histories import Model, Producer, generate, interleave
 from tests.support.topics import create_topic, produce
@@ -41,7 +42,7 @@ def read(kafka, topic, level=None):
     cluster = KafkaCluster(options(kafka, level))
     with KafkaRecords(options(kafka, level)) as records:
         ranges = {0: (0, cluster.end_offsets(topic)[0])}
-        found = list(records.batches(TopicName(topic), ranges))
+        found = list(records.batches(StreamTopics.one(topic), ranges))
     return [json.loads(value) for b in found for value in b.column("value").to_pylist()]
 
 
@@ -182,7 +183,7 @@ def test_any_range_of_interleaved_histories_has_its_committed_records(reader, hi
         ranges[partition] = first, data.draw(st.integers(first, end), label="end")
     found = [
         (row["partition"], row["offset"], json.loads(row["value"]))
-        for batch in reader.batches(TopicName(topic), ranges)
+        for batch in reader.batches(StreamTopics.one(topic), ranges)
         for row in batch.to_pylist()
     ]
     wanted = {

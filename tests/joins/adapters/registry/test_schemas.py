@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.registry.schemas import SchemaRegistry
+from joins.adapters.registry.schemas import SchemaRegistry, check_registries
 from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.registry import RegistryOptions
 from tests.support.certificates import self_signed
 from tests.support.registry import registry
@@ -140,3 +141,35 @@ def test_the_newest_schema_of_a_subject_is_known_by_its_name():
         own.add(7, "int")
         own.subjects["a/b-value"] = 7
         assert schemas.newest_avro_schema("a/b-value") == '"int"'
+
+
+def test_a_schema_is_registered_once_under_its_subject():
+    with registry() as own, SchemaRegistry(RegistryOptions(own.url)) as schemas:
+        assert [schemas.number_of("t-value", '"int"') for _ in range(3)] == [1, 1, 1]
+        assert own.paths == ["/subjects/t-value", "/subjects/t-value/versions"]
+        assert schemas.number_of("t/key", '"long"') == 2
+        assert schemas.number_of("other", '"int"') == 1
+        assert own.subjects == {"t-value": 1, "t/key": 2, "other": 1}
+    with registry() as own, SchemaRegistry(RegistryOptions(own.url)) as schemas:
+        own.add(7, "int")
+        own.subjects["t-value"] = 7
+        assert schemas.number_of("t-value", '"int"') == 7
+        assert own.paths == ["/subjects/t-value"]
+
+
+def test_a_schema_that_does_not_go_with_others_is_refused():
+    with registry() as own, SchemaRegistry(RegistryOptions(own.url)) as schemas:
+        own.closed.add("t-value")
+        with pytest.raises(SourceError, match="Incompatible schema") as raised:
+            schemas.number_of("t-value", '"int"')
+        assert "another subject" in raised.value.hint
+        assert schemas.number_of("u-value", '"int"') == 1  # as the hint says
+
+
+def test_whether_a_registry_is_there_is_seen_before():
+    form = RecordFormat(KafkaFormat.AVRO_CONFLUENT, (), RegistryOptions("http://127.0.0.1:1"))
+    with pytest.raises(SourceUnavailableError):
+        check_registries(RecordFormat(), RecordKey(("k",), form))
+    check_registries(RecordFormat(), None)
+    with registry() as own:
+        check_registries(replace(form, registry=RegistryOptions(own.url)), None)

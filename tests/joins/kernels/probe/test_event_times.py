@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.probe.event_times import EventTimes, OperatorWatermarks, Rises, late_records
+from joins.plan.stream_topics import StreamTopics
 from watermark import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
@@ -50,9 +51,9 @@ def test_a_late_record_says_what_it_was_behind_as_far_as_that_is_a_date():
             "_wm": pa.array([0, MIN_TIMESTAMP, MAX_TIMESTAMP]),
         }
     )
-    found = late_records(arrivals, "clicks", "window").to_pylist()
+    found = late_records(arrivals, StreamTopics.one("clicks"), "window").to_pylist()
     assert [each["watermark"] for each in found] == [datetime(1970, 1, 1, tzinfo=UTC), None, None]
     assert found[0]["event_time"] == datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
     assert [each["offset"] for each in found] == [7, 8, 9]
     assert {each["reason"] for each in found} == {"window"}
-    assert late_records(arrivals.slice(0, 0), "clicks", "join").num_rows == 0
+    assert late_records(arrivals.slice(0, 0), StreamTopics.one("clicks"), "join").num_rows == 0

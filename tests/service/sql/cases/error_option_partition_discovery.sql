@@ -1,4 +1,4 @@
--- error: new partitions are found before each batch
+-- error: option "scan.topic-partition-discovery.interval" has no effect without "topic-pattern"
 -- fixed: , 'scan.topic-partition-discovery.interval' = '5 min' =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',

@@ -1,4 +1,4 @@
--- error: table "o" has format debezium-avro-confluent, which cannot be written
+-- error: format debezium-avro-confluent cannot be written
 -- fixed: 'format' = 'debezium-avro-confluent', 'debezium-avro-confluent.url' = 'http://r:1' => 'format' = 'debezium-json'
 CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',

@@ -1,4 +1,4 @@
--- plan: WATERMARK p.paid_at AS (p.paid_at - INTERVAL '30' SECOND) | WATERMARK rates.update_time AS update_time | INNER JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, rate DECIMAL(12, 6), update_time TIMESTAMP(3); key currency] ON p.currency = r.currency AS OF p.paid_at | WAIT until the watermark of p and rates has reached the record's time
+-- plan: WATERMARK p.paid_at AS (p.paid_at - INTERVAL '30' SECOND) | WATERMARK rates.update_time AS update_time | INNER JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, rate DECIMAL(12, 6), update_time TIMESTAMP(3); key currency] ON p.currency = r.currency AS OF p.paid_at | WAIT until the watermark of p and rates has reached the record's time | SELECT p.payment_id AS payment_id, (p.amount * r.rate):DECIMAL(31, 8) AS usd
 CREATE TABLE payments (
     payment_id STRING,
     account STRING,

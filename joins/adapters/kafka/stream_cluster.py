@@ -1,0 +1,177 @@
+"""A stream's topics on their cluster: what is known of partitions, by their numbers."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from kafka.admin import OffsetSpec
+
+from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
+from joins.adapters.kafka.transactions import OpenTransaction
+from joins.kernels.strings.regular import compiled
+from joins.plan.plan import Isolation
+from joins.plan.stream_topics import SPAN, StreamTopics, index_of
+from watermark.gate import Retention
+
+_OWN = ("__", "sluice.")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamDescription:
+    """The topics of a stream as the cluster shows them, by index; None where there is none."""
+
+    topics: tuple[TopicDescription | None, ...]
+
+    @property
+    def topic_ids(self) -> tuple[str | None, ...]:
+        """Kafka's UUIDs, by index."""
+        return tuple(None if each is None else each.topic_id for each in self.topics)
+
+    @property
+    def there(self) -> dict[int, TopicDescription]:
+        """By index, those that are there."""
+        return {index: each for index, each in enumerate(self.topics) if each is not None}
+
+
+class StreamCluster:
+    """The topics of one stream on one cluster, for one thread.
+
+    Every method raises `SourceUnavailableError` when no broker answers, and where it names
+    offsets, `SourceError` when a topic is missing.
+    """
+
+    # reads better long: a method for each one of `KafkaCluster` that tells of partitions.
+
+    def __init__(self, cluster: KafkaCluster, topics: StreamTopics) -> None:
+        self._cluster = cluster
+        self.topics = topics
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._cluster.close()
+
+    def describe(self) -> StreamDescription:
+        """All topics, by one request."""
+        described = self._cluster.describe_all(self.topics.names)
+        return StreamDescription(tuple(described.get(name) for name in self.topics.names))
+
+    def require(self) -> StreamDescription:
+        """All topics; each of them is there.
+
+        Raises:
+            SourceError: one is not.
+        """
+        description = self.describe()
+        for name, topic in zip(self.topics.names, description.topics, strict=True):
+            if topic is None:
+                self._cluster.require(name)
+        return description
+
+    def identified(self) -> StreamTopics:
+        """The topics with the ids that they have now; each of them is there."""
+        return self.topics.identified(self.require().topic_ids)
+
+    # Offsets
+    # ------------------------------------------------------------------------------------------
+
+    def _offsets(
+        self,
+        of: StreamDescription | None,
+        spec: OffsetSpec | int,
+        isolation: Isolation | None = None,
+    ) -> dict[int, int]:
+        there = (self.require() if of is None else of).there
+        answer = self._cluster.offsets_of(list(there.values()), spec, isolation)
+        return {
+            number: offset
+            for index, topic in there.items()
+            for number, offset in self.topics.at(index, answer[topic.name]).items()
+        }
+
+    def beginning_offsets(self, of: StreamDescription | None = None) -> dict[int, int]:
+        """Number → oldest offset that is still there; of the topics that are there in `of`."""
+        return self._offsets(of, OffsetSpec.EARLIEST)
+
+    def end_offsets(self, of: StreamDescription | None = None) -> dict[int, int]:
+        """Number → offset behind the last record that may be read, as `KafkaCluster` says it."""
+        return self._offsets(of, OffsetSpec.LATEST)
+
+    def high_watermarks(self, of: StreamDescription | None = None) -> dict[int, int]:
+        """Number → offset behind all that is in it, open transactions included."""
+        return self._offsets(of, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
+
+    def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
+        """Number → first offset whose record is not older than `timestamp_ms`, else the end."""
+        ends = self.end_offsets()  # first: what comes between is not before the time
+        offsets = self._offsets(None, timestamp_ms)
+        return {n: ends.get(n, 0) if offset < 0 else offset for n, offset in offsets.items()}
+
+    def first_since(self, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+        """Number → offset and timestamp of the first record not older than its time; not all."""
+        return {
+            number: first
+            for index, times in self.topics.by_topic(times_ms).items()
+            for number, first in self.topics.at(
+                index, self._cluster.first_since(self.topics.names[index], times)
+            ).items()
+        }
+
+    # Transactions, groups and sizes
+    # ------------------------------------------------------------------------------------------
+
+    def open_transactions(self, ends: Mapping[int, int]) -> list[OpenTransaction]:
+        """What keeps partitions from being read further than `ends`; `partition` is a number."""
+        return [
+            replace(each, partition=number)
+            for index, own in self.topics.by_topic(ends).items()
+            for each in self._cluster.open_transactions(self.topics.names[index], own)
+            for number in self.topics.at(index, {each.partition: None})
+        ]
+
+    def group_offsets(self, group: str) -> dict[int, int]:
+        """Number → the offset that a consumer group has committed; those that it has."""
+        return {
+            number: offset
+            for index, name in enumerate(self.topics.names)
+            for number, offset in self.topics.at(
+                index, self._cluster.group_offsets(group, name)
+            ).items()
+        }
+
+    def commit_group_offsets(self, group: str, offsets: Mapping[int, int]) -> None:
+        """Commit offsets to a consumer group, of which nobody is a member."""
+        for index, own in self.topics.by_topic(offsets).items():
+            self._cluster.commit_group_offsets(group, self.topics.names[index], own)
+
+    def retention(self, index: int) -> Retention:
+        """What a topic keeps."""
+        return self._cluster.retention(self.topics.names[index])
+
+    def partition_bytes(self, numbers: Iterable[int]) -> dict[int, int] | None:
+        """Number → bytes on its largest replica, of the topics of `numbers`.
+
+        None if the cluster does not tell.
+        """
+        sizes: dict[int, int] = {}
+        for index in sorted({*map(index_of, numbers)}):
+            own = self._cluster.partition_bytes(self.topics.names[index])
+            if own is None:
+                return None
+            sizes |= self.topics.at(index, own)
+        return sizes
+
+    def size_bytes(self) -> int | None:
+        """Bytes of all partitions, each on one replica, None if the cluster does not tell."""
+        sizes = self.partition_bytes(range(0, len(self.topics) * SPAN, SPAN))
+        return None if sizes is None else sum(sizes.values())
+
+
+def matching_topics(pattern: str, names: Iterable[str]) -> list[str]:
+    """Those of `names` that match a regular expression of Java as a whole, sorted.
+
+    Topics of Kafka's own and of ours are left out.
+    """
+    expression = compiled(pattern)
+    if expression is None:
+        return []
+    foreign = (name for name in names if not name.startswith(_OWN))
+    return sorted(name for name in foreign if expression.fullmatch(name) is not None)

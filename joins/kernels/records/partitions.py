@@ -1,0 +1,33 @@
+"""pa.Arrays of the numbers that partitions have, as topics and true partitions, and back."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.plan.stream_topics import SPAN, StreamTopics
+
+_BITS = pa.scalar(SPAN.bit_length() - 1, pa.int32())
+_MASK = pa.scalar(SPAN - 1, pa.int32())
+
+
+def true_partitions(numbers: pa.Array) -> pa.Array:
+    """The partition, in its topic, of each number of a record."""
+    return pc.bit_wise_and(numbers.cast(pa.int32()), _MASK)
+
+
+def topic_names(topics: StreamTopics, numbers: pa.Array) -> pa.Array:
+    """The name of the topic of each number of a record."""
+    if not topics.are_several:
+        return pa.repeat(pa.scalar(topics.first.name, pa.string()), len(numbers))
+    indexes = pc.shift_right(numbers.cast(pa.int32()), _BITS)
+    return pc.take(pa.array(topics.names, pa.string()), indexes)
+
+
+def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.Array:
+    """The numbers of places that tables have by topic and true partition, as they are without one.
+
+    A place of no topic of the stream, as rows of windows have, stays what it is.
+    """
+    if not topics.are_several:
+        return partitions
+    indexes = pc.fill_null(pc.index_in(names, pa.array(topics.names, pa.string())), 0)
+    return pc.add(pc.shift_left(indexes, _BITS), partitions.cast(pa.int32()))

@@ -1,0 +1,178 @@
+"""The topics of one stream, and the number that each of their partitions has in all that is kept.
+
+A partition is one number everywhere inside: pins, lives, state, kernels, files. It is the topic's
+index in the stream times 2^20, plus the partition. So a stream of one topic has its partitions as
+they are, and only the edges know topics: who asks a cluster, and what people see.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
+
+from joins.plan.errors import CheckpointError, SourceError
+
+SPAN = 1 << 20
+"""Numbers that a topic has; more than Kafka can have partitions of one."""
+MOST_TOPICS = 1 << 11  # a number has 31 bits where records are columns
+_SHOWN = 5
+_Value = TypeVar("_Value")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTopic:
+    """A topic.
+
+    Attributes:
+        topic_id: Kafka's UUID of it, as text; "" if nobody knows it.
+    """
+
+    name: str
+    topic_id: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """For files; more facts of a topic may come beside these."""
+        return {"name": self.name, "id": self.topic_id}
+
+
+def partition_of(number: int) -> int:
+    """The partition, in its topic, that has `number`; of no record's, as windows have, the same."""
+    return number % SPAN if number >= 0 else number
+
+
+def index_of(number: int) -> int:
+    """The index, in its stream, of the topic of `number`."""
+    return number // SPAN
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTopics:
+    """The topics in the order of their indexes, which never changes: new ones come behind."""
+
+    # reads better long: all that topics, numbers and what people see have to do with each other.
+
+    topics: tuple[StreamTopic, ...]
+
+    @classmethod
+    def one(cls, name: str, topic_id: str = "") -> Self:
+        """Of a stream of one topic."""
+        return cls((StreamTopic(name, topic_id),))
+
+    @classmethod
+    def of_json(cls, value: Iterable[Mapping[str, Any]]) -> Self:
+        """What `as_json` wrote."""
+        return cls(tuple(StreamTopic(each["name"], each["id"]) for each in value))
+
+    def as_json(self) -> list[dict[str, str]]:
+        """For files."""
+        return [topic.as_json() for topic in self.topics]
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+    @property
+    def first(self) -> StreamTopic:
+        """The only one, unless there are several."""
+        return self.topics[0]
+
+    @property
+    def are_several(self) -> bool:
+        """Whether a partition needs the name of its topic to be known by."""
+        return len(self.topics) > 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By index."""
+        return tuple(topic.name for topic in self.topics)
+
+    @property
+    def text(self) -> str:
+        """Their names, of many the first, for people."""
+        more = f", … ({len(self)} topics)" if len(self) > _SHOWN else ""
+        return ", ".join(self.names[:_SHOWN]) + more
+
+    def with_more(self, topics: Iterable[StreamTopic]) -> "StreamTopics":
+        """These, and behind them those of `topics` whose names are new, in their order.
+
+        Raises:
+            SourceError: there are more than a stream can have.
+        """
+        new = {topic.name: topic for topic in topics if topic.name not in self.names}
+        if len(self) + len(new) > MOST_TOPICS:
+            raise SourceError(
+                f"the stream has {len(self) + len(new)} topics, expected at most {MOST_TOPICS}",
+                hint="Name fewer topics, or make their pattern narrower.",
+            )
+        return replace(self, topics=(*self.topics, *new.values())) if new else self
+
+    def identified(self, ids: Sequence[str | None]) -> "StreamTopics":
+        """The same names with other ids; where there is none, the id stays."""
+        pairs = zip(self.topics, ids, strict=True)
+        return StreamTopics(tuple(replace(t, topic_id=i) if i else t for t, i in pairs))
+
+    def in_each(self, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """(partition, offset) pairs that hold for each topic, with numbers."""
+        pairs = tuple(offsets)
+        return tuple((i * SPAN + p, o) for i in range(len(self)) for p, o in pairs)
+
+    def without_ids(self) -> "StreamTopics":
+        """The same names, whichever topics have them now."""
+        return StreamTopics(tuple(map(StreamTopic, self.names)))
+
+    # Numbers
+    # ------------------------------------------------------------------------------------------
+
+    def topic_of(self, number: int) -> StreamTopic:
+        """The topic of a partition.
+
+        Raises:
+            CheckpointError: it is none of these; what is kept of the job does not fit together.
+        """
+        if not 0 <= index_of(number) < len(self):
+            raise CheckpointError(
+                f"partition {number} is of none of the topics {self.text} that the job knows of",
+                hint="Restore probe.json of the job's checkpoint, or submit the job anew.",
+            )
+        return self.topics[index_of(number)]
+
+    def number(self, topic: str, partition: int) -> int | None:
+        """The number of a partition; None if the stream has no topic of that name."""
+        if topic not in self.names or not 0 <= partition < SPAN:
+            return None
+        return self.names.index(topic) * SPAN + partition
+
+    def at(self, index: int, values: Mapping[int, _Value]) -> dict[int, _Value]:
+        """Values by partition of the topic `index` as values by number."""
+        return {index * SPAN + partition: value for partition, value in values.items()}
+
+    def by_topic(self, values: Mapping[int, _Value]) -> dict[int, dict[int, _Value]]:
+        """Values by number as topic's index → partition → value; topics without any left out."""
+        parts: dict[int, dict[int, _Value]] = {}
+        for number, value in values.items():
+            parts.setdefault(index_of(number), {})[partition_of(number)] = value
+        return dict(sorted(parts.items()))
+
+    # What people see
+    # ------------------------------------------------------------------------------------------
+
+    def place(self, number: int) -> str:
+        """A partition: its number of one topic, `topic/partition` of several."""
+        if not self.are_several:
+            return str(number)
+        return f"{self.topic_of(number).name}/{partition_of(number)}"
+
+    def places(self, offsets: Mapping[int, int]) -> dict[str, int]:
+        """Offsets by `place`, in the order of the numbers."""
+        return {self.place(number): offset for number, offset in sorted(offsets.items())}
+
+    def where(self, number: int) -> dict[str, Any]:
+        """A partition in a document: `partition` as its topic has it, of several with `topic`."""
+        partition = {"partition": partition_of(number)}
+        return {"topic": self.topic_of(number).name, **partition} if self.are_several else partition
+
+    def named(self, number: int) -> str:
+        """A partition within a sentence."""
+        return f'topic "{self.topic_of(number).name}" partition {partition_of(number)}'
+
+
+NO_TOPICS = StreamTopics(())
+"""What a file says that names no topics."""

@@ -1,0 +1,23 @@
+"""Schemas of records inside a task, by a connection that its process keeps."""
+
+from collections.abc import Callable
+
+from joins.adapters.registry.schemas import shared_schemas
+from joins.plan.registry import RegistryOptions
+from joins.worker.staging import telling_hints
+
+
+def task_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
+    """Asks a registry for the schema of a number.
+
+    What that raises reaches the driver from `joins.worker.staging`:
+
+    Raises:
+        SourceError: a certificate for the registry cannot be used.
+    """
+
+    def schema_of(number: int) -> str | None:
+        with telling_hints():
+            return shared_schemas(options)(number)
+
+    return schema_of
