@@ -102,6 +102,7 @@ KEPT_FAULTS = [
     "topic-missing",
     "unauthorized",
     "unavailable",
+    "unreadable-schema",
     "unknown-batch",
     "unknown-channel",
     "unknown-dimension",
