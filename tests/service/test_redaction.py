@@ -161,7 +161,7 @@ KAFKA = {
 
 KAFKA_TLS = {"topic": "t", "properties.security.protocol": "SSL"}
 TOKEN = "properties.sasl.oauthbearer."
-AVRO = "debezium-avro-confluent."
+REGISTRY = ("avro-confluent", "debezium-avro-confluent")
 
 
 def table(connector, columns, options):
@@ -172,19 +172,21 @@ def table(connector, columns, options):
 def script(connector, given, broker, topic):
     """A script in which one table of `connector` has the options `given`."""
     mysql, kafka = {**MYSQL, "port": 1}, {"topic": topic, "properties.bootstrap.servers": broker}
+    avro = next((form for form in REGISTRY if f"{form}.url" in given), None)
     sink = table("kafka", "k BIGINT", {**kafka, "format": "json"})
     stream = table("kafka", "k BIGINT, p AS PROCTIME()", {**kafka, "format": "json"})
     dimension = table("mysql-cdc", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql)
     if connector == "mysql-cdc":
         dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql | given)
-    elif f"{AVRO}url" in given:
-        own = {**kafka, "format": AVRO.removesuffix("."), **given}
-        dimension = table("kafka", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
     elif connector == "upsert-kafka":
-        formats = {"key.format": "json", "value.format": "json"}
-        sink = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", {**formats, **given})
+        own = {**kafka, "key.format": "json", "value.format": avro or "json", **given}
+        sink = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
+    elif avro == "debezium-avro-confluent":
+        own = {**kafka, "format": avro, **given}
+        dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
     else:
-        stream = table("kafka", "k BIGINT, p AS PROCTIME()", {**given, "format": "json"})
+        own = {**kafka, "format": avro or "json", **given}
+        stream = table(connector, "k BIGINT, p AS PROCTIME()", own)
     return (
         f"CREATE TABLE d {dimension} CREATE TABLE s {stream} CREATE TABLE o {sink}"
         "INSERT INTO o SELECT s.k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.k;"
@@ -215,14 +217,12 @@ def with_secret(key):
         given |= {"database.ssl.mode": "verify_identity"}
     if key in ("database.ssl.cert", "database.ssl.key"):
         given |= dict.fromkeys(("database.ssl.cert", "database.ssl.key"), "${secret:canary}")
-    if key.startswith(f"{AVRO}basic-auth"):
-        given |= {f"{AVRO}basic-auth.credentials-source": "USER_INFO"}
-    if key.startswith(f"{AVRO}ssl.keystore"):
-        own = ("certificate.chain", "key")
-        given |= {f"{AVRO}ssl.keystore.{part}": "${secret:canary}" for part in own}
-    if key.startswith("properties.ssl.key"):
-        own = ("certificate.chain", "key")
-        given |= {f"properties.ssl.keystore.{part}": "${secret:canary}" for part in own}
+    owner, _, own = key.partition(".")
+    if own.startswith("basic-auth"):
+        given |= {f"{owner}.basic-auth.credentials-source": "USER_INFO"}
+    if owner != "database" and own.startswith("ssl.key"):
+        parts = ("certificate.chain", "key")
+        given |= {f"{owner}.ssl.keystore.{part}": "${secret:canary}" for part in parts}
     return given
 
 
@@ -298,9 +298,9 @@ def test_no_refusal_shows_a_secret(world, connector, key, refusal):
         given = with_secret(key)
         if connector == "mysql-cdc":
             given |= {"port": port}
-        elif key.startswith(AVRO):
+        elif (owner := key.partition(".")[0]) in REGISTRY:
             scheme = "https" if ".ssl." in key else "http"
-            given |= {f"{AVRO}url": f"{scheme}://127.0.0.1:{port}"}
+            given |= {f"{owner}.url": f"{scheme}://127.0.0.1:{port}"}
         else:
             given = {**of_client(key, port), **given}
         told = refused(script(connector, given, broker, topic), world_settings)

@@ -45,6 +45,7 @@ CLIENT_OPTIONS = {option.key.removeprefix(PROPERTY) for option in KAFKA_OPTIONS}
 CLIENT_OPTIONS |= {"isolation.level", *SASL, *GROUP}
 PROTOCOLS = {"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}
 MECHANISMS = {"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"}
+TOPIC = re.compile(r"(?!sluice\.)[A-Za-z0-9._-]+")
 REFERENCES = ("username", "password", "user_info", "ca", "cert", "key")
 OUTSIDE = (MysqlCdcSource, KafkaSource, DatagenSource, DeltaTableSource, TopicSource, FileSource)
 SINKS = (DeltaSink, KafkaSink, PrintSink, BlackholeSink)
@@ -128,6 +129,10 @@ def check_allowed(plan):
             assert part.function in CALLS
         if isinstance(part, KafkaOptions):
             check_kafka(part)
+        if isinstance(part, KafkaSource):
+            check_topics(part)
+        if isinstance(part, KafkaSink | TopicSource):
+            assert TOPIC.fullmatch(part.kafka.topic)
         if isinstance(part, DeltaSink | DeltaTableSource | FileSource):
             assert ".." not in part.path.split("/")
             assert re.fullmatch(r"(file:///)?[\w=+,@./-]+", part.path, re.ASCII)
@@ -140,13 +145,21 @@ def check_allowed(plan):
             assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
 
 
+def check_topics(source):
+    """A stream reads the topics of a list, or those that a pattern names while it runs."""
+    if source.topic_pattern:
+        assert source.kafka.topic == "" and not source.more_topics
+        re.compile(source.topic_pattern)
+    else:
+        assert all(map(TOPIC.fullmatch, (source.kafka.topic, *source.more_topics)))
+
+
 def check_kafka(kafka):
     properties = dict(kafka.properties)
     assert set(properties) <= CLIENT_OPTIONS
     assert properties.get("security.protocol", "SSL") in PROTOCOLS
     assert properties.get("sasl.mechanism", "PLAIN") in MECHANISMS
     assert properties.get("isolation.level", "read_committed") in ISOLATION_LEVELS
-    assert re.fullmatch(r"(?!sluice\.)[A-Za-z0-9._-]+", kafka.topic)
     assert re.fullmatch(r"[A-Za-z0-9_.:,\[\]-]+", kafka.bootstrap_servers)
     for value in properties.values():
         assert "${" not in value or re.fullmatch(r"\$\{secret:[\w.-]+\}", value)
