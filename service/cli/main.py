@@ -23,11 +23,12 @@ from service.cli import secrets as cli_secrets
 from service.cli import sql as cli_sql
 from service.cli import tables as cli_tables
 from service.cli import tokens as cli_tokens
+from service.cli import top as cli_top
 from service.cli import up as cli_up
 from service.cli import wait as cli_wait
 from service.cli import watermarks as cli_watermarks
 from service.cli.exits import ExitCode, exit_code, place_of
-from service.cli.options import Form
+from service.cli.options import DataCommand, Form
 from service.cli.output import OutputFormat, say, say_error, show_json
 from service.footprint import kept_for_good, leave_out
 from service.version import program_version
@@ -117,6 +118,7 @@ for _command in (
     cli_scripts.explain,
     cli_sql.sql,
     cli_wait.wait,
+    cli_top.top,
     cli_watermarks.watermarks,
     cli_inspect.acknowledge,
     cli_inspect.replay,
@@ -135,6 +137,10 @@ app.add_typer(cli_export.app, name="export")
 for _group in app.registered_groups:
     assert _group.typer_instance is not None
     _group.typer_instance.rich_markup_mode = None  # help is plain text everywhere
+    for _verb in _group.typer_instance.registered_commands:
+        _verb.cls = DataCommand
+for _verb in app.registered_commands:
+    _verb.cls = DataCommand
 
 
 def main() -> None:

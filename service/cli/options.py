@@ -3,10 +3,12 @@
 import os
 import threading
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from service.cli.output import OutputFormat
 from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT, Credentials
@@ -20,6 +22,18 @@ if TYPE_CHECKING:
 _COMPLETION_PATIENCE_S = 1.0
 _PLACE_VARIABLES = ("SLUICE_HOST", "SLUICE_PORT", "SLUICE_TLS_CERT")
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class DataCommand(TyperCommand):
+    """A command; where its data has a form, `--json` is short for `--output json`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (private in typer)
+        """Read the arguments, the short form first written out."""
+        if any("--output" in param.opts for param in self.params):
+            end = args.index("--") if "--" in args else len(args)
+            words = (["--output", "json"] if word == "--json" else [word] for word in args[:end])
+            args = [*chain.from_iterable(words), *args[end:]]
+        return super().parse_args(ctx, args)
 
 
 def open_client(server: str | None, *, attempts: int = 1) -> "Sluice":
@@ -91,7 +105,8 @@ Server = Annotated[
     str | None, typer.Option(help="Address of the control plane.", envvar="SLUICE_SERVER")
 ]
 Form = Annotated[
-    OutputFormat, typer.Option("--output", "-o", help="Form of the data on standard output.")
+    OutputFormat,
+    typer.Option("--output", "-o", help="Form of the data on standard output; or --json."),
 ]
 Job = Annotated[
     str,

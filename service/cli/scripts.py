@@ -32,7 +32,7 @@ from service.cli.output import (
     table,
     takes_commands,
 )
-from service.cli.progress import working
+from service.cli.terminal.progress import working
 from service.cli.wait import WaitFor, follow
 from service.errors import NotAllowedError, SubmissionError
 

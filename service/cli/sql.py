@@ -11,8 +11,8 @@ import typer
 
 from service.cli.options import Form, Server, Timeout, open_client
 from service.cli.output import OutputFormat, clean, one_line, plain, say, show, show_json, table
-from service.cli.progress import working
 from service.cli.scripts import read_script, warn
+from service.cli.terminal.progress import working
 from service.cli.wait import GOALS, follow
 from service.errors import SubmissionError
 
@@ -46,7 +46,7 @@ def sql(
         if execute is not None:
             talk.carry_out(execute)
         elif script is None and sys.stdin.isatty():
-            from service.cli.prompt import Prompt  # (readline changes the terminal)
+            from service.cli.terminal.prompt import Prompt  # (readline changes the terminal)
 
             Prompt(talk).run()
         else:

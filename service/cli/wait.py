@@ -8,7 +8,7 @@ import typer
 
 from service.cli.options import Form, Job, Server, Timeout, open_client
 from service.cli.output import OutputFormat, say, tell
-from service.cli.progress import job_progress
+from service.cli.terminal.progress import job_progress
 from service.client import NotFoundError, RefusedError
 from service.client.refusals import is_passing
 from service.errors import (

@@ -178,6 +178,13 @@ class ProbeView(Document):
         Field(description="What keeps partitions from being read further."),
     ] = []
     batch: int | None = None
+    records_per_s: Annotated[
+        float | None,
+        Field(description="That batches have read in about the last ten seconds."),
+    ] = None
+    batch_ms: Annotated[
+        int | None, Field(description="From the pin of the newest batch to its commit.")
+    ] = None
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
@@ -362,13 +369,6 @@ class JobDetail(JobProgress, JobSummary):
     report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
 
 
-class JobPage(Document):
-    """Jobs, the newest first."""
-
-    items: list[JobSummary]
-    next_cursor: str | None
-
-
 class Health(Document):
     """Answer of the health addresses."""
 
@@ -380,6 +380,10 @@ class VersionView(Document):
 
     name: Literal["sluice"]
     version: str
+    kafka_bootstrap_servers: Annotated[
+        str | None,
+        Field(description="Brokers of its own topics; null where those of a stream have them."),
+    ] = None
 
 
 class Problem(BaseModel):

@@ -81,6 +81,10 @@ async def readyz(request: Request, services: Injected) -> Health:
 
 
 @router.get("/v1/version", summary="Which program answers", dependencies=[VIEWER])
-async def show_version() -> VersionView:
-    """Name and version of this control plane."""
-    return VersionView(name="sluice", version=program_version())
+async def show_version(services: Injected) -> VersionView:
+    """Name and version of this control plane, and the brokers that it uses by itself."""
+    return VersionView(
+        name="sluice",
+        version=program_version(),
+        kafka_bootstrap_servers=services.settings.kafka_bootstrap_servers,
+    )
