@@ -30,6 +30,8 @@ from service.cli import watermarks as cli_watermarks
 from service.cli.exits import ExitCode, exit_code, place_of
 from service.cli.options import DataCommand, Form
 from service.cli.output import OutputFormat, say, say_error, show_json
+from service.cli.topics.inspect import inspect_topic
+from service.cli.topics.records import app as topic_app
 from service.footprint import kept_for_good, leave_out
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -125,11 +127,12 @@ for _command in (
     cli_inspect.explain_row,
     cli_inspect.doctor,
     cli_tables.preview,
-    cli_scripts.inspect_topic,
+    inspect_topic,
 ):
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
 app.add_typer(cli_tables.app, name="dim")
+app.add_typer(topic_app, name="topic")
 app.add_typer(cli_dlq.app, name="dlq")
 app.add_typer(cli_secrets.app, name="secrets")
 app.add_typer(cli_tokens.app, name="tokens")

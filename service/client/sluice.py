@@ -12,7 +12,8 @@ from service.client.transport import Transport
 from service.errors import JobNotFoundError
 from service.schemas.inspection import CheckReport
 from service.schemas.job_list import JobPage, ListedJob
-from service.schemas.jobs import JobSummary, VersionView
+from service.schemas.jobs import JobSummary
+from service.schemas.program import VersionView
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
 from service.schemas.tokens import CreatedToken, TokenPage, TokenView
 from service.security.credentials import Credentials

@@ -369,23 +369,6 @@ class JobDetail(JobProgress, JobSummary):
     report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
 
 
-class Health(Document):
-    """Answer of the health addresses."""
-
-    status: Literal["ok"]
-
-
-class VersionView(Document):
-    """Which program answers."""
-
-    name: Literal["sluice"]
-    version: str
-    kafka_bootstrap_servers: Annotated[
-        str | None,
-        Field(description="Brokers of its own topics; null where those of a stream have them."),
-    ] = None
-
-
 class Problem(BaseModel):
     """An error (RFC 9457) with what to do about it."""
 
