@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -88,6 +89,24 @@ def version(output: Form = OutputFormat.TABLE) -> None:
     show_json(
         {"name": "sluice", "version": release}
     ) if output is OutputFormat.JSON else typer.echo(release)
+
+
+class Shell(StrEnum):
+    """A shell that completes."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(help="Which shell it is for.")]) -> None:
+    """Print a script of completion, such as for `source <(sluice completion bash)`."""
+    # typer's own option of this prints that of the shell that it runs in, and no other
+    from typer._completion_shared import get_completion_script
+
+    names = {"prog_name": "sluice", "complete_var": "_SLUICE_COMPLETE"}
+    typer.echo(get_completion_script(shell=shell.value, **names))
 
 
 @app.command()

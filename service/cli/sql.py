@@ -18,6 +18,7 @@ from service.cli.terminal.progress import job_progress, working
 from service.cli.terminal.row_stream import RowStream
 from service.cli.wait import GOALS, looks
 from service.errors import SubmissionError
+from watermark.errors import SluiceError
 
 if TYPE_CHECKING:
     from service.client import RemoteJob, Sluice
@@ -73,6 +74,7 @@ class Conversation:
     live: Callable[[], RowStream] | None = None
     names: tuple[str, ...] = ()
     _declared: str = field(default="", repr=False)
+    _columns: tuple[str, ...] | None = ()
 
     def carry_out(self, text: str) -> None:
         """Carry out each statement of `text`; a fault in the grammar of one keeps all from it.
@@ -110,6 +112,19 @@ class Conversation:
         """Have the control plane look at a declaration, and ask what there is now."""
         tables, views = self.client.statements(f"{script}\n;SHOW TABLES;SHOW VIEWS;")[-2:]
         self.names = tuple(str(row[0]) for row in (*tables.rows, *views.rows))
+        self._columns = None if self.names else ()
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns of what is declared; none while the control plane does not say."""
+        if self._columns is None:
+            questions = "".join(f"DESCRIBE `{name}`;" for name in self.names)
+            try:
+                answers = self.client.statements(f"{self._declared}\n;{questions}")
+            except SluiceError:
+                return ()
+            own = answers[-len(self.names) :]
+            self._columns = tuple(str(row[0]) for answer in own for row in answer.rows)
+        return self._columns
 
     def _ask(self, script: str, word: str) -> None:
         self.tell(plain(self.client.statements(script)[-1]))

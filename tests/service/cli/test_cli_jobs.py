@@ -17,7 +17,7 @@ from rich.console import Console
 from service.cli import main as cli
 from service.cli import options as cli_options
 from service.cli.exits import ExitCode, exit_code
-from service.cli.options import complete_job
+from service.cli.options import complete_job, complete_sink, complete_table
 from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
 from service.cli.wait import JobPoll
 from service.client import RefusedError, Sluice
@@ -497,6 +497,27 @@ def test_jobs_of_the_control_plane_are_offered(plane, client, monkeypatch):
     assert complete_job(context, "") == [(j["id"], f"{j['name']} {j['state']}") for j in jobs]
     assert [offered for offered, _ in complete_job(context, "cal")] == ["calm"]
     assert complete_job(context, "done t") == []  # a shell would take it for two words
+
+
+def test_tables_of_the_job_of_the_line_are_offered(plane):
+    context = SimpleNamespace(params={"server": plane.url, "job": "calm"})
+    assert complete_table(context, "us") == ["users"]
+    assert complete_table(context, "x") == []
+    assert complete_sink(context, "") == ["enriched"]
+    for job in ("no such job", None):
+        context.params["job"] = job
+        assert (complete_table(context, ""), complete_sink(context, "")) == ([], [])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script(sluice, shell):
+    code, out, said = sluice("completion", shell)
+    assert (code, said) == (0, "")
+    assert f"complete_{shell}" in out
+
+
+def test_another_shell_is_refused(sluice):
+    assert sluice("completion", "tcsh")[0] == 2
 
 
 @pytest.mark.usefixtures("processes")

@@ -222,6 +222,18 @@ def test_keywords_and_names_are_completed_in_the_case_that_is_typed():
     assert completions("DESC", names) == ["DESCRIBE", "describe_me"]
     assert completions("us", names) == ["users"]
     assert completions("zz", names) == []
+    columns = ("user_id", "name", "user_id")
+    assert completions("us", names, columns) == ["user_id", "users"]
+    assert completions("u.", names, columns) == ["u.name", "u.user_id"]
+    assert completions("u.US", names, columns) == ["u.user_id"]
+
+
+def test_columns_of_what_is_declared_are_known_when_somebody_completes(talk):
+    assert talk[0].columns() == ()
+    talk[0].carry_out(f"{DECLARED} CREATE VIEW v AS SELECT item AS thing FROM clicks;")
+    assert {"user_id", "item", "name", "proctime", "thing"} == set(talk[0].columns())
+    talk[0].carry_out("DROP VIEW v;")
+    assert "thing" not in talk[0].columns()
 
 
 def test_a_terminal_has_history_without_passwords_and_completion(plane, tmp_path):
