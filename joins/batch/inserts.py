@@ -1,8 +1,8 @@
 """The INSERTs of one job: a batch is one pin, under which all of them have their rows.
 
 They are staged one after the other, each reads the records of its topics anew; nothing is committed
-before all are staged. Their outputs are committed in the order of the script. A batch is complete when all
-outputs have it; when it is run again, an INSERT whose output has it already is left out.
+before all are staged. Their outputs are committed in the order of the script. A batch is complete
+when all outputs have it; when it is run again, an INSERT whose output has it already is left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -99,9 +99,10 @@ def inputs(plan: JoinPlan) -> list[Dataset]:
     """Stream and tables, each once, with the columns that any of the INSERTs knows."""
     topics: dict[DatasetName, dict[str, Field | MetadataField]] = {}
     for insert in plan.inserts:
-        columns = (*insert.probe.fields, *insert.probe.metadata_fields)
+        known: dict[str, Field | MetadataField] = {f.name: f for f in insert.probe.fields}
+        known |= {f.name: f for f in insert.probe.metadata_fields}
         for name in stream_names(insert):
-            topics.setdefault(name, {}).update((column.name, column) for column in columns)
+            topics.setdefault(name, {}).update(known)
     tables = [_table(name, columns.values()) for name, columns in topics.items()]
     tables += [_table(name_of(d.source), d.declared_fields) for d in plan.dimensions]
     return [table for table in tables if table is not None]

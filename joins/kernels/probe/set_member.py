@@ -1,4 +1,4 @@
-"""One INSERT among the others of its job: what it tells of records that have no rows, and counts."""
+"""One INSERT among the others of its job: which records it counts, and which letters it tells."""
 
 import re
 from dataclasses import dataclass

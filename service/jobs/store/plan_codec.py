@@ -15,7 +15,6 @@ from joins.plan.plan import (
 )
 from service.errors import StoreError
 
-
 _KNOWN = (PLAN_FORMAT_VERSION, SET_FORMAT_VERSION, TABLES_FORMAT_VERSION)
 
 

@@ -1,6 +1,6 @@
 """A plan as text: the same plan always gives the same lines. No credential is shown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from joins.plan.formats import JSON_FORMAT, OF_CHANGES, RecordFormat, RecordKey
 from joins.plan.plan import (
@@ -28,6 +28,7 @@ from joins.plan.plan import (
     TopicSource,
     Unnest,
 )
+from joins.plan.stream_topics import index_of
 from service.sql.answers.explain_times import (
     late_lines,
     waiting_lines,
