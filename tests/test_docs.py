@@ -6,9 +6,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -33,6 +31,7 @@ from service.sql.catalog.options import CONNECTORS
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.functions import NAMES
 from service.sql.planner.planner import plan_script
+from tests.support.modules import module
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -100,17 +99,6 @@ def entries(text: str) -> dict[str, str]:
 def generated(page: str) -> str:
     """The generated part of a page that has one."""
     return page.partition("<!-- generated: ")[2].partition("<!-- end -->")[0]
-
-
-@cache
-def module(path: str) -> ModuleType:
-    """A program of the project that is no part of a package."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 # The reference is what the product says
