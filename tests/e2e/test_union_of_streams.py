@@ -15,9 +15,7 @@ from tests.support.topics import consume, create_topic, produce, unique_name
 pytestmark = [pytest.mark.timeout(400)]
 USERS = 5
 ORDERS = "order_id BIGINT, user_id BIGINT, p AS PROCTIME()"
-REFUNDS = (
-    "user_id STRING, amount INT, `from` STRING METADATA FROM 'topic' VIRTUAL, p AS PROCTIME()"
-)
+REFUNDS = "user_id STRING, amount INT, `from` STRING METADATA FROM 'topic' VIRTUAL, p AS PROCTIME()"
 ORDERED = [*({"order_id": n, "user_id": n % USERS} for n in range(20)), b"no order"]
 REFUNDED = [*(f"{n % USERS},{n}".encode() for n in range(12)), b"1,many"]
 
@@ -114,7 +112,8 @@ def see_each_insert_asked(rig: Rig, job: RunningJob, orders: str, refunds: str) 
         assert explained["dimensions"][0]["rows"][0]["name"] == f"user {row % USERS}"
     other = rig.client.get(f"/v1/jobs/{job.id}/rows/{refunds}/1/7?sink=1")
     assert other.status_code == 404
-    assert f'topic "{refunds}" is not read' in other.json()["detail"]
+    assert other.json()["detail"].endswith('is not read by INSERT 1 INTO "o"')
+    assert orders in other.json()["hint"]
     letters = rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
     assert {(e["topic"], e["offset"]) for e in letters} == {(orders, 20), (refunds, 12)}
     assert not any(each["reason"].startswith("INSERT") for each in letters)
