@@ -129,29 +129,27 @@ def check_allowed(plan):
             assert part.function in CALLS
         if isinstance(part, KafkaOptions):
             check_kafka(part)
-        if isinstance(part, KafkaSource):
-            check_topics(part)
-        if isinstance(part, KafkaSink | TopicSource):
-            assert TOPIC.fullmatch(part.kafka.topic)
+        check_topics(part)
         if isinstance(part, DeltaSink | DeltaTableSource | FileSource):
             assert ".." not in part.path.split("/")
             assert re.fullmatch(r"(file:///)?[\w=+,@./-]+", part.path, re.ASCII)
         if isinstance(part, MysqlCdcSource):
             assert re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", part.hostname, re.ASCII)
             assert re.fullmatch(r"[^`*/\\]+", part.table + part.database)
-    for end in (*ends, plan.sink):
-        for name, text in texts_of(end):
-            reference = name in REFERENCES
-            assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
+    for name, text in (pair for end in (*ends, plan.sink) for pair in texts_of(end)):
+        reference = name in REFERENCES
+        assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
 
 
-def check_topics(source):
+def check_topics(part):
     """A stream reads the topics of a list, or those that a pattern names while it runs."""
-    if source.topic_pattern:
-        assert source.kafka.topic == "" and not source.more_topics
-        re.compile(source.topic_pattern)
-    else:
-        assert all(map(TOPIC.fullmatch, (source.kafka.topic, *source.more_topics)))
+    if isinstance(part, KafkaSource) and part.topic_pattern:
+        assert (part.kafka.topic, part.more_topics) == ("", ())
+        re.compile(part.topic_pattern)
+    elif isinstance(part, KafkaSource):
+        assert all(map(TOPIC.fullmatch, part.topics.names))
+    elif isinstance(part, KafkaSink | TopicSource):
+        assert TOPIC.fullmatch(part.kafka.topic)
 
 
 def check_kafka(kafka):
