@@ -74,6 +74,9 @@ def test_two_streams_are_joined_into_one_table_over_a_kill_between_the_commits_o
         assert probe["dead_letters"] == 2
         see_each_insert_asked(rig, job, orders, refunds)
         see_a_letter_joined_again(rig, job, refunds, path)
+        produce(servers, orders, [{"order_id": 99, "user_id": 1}])
+        rows = job.wait_output(path, 34)
+        assert [r["name"] for r in rows if r["id"] == 99] == ["user 1"], "the others have no record"
         assert rig.get(f"/v1/jobs/{job.id}/doctor")["ok"]
 
 
