@@ -46,9 +46,9 @@ from service.sql.planner.probe_planner import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import Base
 from service.sql.planner.session import ScriptSession
-from service.sql.planner.set_planner import check_count, one_job
-from service.sql.planner.stream_planner import PlannedInsert
-from service.sql.planner.union_planner import Unions
+from service.sql.planner.sets.set_planner import check_count, one_job
+from service.sql.planner.sets.stream_planner import PlannedInsert
+from service.sql.planner.sets.union_planner import Unions
 from service.sql.planner.update_sinks import partitioned_sink, taking_updates
 from service.sql.planner.view_columns import QUERY, preview_output
 from service.sql.text.errors import suggestion
