@@ -446,7 +446,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_document_is_a_page_of_the_site(site: Path) -> None:
     outside = module("docs/site/hooks.py").OUTSIDE
     pages = {outside.get(name, name.removeprefix("docs/")) for name in DOCUMENTS}
-    missing = [page for page in pages if not (site / page).with_suffix(".html").exists()]
+    files = (re.sub(r"/README\.md$", "/index.md", page) for page in pages)  # as MkDocs names them
+    missing = [page for page in files if not (site / page).with_suffix(".html").exists()]
     assert missing == []
 
 

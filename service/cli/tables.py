@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from service.cli.options import Form, Job, Server, Sink, open_client
+from service.cli.options import Form, Job, Server, Sink, complete_table, open_client
 from service.cli.output import (
     OutputFormat,
     facts_table,
@@ -43,7 +43,9 @@ _REASONS = {
     "no-record": "has no record",
 }
 app = typer.Typer(help="Look at the tables that a job joins with.", no_args_is_help=True)
-TableName = Annotated[str, typer.Argument(help="Name of the table in the script.")]
+TableName = Annotated[
+    str, typer.Argument(help="Name of the table in the script.", autocompletion=complete_table)
+]
 Limit = Annotated[int, typer.Option(help="Most rows to show.", min=1, max=1000)]
 PageCursor = Annotated[str | None, typer.Option(help="Where the last page ended.")]
 

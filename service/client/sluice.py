@@ -11,7 +11,9 @@ from service.client.remote_job import RemoteJob
 from service.client.transport import Transport
 from service.errors import JobNotFoundError
 from service.schemas.inspection import CheckReport
-from service.schemas.jobs import JobPage, JobSummary
+from service.schemas.job_list import JobPage, ListedJob
+from service.schemas.jobs import JobSummary
+from service.schemas.program import VersionView
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
 from service.schemas.tokens import CreatedToken, TokenPage, TokenView
 from service.security.credentials import Credentials
@@ -39,6 +41,8 @@ class Sluice(AbstractContextManager["Sluice"]):
         True
     """
 
+    # reads better long: one method for each address that is not of one job
+
     def __init__(
         self,
         control_plane: str,
@@ -48,6 +52,11 @@ class Sluice(AbstractContextManager["Sluice"]):
         attempts: int = 6,
     ) -> None:
         self._transport = Transport(control_plane, Credentials(token, ca_file), attempts)
+
+    @property
+    def url(self) -> str:
+        """The address of the control plane."""
+        return self._transport.url
 
     def close(self) -> None:
         """Close the connections."""
@@ -112,7 +121,7 @@ class Sluice(AbstractContextManager["Sluice"]):
             )
         return RemoteJob(self._transport, ids[0])
 
-    def jobs(self) -> Pages[JobPage, JobSummary]:
+    def jobs(self) -> Pages[JobPage, ListedJob]:
         """All jobs, the newest first."""
         return Pages(self._transport, JobPage, "/v1/jobs", 500)
 
@@ -124,6 +133,10 @@ class Sluice(AbstractContextManager["Sluice"]):
         """
         path = "/v1/events" if job_id is None else f"/v1/jobs/{job_id}/events"
         return self._transport.ask(EventPage, path, cursor=after, limit=500).items
+
+    def version(self) -> VersionView:
+        """Which program answers, and the brokers that it uses by itself."""
+        return self._transport.ask(VersionView, "/v1/version")
 
     def doctor(self) -> CheckReport:
         """Examine the control plane's machine."""

@@ -292,6 +292,8 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         matched=counts.matched if join.parts.dimensions else None,
         unmatched=counts.unmatched if join.parts.dimensions else None,
         dead_letters=counts.dead_letters,
+        records_per_s=progress.pace.records_per_s(time.monotonic()),
+        batch_ms=progress.pace.batch_ms,
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )
 

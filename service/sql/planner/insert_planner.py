@@ -55,7 +55,6 @@ from service.sql.text.errors import suggestion
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
 PREVIEW = "preview"
-PREVIEW_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ class JobPlanner:
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
         values = query.windows.assigned([_value(column) for column in columns], query.unnests)
-        rows = select.limit or PREVIEW_ROWS
+        rows = select.preview_rows
         values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
         self._check_size(select, values)
