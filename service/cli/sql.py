@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +17,11 @@ from service.cli.wait import GOALS, follow
 from service.errors import SubmissionError
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from service.client import RemoteJob, Sluice
     from service.schemas.jobs import JobDetail
+    from service.sql.grammar.syntax import Drop, Statement
 
 _ROW = re.compile(r"[+-][A-Z]\[")
 _WHOLE = 10_000
@@ -37,7 +40,10 @@ def sql(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives."""
+    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives.
+
+    Tables and views of a script that does nothing else are kept for every later script.
+    """
     if script is not None and execute is not None:
         raise typer.BadParameter("give a script or --execute, not both")
     printer = show_json if output is OutputFormat.JSON else show_result
@@ -48,6 +54,7 @@ def sql(
         elif script is None and sys.stdin.isatty():
             from service.cli.prompt import Prompt  # (readline changes the terminal)
 
+            talk.in_parts = True
             Prompt(talk).run()
         else:
             talk.carry_out(read_script(script or Path("-")))
@@ -57,14 +64,19 @@ def sql(
 class Conversation:
     """Statements that are carried out in order; each sees what those before it have declared.
 
+    What is declared is forgotten at the end, but what the catalog is to keep: shared tables, and
+    tables and views of a whole script that does nothing else.
+
     Attributes:
         tell: is given what each statement has brought.
+        in_parts: more comes: that a text only declares does not make it one for the catalog.
         names: of the tables and views that are declared.
     """
 
     client: "Sluice"
     tell: Callable[[Result], None]
     timeout_s: float
+    in_parts: bool = False
     names: tuple[str, ...] = ()
     _declared: str = field(default="", repr=False)
 
@@ -81,11 +93,14 @@ class Conversation:
 
         whole = self._declared + text
         statements = pieces(whole)
-        parse(Script(whole))
+        nodes = parse(Script(whole))
         earlier = [piece for piece in statements if piece.start < len(self._declared)]
         new = statements[len(earlier) :]
         if not new:
             raise SubmissionError("there is no statement", hint="Write one, such as SHOW JOBS.")
+        if self._is_for_catalog(nodes[len(earlier) :]):
+            self._keep(only(whole, new))
+            return
         carry = {
             Use.DECLARES: self._declare,
             Use.ASKS: self._ask,
@@ -93,12 +108,45 @@ class Conversation:
             Use.PREVIEWS: self._preview,
         }
         try:
-            for piece in new:
+            for piece, node in zip(new, nodes[len(earlier) :], strict=True):
+                if _is_dropped_for_good(node, nodes):
+                    self._drop(node)
+                    continue
                 carry[piece.use](only(whole, [*earlier, piece]), piece.word)
                 if piece.use is Use.DECLARES:
                     earlier.append(piece)
         finally:
             self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
+
+    def _is_for_catalog(self, nodes: Sequence["Statement"]) -> bool:
+        """Whether statements declare what is to last, and do nothing else."""
+        from service.sql.grammar.syntax import CreateTable, CreateView
+
+        created = (node for node in nodes if isinstance(node, CreateTable | CreateView))
+        lasting = [node for node in created if not node.temporary]
+        shared = any(isinstance(node, CreateTable) and node.shared for node in lasting)
+        return len(lasting) == len(nodes) and (shared or not self.in_parts)
+
+    def _keep(self, script: str) -> None:
+        with working("checking what the script names"):
+            creation = self.client.create_tables(script)
+        warn(creation.warnings)
+        rows = [[f"{name} is kept for later scripts"] for name in creation.created]
+        rows += [[f"{name} is there already"] for name in creation.kept]
+        self.tell({"statement": "CREATE", "columns": ["result"], "rows": rows})
+
+    def _drop(self, node: "Drop") -> None:
+        """Drop what is of the catalog."""
+        from service.client.refusals import NotFoundError
+
+        name, done = node.name.text, "is dropped"
+        try:
+            self.client.drop_table(name)
+        except NotFoundError:
+            if not node.if_exists:
+                raise
+            done = "is not there"
+        self.tell({"statement": "DROP", "columns": ["result"], "rows": [[f"{name} {done}"]]})
 
     def _declare(self, script: str, word: str) -> None:
         """Have the control plane look at a declaration, and ask what there is now."""
@@ -128,6 +176,16 @@ class Conversation:
             self.tell({"statement": word, "columns": ["result"], "rows": rows})
         finally:
             job.delete()
+
+
+def _is_dropped_for_good(node: "Statement", nodes: Sequence["Statement"]) -> "TypeIs[Drop]":
+    """Whether a statement drops what no earlier one of the conversation has declared."""
+    from service.sql.grammar.syntax import CreateTable, CreateView, Drop
+
+    if not isinstance(node, Drop):
+        return False
+    created = (each for each in nodes if isinstance(each, CreateTable | CreateView))
+    return all(each.name.text != node.name.text or each.at > node.at for each in created)
 
 
 def _log(job: "RemoteJob") -> Iterator[str]:

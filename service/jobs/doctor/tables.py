@@ -35,7 +35,7 @@ def check_tables(patient: Patient) -> list[Check]:
 
 
 def _tables(patient: Patient) -> dict[str, Path]:
-    roots = {d.name: patient.layout.tables / d.name for d in patient.plan.dimensions}
+    roots = {d.name: patient.layout.table(d) for d in patient.plan.dimensions}
     paths = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
     paths["dead_letters"] = patient.layout.dead_letters
     return paths | {output.name: output.path for output in patient.outputs}

@@ -97,6 +97,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
     """Where the rows come from, of a table that can be a dimension."""
+    if table.shared is not None:
+        return table.shared  # it was looked at when it was declared
     connector = table.connector
     if isinstance(connector, DeltaTable):
         _check_delta(script, table, connector)

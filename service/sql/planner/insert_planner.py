@@ -196,7 +196,7 @@ class JobPlanner:
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,
-            sql=self._session.secrets.redacted(self._script),
+            sql=self._session.secrets.redacted(self._script).removesuffix(self._script.behind),
             probe=probe,
             dimensions=tuple(unreported(query.dimensions.values(), extent)),
             joins=tuple(query.joins),
@@ -263,6 +263,12 @@ class JobPlanner:
             raise self._script.error(
                 insert.table.at,
                 f'"{insert.table.text}" is a view, which cannot be written',
+                hint="Write to a table of delta, kafka, print or blackhole.",
+            )
+        if target.shared is not None:
+            raise self._script.error(
+                insert.table.at,
+                f'"{insert.table.text}" is a shared table, which cannot be written',
                 hint="Write to a table of delta, kafka, print or blackhole.",
             )
         return self._session.hinted(target, insert.options)

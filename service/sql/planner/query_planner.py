@@ -210,6 +210,12 @@ class QueryPlanner:
             columns = tuple(self._view_of(node, declared))
             return ScopeRelation(node.alias.text, declared.name.text, columns, node.alias.text)
         table = self.relations.hinted(declared, node.options)
+        if self.of_job and table.shared is not None:
+            raise self.script.error(
+                node.table.at,
+                f'"{table.name}" is a shared table, which cannot be a probe',
+                hint="The first table is the stream: kafka or datagen; join the shared table.",
+            )
         if self.of_job and not isinstance(table.connector, KafkaTable | DatagenSource):
             raise self.script.error(
                 node.table.at,

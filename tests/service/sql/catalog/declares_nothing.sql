@@ -1,0 +1,2 @@
+-- error: the script declares nothing
+-- only words

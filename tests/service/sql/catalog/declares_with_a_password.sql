@@ -1,0 +1,3 @@
+-- error: option "password" is the secret itself, which the catalog does not keep
+CREATE TABLE people (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db',
+  'username' = 'cdc', 'password' = 'open sesame', 'database-name' = 'shop', 'table-name' = 'p');

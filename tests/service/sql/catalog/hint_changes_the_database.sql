@@ -1,0 +1,3 @@
+-- error: a job that attaches to it cannot change it
+INSERT INTO sink SELECT s.user_id, u.name FROM stream AS s
+  JOIN users /*+ OPTIONS('hostname' = 'other') */ FOR SYSTEM_TIME AS OF s.at AS u ON s.user_id = u.id;
