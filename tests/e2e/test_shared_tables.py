@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,94 +45,130 @@ def _create(rig: Rig, schema: str) -> RunningJob:
     return RunningJob(rig, rig.get("/v1/tables/user_info")["job_id"])
 
 
-def _rows(job: RunningJob, path: str, count: int) -> dict[int, dict[str, Any]]:
-    rows = job.wait_output(path, count)
-    assert len(rows) == count, "no row is there twice"
-    return {row["item_id"]: row for row in rows}
+@dataclass
+class Story:
+    """A shared table and two jobs, step by step.
 
+    Attributes:
+        before: connections that read the binlog before there was any of this.
+    """
 
-def _is_current(rig: Rig, job: RunningJob, user: int, name: str) -> bool:
-    """Whether the version that the job's next batch takes has this name of a user."""
-    status = job.status()
-    index = status["dimensions"][0]["index_version"]
-    if index is None:
-        return False
-    path = f"/v1/jobs/{job.id}/dimensions/user_info?key={user}&version={index}"
-    return any(item["values"]["name"] == name for item in rig.get(path)["items"])
+    rig: Rig
+    schema: str
+    before: int
+    table: RunningJob
+    topics: list[str]
+    paths: list[str]
+    jobs: list[RunningJob] = field(default_factory=list)
 
+    def submit(self) -> RunningJob:
+        number = len(self.jobs)
+        sql = enrich_by(self.rig, "", self.topics[number], self.paths[number])
+        self.jobs.append(self.rig.submit(sql))
+        return self.jobs[-1]
 
-def test_two_jobs_read_one_copy_and_survive_kills(own_rig: Rig) -> None:
-    rig, servers = own_rig, own_rig.kafka.bootstrap_servers
-    paths = [unique_name("first"), unique_name("second")]
-    topics = [create_topic(servers, partitions=2), create_topic(servers)]
-    with new_schema(rig.mariadb, USERS, fill_users(ROWS)) as schema:
-        ((before,),) = run_sql(rig.mariadb, DUMPS)
-        table = _create(rig, schema)
-        produce(servers, topics[0], [click(n, n) for n in range(1, 201)])
-        with rig.mariadb.connect(schema) as lock, lock.cursor() as cursor:
-            table.wait_state("SNAPSHOT")
+    def send(self, number: int, clicks: list[dict[str, Any]]) -> None:
+        produce(self.rig.kafka.bootstrap_servers, self.topics[number], clicks)
+
+    def rows(self, number: int, count: int) -> dict[int, dict[str, Any]]:
+        rows = self.jobs[number].wait_output(self.paths[number], count)
+        assert len(rows) == count, "no row is there twice"
+        return {row["item_id"]: row for row in rows}
+
+    def change(self, *statements: str) -> None:
+        run_sql(self.rig.mariadb, *statements, schema=self.schema)
+
+    def dumps(self) -> int:
+        """Connections that read the binlog for this story."""
+        ((count,),) = run_sql(self.rig.mariadb, DUMPS)
+        return int(count) - self.before
+
+    def the_first_waits_for_the_copy(self) -> None:
+        self.send(0, [click(n, n) for n in range(1, 201)])
+        with self.rig.mariadb.connect(self.schema) as lock, lock.cursor() as cursor:
+            self.table.wait_state("SNAPSHOT")
             cursor.execute("LOCK TABLES user_info WRITE")
-            first = rig.submit(enrich_by(rig, "", topics[0], paths[0]))
-            held = first.wait_for(
+            held = self.submit().wait_for(
                 lambda s: 'shared table "user_info" is in LOAD, chunk ' in s["reason"],
                 "the job waits for the shared table",
             )
             assert held["phase"] == "LOAD"
             cursor.execute("UPDATE user_info SET name = 'changed' WHERE user_id = 7")
             cursor.execute("DELETE FROM user_info WHERE user_id = 8")
-            assert rig.rows(paths[0]) == []
+            assert self.rig.rows(self.paths[0]) == []
             cursor.execute("UNLOCK TABLES")
-        opened = first.wait_joining()
-        rows = _rows(first, paths[0], 200)
+        opened = self.jobs[0].wait_joining()
+        rows = self.rows(0, 200)
         assert rows[7]["name"] == "changed"
         assert {item for item, row in rows.items() if row["name"] is None} == {8}
-        _assert_never_early(first, opened, rows)
+        _assert_never_early(self.jobs[0], opened, rows)
 
-        second = rig.submit(enrich_by(rig, "", topics[1], paths[1]))
-        assert second.wait_joining()["dimensions"][0]["source"] == "shared"
-        assert run_sql(rig.mariadb, DUMPS) == [(before + 1,)]
-        for job in (first, second):
+    def the_second_opens_without_a_copy(self) -> None:
+        assert self.submit().wait_joining()["dimensions"][0]["source"] == "shared"
+        assert self.dumps() == 1
+        for job in self.jobs:
             assert not job.children("joins.adapters.mysql.binlog")
             assert not (job.directory / "tables" / "user_info").exists(), "no copy of its own"
 
-        killed = table.kill_runner()
-        run_sql(rig.mariadb, "UPDATE user_info SET name = 'again' WHERE user_id = 9", schema=schema)
-        produce(servers, topics[1], [click(7, 1), click(8, 2)])  # joined meanwhile
-        assert _rows(second, paths[1], 2)[1]["name"] == "changed"
-        old = first.kill_runner()
-        produce(servers, topics[0], [click(n, n) for n in range(201, 301)])
-        table.wait_restarted(killed)
-        first.wait_restarted(old)
-        for job in (first, second):
-            wait_until(
-                lambda job=job: _is_current(rig, job, 9, "again"), what="the change is there"
+    def runners_are_killed_and_nothing_is_lost(self) -> None:
+        killed = self.table.kill_runner()
+        self.change("UPDATE user_info SET name = 'again' WHERE user_id = 9")
+        self.send(1, [click(7, 1), click(8, 2)])
+        assert self.rows(1, 2)[1]["name"] == "changed", "meanwhile the old rows are joined"
+        old = self.jobs[0].kill_runner()
+        self.send(0, [click(n, n) for n in range(201, 301)])
+        self.table.wait_restarted(killed)
+        self.jobs[0].wait_restarted(old)
+        table = self.table.wait_for(
+            lambda s: s["dimensions"] and s["dimensions"][0]["streamed_records"],
+            "the change is committed",
+        )
+        version = table["dimensions"][0]["changelog_version"]
+        for job in self.jobs:
+            job.wait_for(
+                lambda s: (s["dimensions"][0]["index_version"] or 0) >= version, "it is seen"
             )
-        produce(servers, topics[0], [click(9, 301)])
-        produce(servers, topics[1], [click(9, 3)])
-        rows = _rows(first, paths[0], 301)
-        assert rows[301]["name"] == "again"
-        assert rows[300]["name"] == "user 300"
-        assert _rows(second, paths[1], 3)[3]["name"] == "again"
-        assert run_sql(rig.mariadb, DUMPS) == [(before + 1,)]
+        self.send(0, [click(9, 301)])
+        self.send(1, [click(9, 3)])
+        rows = self.rows(0, 301)
+        assert (rows[300]["name"], rows[301]["name"]) == ("user 300", "again")
+        assert self.rows(1, 3)[3]["name"] == "again"
+        assert self.dumps() == 1
 
-        leases = table.directory / "checkpoint" / "leases"
+    def the_table_goes_when_nobody_reads_it(self) -> None:
+        leases = self.table.directory / "checkpoint" / "leases"
+        assert {file.stem for file in leases.glob("*.json")} == {job.id for job in self.jobs}
         wait_until(
-            lambda: all(
-                json.loads(file.read_text())["version"] > 0 for file in leases.glob("*.json")
-            ),
+            lambda: all(json.loads(f.read_bytes())["version"] > 0 for f in leases.glob("*.json")),
             what="leases move on",
         )
-        assert {file.stem for file in leases.glob("*.json")} == {first.id, second.id}
-        refused = rig.client.delete("/v1/tables/user_info")
+        refused = self.rig.client.delete("/v1/tables/user_info")
         assert refused.status_code == 409
-        assert first.id in refused.json()["detail"]
-        assert second.id in refused.json()["detail"]
-        rig.remove(first)
-        rig.remove(second)
+        assert all(job.id in refused.json()["detail"] for job in self.jobs)
+        for job in self.jobs:
+            self.rig.remove(job)
         assert not list(leases.glob("*.json"))
-        assert rig.client.delete("/v1/tables/user_info").status_code == 204
-        wait_until(lambda: not table.directory.exists(), what="the copy is removed")
-        assert run_sql(rig.mariadb, DUMPS) == [(before,)]
+        assert self.rig.client.delete("/v1/tables/user_info").status_code == 204
+        wait_until(lambda: not self.table.directory.exists(), what="the copy is removed")
+        assert self.dumps() == 0
+
+
+def test_two_jobs_read_one_copy_and_survive_kills(own_rig: Rig) -> None:
+    servers = own_rig.kafka.bootstrap_servers
+    with new_schema(own_rig.mariadb, USERS, fill_users(ROWS)) as schema:
+        ((before,),) = run_sql(own_rig.mariadb, DUMPS)
+        story = Story(
+            own_rig,
+            schema,
+            before,
+            _create(own_rig, schema),
+            [create_topic(servers, partitions=2), create_topic(servers)],
+            [unique_name("first"), unique_name("second")],
+        )
+        story.the_first_waits_for_the_copy()
+        story.the_second_opens_without_a_copy()
+        story.runners_are_killed_and_nothing_is_lost()
+        story.the_table_goes_when_nobody_reads_it()
 
 
 def _assert_never_early(job: RunningJob, opened: dict[str, Any], rows: dict[int, Any]) -> None:

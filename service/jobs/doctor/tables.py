@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from joins.adapters.delta.log import DeltaLog
-from joins.durable.leases import oldest_leased
+from joins.durable.leases import oldest_attached, oldest_leased
 from joins.durable.pins import PinStore
 from joins.plan.errors import FencedError, SinkError
 from service.jobs.doctor.check import Check, bad, good, made, unknown
@@ -127,7 +127,9 @@ def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
 
 
 def _pinned(patient: Patient, dimension: str) -> set[int]:
-    """Of the oldest and the newest pin, or of the opening."""
+    """Of the oldest and the newest pin, or of the opening; a shared table has no batches."""
+    if patient.plan.shared_table is not None:
+        return set()
     directory = patient.checkpoint.pins_directory
     names = sorted(p.stem for p in directory.glob("*.json")) if directory.is_dir() else []
     store = PinStore(directory)
@@ -146,13 +148,7 @@ def _is_readable(log: DeltaLog, version: int) -> bool:
 
 def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
     title = f"leases {dimension}"
-    phase = patient.checkpoint.read_phase() or {}
-    leased = oldest_leased(
-        patient.checkpoint.pins_directory,
-        patient.settings.replay_batches,
-        phase.get("versions", {}),
-        {},
-    ).get(dimension)
+    leased = _leased(patient, dimension)
     oldest = log.versions.oldest_version()
     if leased is None:
         return unknown(title, f"nothing is leased yet; the log begins at version {oldest}")
@@ -161,3 +157,13 @@ def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
         hint = "Restore the changelog's log from a backup, or lower SLUICE_REPLAY_BATCHES."
         return bad(title, detail, hint)
     return good(title, detail)
+
+
+def _leased(patient: Patient, dimension: str) -> int | None:
+    """The oldest version that somebody may still have to read."""
+    checkpoint = patient.checkpoint
+    if patient.plan.shared_table is not None:
+        return oldest_attached(checkpoint.leases_directory)
+    opening = (checkpoint.read_phase() or {}).get("versions", {})
+    kept = patient.settings.replay_batches
+    return oldest_leased(checkpoint.pins_directory, kept, opening, {}).get(dimension)
