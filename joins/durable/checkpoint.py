@@ -275,11 +275,6 @@ class Checkpoint:
         """Where `joins.durable.pins` keeps one file a micro-batch."""
         return self.directory / "pins"
 
-    @property
-    def leases_directory(self) -> Path:
-        """Where jobs that read a shared table keep what they need of it."""
-        return self.directory / "leases"
-
     def source_file(self, dimension: str) -> Path:
         """The coordinator's file of one dimension."""
         return self.directory / "sources" / f"{dimension}.json"

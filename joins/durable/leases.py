@@ -72,6 +72,11 @@ def oldest_leased(
     return leased
 
 
+def leases_in(checkpoint: Path) -> Path:
+    """The directory of the leases of who reads a shared table, by that of its job's checkpoint."""
+    return checkpoint / "leases"
+
+
 @dataclass(frozen=True, slots=True)
 class Lease:
     """What one job needs of a shared table, in a file of the job that keeps the table."""

@@ -11,7 +11,13 @@ import structlog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.probe_control import ProbeControl
 from joins.dimension.maintenance import UpkeepSettings
-from joins.durable.leases import StateLease, oldest_kept, oldest_leased, oldest_of_shared
+from joins.durable.leases import (
+    StateLease,
+    leases_in,
+    oldest_kept,
+    oldest_leased,
+    oldest_of_shared,
+)
 from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
 
@@ -89,7 +95,7 @@ class JobUpkeep:
         """Dimension → the oldest version that must stay readable."""
         ready = {d.dimension.name: d.keeper.ready_version for d in self._parts.dimensions}
         if self._parts.plan.shared_table is not None:
-            return oldest_of_shared(self._parts.checkpoint.leases_directory, ready)
+            return oldest_of_shared(leases_in(self._parts.checkpoint.directory), ready)
         return oldest_leased(pins, kept, self._parts.opening.view().versions_at_open, ready)
 
     def _state_leases(self) -> tuple[StateLease, ...]:

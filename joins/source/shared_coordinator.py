@@ -42,13 +42,13 @@ class SharedCoordinator(SourceCoordinator):
         return self._report.view
 
     def _run_once(self) -> None:
-        told: str | None = None
+        noted: str | None = None
         while not self._stopping.is_set():
             self._report = report = self._look()
             fault = report.fault
             if fault is None:
                 self._stalls.clear(self.part)
-            elif fault.message != told:
+            elif fault.message != noted:
                 self._note(fault)
-            told = None if fault is None else fault.message
+            noted = None if fault is None else fault.message
             self._stopping.wait(_LOOK_S)

@@ -14,7 +14,6 @@ from typing import Annotated
 import typer
 from typer.exceptions import Abort, TyperException
 
-from service.cli import catalog as cli_catalog
 from service.cli import dlq as cli_dlq
 from service.cli import export as cli_export
 from service.cli import inspect as cli_inspect
@@ -128,7 +127,7 @@ for _command in (
 ):
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
-app.add_typer(cli_catalog.app, name="tables")
+app.add_typer(cli_tables.catalog, name="tables")
 app.add_typer(cli_tables.app, name="dim")
 app.add_typer(cli_dlq.app, name="dlq")
 app.add_typer(cli_secrets.app, name="secrets")

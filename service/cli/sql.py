@@ -129,7 +129,7 @@ class Conversation:
 
     def _keep(self, script: str) -> None:
         with working("checking what the script names"):
-            creation = self.client.create_tables(script)
+            creation = self.client.catalog.create(script)
         warn(creation.warnings)
         rows = [[f"{name} is kept for later scripts"] for name in creation.created]
         rows += [[f"{name} is there already"] for name in creation.kept]
@@ -141,7 +141,7 @@ class Conversation:
 
         name, done = node.name.text, "is dropped"
         try:
-            self.client.drop_table(name)
+            self.client.catalog.drop(name)
         except NotFoundError:
             if not node.if_exists:
                 raise

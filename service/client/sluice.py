@@ -4,19 +4,13 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from urllib.parse import quote
 from uuid import uuid4
 
+from service.client.catalog import Catalog
 from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
 from service.client.transport import Transport
 from service.errors import JobNotFoundError
-from service.schemas.catalog import (
-    CatalogList,
-    CatalogTable,
-    CatalogTableDetail,
-    TableCreation,
-)
 from service.schemas.inspection import CheckReport
 from service.schemas.jobs import JobPage, JobSummary
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
@@ -100,35 +94,10 @@ class Sluice(AbstractContextManager["Sluice"]):
         """
         return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
 
-    def create_tables(self, sql: str) -> TableCreation:
-        """Keep the tables and views of a script for every later one; all of them, or none.
-
-        Raises:
-            InvalidRequestError: a statement cannot be kept, or what it names cannot be used.
-            ConflictError: there is a table or view of that name.
-        """
-        return self._transport.post(TableCreation, "/v1/tables", json={"sql": sql})
-
-    def tables(self) -> list[CatalogTable]:
-        """The tables and views of the catalog, by name."""
-        return self._transport.ask(CatalogList, "/v1/tables").items
-
-    def table(self, name: str) -> CatalogTableDetail:
-        """One table or view of the catalog.
-
-        Raises:
-            NotFoundError: there is none of this name.
-        """
-        return self._transport.ask(CatalogTableDetail, f"/v1/tables/{quote(name, safe='')}")
-
-    def drop_table(self, name: str) -> None:
-        """Forget a table or view; the copy of a shared table is removed.
-
-        Raises:
-            NotFoundError: there is none of this name.
-            ConflictError: jobs or views use it.
-        """
-        self._transport.send("DELETE", f"/v1/tables/{quote(name, safe='')}")
+    @property
+    def catalog(self) -> Catalog:
+        """The tables and views that every later script may name."""
+        return Catalog(self._transport)
 
     def job(self, reference: str) -> RemoteJob:
         """The job of this id, unique beginning of an id, or name.

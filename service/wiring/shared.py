@@ -87,13 +87,12 @@ def _fault(source: SharedSource, status: Status) -> SluiceError | None:
     if status.state is JobState.STALLED or status.state is JobState.FAILED:
         error = status.error
         message = status.reason if error is None else error.message
-        hint = "See sluice tables get." if error is None else error.hint
+        hint = f"See sluice tables get {source.table}." if error is None else error.hint
         return SharedTableError(f"{what} is {status.state}: {message}", hint=hint)
     if status.state in _RESTS:
         return SharedTableError(
             f"{what} does not run: {status.reason}",
-            hint=f"Let it go on with sluice jobs resume {source.job_id}, or start it with sluice "
-            f"jobs start {source.job_id}.",
+            hint=f"Let it go on: sluice jobs resume {source.job_id}.",
         )
     if status.age_ms() > _SILENT_MS:
         return SharedTableError(

@@ -16,9 +16,9 @@ from service.schemas.catalog import (
     TableCreation,
     TableScript,
 )
-from service.sql.catalog.entries import CatalogEntry
+from service.sql.answers.declarations import columns_of
 from service.sql.grammar.type_rules import type_text
-from service.sql.planner.catalog_planner import columns_of
+from service.sql.stored.entries import CatalogEntry
 
 router = APIRouter(prefix="/v1/tables", tags=["catalog"], dependencies=[VIEWER])
 CatalogName = Annotated[str, Path(min_length=1, max_length=100, description="As it was created.")]

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from joins.adapters.delta.log import DeltaLog
-from joins.durable.leases import oldest_attached, oldest_leased
+from joins.durable.leases import leases_in, oldest_attached, oldest_leased
 from joins.durable.pins import PinStore
 from joins.plan.errors import FencedError, SinkError
 from service.jobs.doctor.check import Check, bad, good, made, unknown
@@ -163,7 +163,7 @@ def _leased(patient: Patient, dimension: str) -> int | None:
     """The oldest version that somebody may still have to read."""
     checkpoint = patient.checkpoint
     if patient.plan.shared_table is not None:
-        return oldest_attached(checkpoint.leases_directory)
+        return oldest_attached(leases_in(checkpoint.directory))
     opening = (checkpoint.read_phase() or {}).get("versions", {})
     kept = patient.settings.replay_batches
     return oldest_leased(checkpoint.pins_directory, kept, opening, {}).get(dimension)

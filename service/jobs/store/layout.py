@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import psutil
 
 from joins.durable.checkpoint import read_json, write_atomically, write_json_atomically
+from joins.durable.leases import leases_in
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import Dimension, SharedSource
 
@@ -89,7 +90,7 @@ class JobLayout:
     @property
     def leases(self) -> Path:
         """Of a job that keeps a shared table: what those need who read it, one file a job."""
-        return self.checkpoint / "leases"
+        return leases_in(self.checkpoint)
 
     def of_shared(self, source: SharedSource) -> "JobLayout":
         """The layout of the job that keeps a shared table."""

@@ -10,8 +10,8 @@ from service.jobs.store.job import NewJob
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions, check_script
-from service.sql.catalog.entries import CatalogEntry
-from service.sql.planner.catalog_planner import Declared, columns_of, plan_declarations, used_by
+from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
+from service.sql.stored.entries import CatalogEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import Protocol
 from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.security.secrets import SecretResolver
-from service.sql.catalog.entries import CatalogEntry
 from service.sql.planner.planner import PlannedScript
+from service.sql.stored.entries import CatalogEntry
 
 
 class ScriptPlanner(Protocol):

@@ -7,7 +7,6 @@ from typing import Protocol
 from service.sql.answers.explain import explain
 from service.sql.catalog.catalog import relation_of
 from service.sql.catalog.create_text import column_extras, table_text, view_text, watermark_text
-from service.sql.catalog.entries import CatalogEntry, EntryKind
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.functions import NAMES
 from service.sql.expressions.scope import ScopeColumn, TimeAttribute
@@ -24,11 +23,11 @@ from service.sql.grammar.syntax import (
     StopJob,
 )
 from service.sql.grammar.type_rules import type_text
-from service.sql.planner.catalog_script import OpenScript, open_script
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.query_planner import QueryPlanner
-from service.sql.planner.session import ScriptSession
-from service.sql.text.errors import SqlError
+from service.sql.planner.session import OpenScript, ScriptSession, open_script
+from service.sql.stored.entries import CatalogEntry, EntryKind
+from service.sql.text.errors import not_too_deep
 
 Row = tuple[str | None, ...]
 
@@ -93,13 +92,9 @@ def answers(text: str, jobs: Jobs, catalog: Iterable[CatalogEntry] = ()) -> tupl
         SqlError: a statement is not usable here; the error points at the place.
         SluiceError: of `jobs`.
     """
-    try:
+    with not_too_deep():
         opened = open_script(text, catalog, keep_secrets=False)
         prepared = [_prepared(opened, statement, jobs) for statement in opened.statements]
-    except RecursionError as exc:
-        raise SqlError(
-            "the script is nested too deeply", hint="Split the expression or flatten it."
-        ) from exc
     if not any(prepared):
         raise opened.session.script.error(
             0,

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
-from service.sql.catalog.entries import CatalogEntry
 from service.sql.catalog.inline_secrets import InlineSecret
 from service.sql.grammar.syntax import (
     CreateTable,
@@ -17,10 +16,10 @@ from service.sql.grammar.syntax import (
     StatementSet,
     StopJob,
 )
-from service.sql.planner.catalog_script import OpenScript, open_script
 from service.sql.planner.insert_planner import JobPlanner
-from service.sql.planner.session import ScriptSession
-from service.sql.text.errors import SqlError
+from service.sql.planner.session import OpenScript, ScriptSession, open_script
+from service.sql.stored.entries import CatalogEntry
+from service.sql.text.errors import SqlError, not_too_deep
 from service.sql.text.script import Script
 
 _AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
@@ -74,12 +73,8 @@ def plan_script(
 def _guarded(
     text: str, name: str | None, catalog: Iterable[CatalogEntry], *, keep_secrets: bool
 ) -> PlannedScript:
-    try:
+    with not_too_deep():
         return _plan(open_script(text, catalog, keep_secrets=keep_secrets), name)
-    except RecursionError as exc:
-        raise SqlError(
-            "the script is nested too deeply", hint="Split the expression or flatten it."
-        ) from exc
 
 
 def _plan(opened: OpenScript, name: str | None) -> PlannedScript:

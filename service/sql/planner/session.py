@@ -1,10 +1,9 @@
 """What a script has declared so far, statement by statement: tables, views and settings."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from joins.kernels.calendar.zones import UTC
-from joins.plan.plan import SharedSource
 from service.sql.catalog.catalog import Table, build_table
 from service.sql.catalog.inline_secrets import InlineSecrets
 from service.sql.catalog.like import merged, with_hint
@@ -25,15 +24,15 @@ from service.sql.grammar.syntax import (
     OptionNode,
     Reset,
     SetOption,
+    Statement,
 )
 from service.sql.planner.namespaces import DEFAULT_HOME, Home, Namespaces
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
+from service.sql.stored.entries import CatalogEntry
+from service.sql.stored.script import StoredNode, whole_script
 from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
-
-StoredNode = tuple[str, CreateTable | CreateView, SharedSource | None]
-"""A table or view of the catalog: its name, its statement, and where a shared table is kept."""
 
 
 class ScriptSession:
@@ -50,7 +49,7 @@ class ScriptSession:
         self, script: Script, *, keep_secrets: bool, stored: Sequence[StoredNode] = ()
     ) -> None:
         self.script = script
-        self.of_catalog: frozenset[str] = frozenset(name for name, _, _ in stored)
+        self.of_catalog: frozenset[str] = frozenset(each.name for each in stored)
         self._stored = tuple(stored)
         self.relations: dict[str, Table | CreateView] = {}
         self.settings: dict[str, str] = {}
@@ -130,10 +129,11 @@ class ScriptSession:
     def _declare_stored(self) -> None:
         """Take over what the script uses of the catalog, in the order of its creation."""
         stored, self._stored = self._stored, ()
-        for name, node, shared in stored:
+        for each in stored:
+            node, name = each.node, each.name
             if isinstance(node, CreateTable):
                 table = build_table(self.script, node, self.secrets)
-                self.relations[name] = replace(table, shared=shared)
+                self.relations[name] = replace(table, shared=each.source)
             else:
                 self.relations[name] = node
             self._homes[name] = DEFAULT_HOME
@@ -254,3 +254,32 @@ class ScriptSession:
         self.settings.pop(node.key, None)
         if node.key == LOCAL_TIME_ZONE:
             self.script = replace(self.script, zone=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenScript:
+    """A script whose statements can be carried out.
+
+    Attributes:
+        statements: its own.
+        catalog: all entries, in the order of their creation.
+    """
+
+    session: ScriptSession
+    statements: tuple[Statement, ...]
+    catalog: tuple[CatalogEntry, ...] = ()
+
+
+def open_script(
+    text: str, catalog: Iterable[CatalogEntry] = (), *, keep_secrets: bool
+) -> OpenScript:
+    """Begin with a script that may name what the catalog has.
+
+    Raises:
+        SqlError: it cannot be read.
+    """
+    entries = tuple(catalog)
+    whole = whole_script(text, entries)
+    session = ScriptSession(whole.script, keep_secrets=keep_secrets, stored=whole.used)
+    session.warnings += whole.warnings
+    return OpenScript(session, whole.statements, entries)

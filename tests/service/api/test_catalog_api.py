@@ -40,39 +40,39 @@ def client(plane):
                 opened.job(job.id).delete()
         wait_until(lambda: all(job.shared_table for job in opened.jobs()), what="jobs are gone")
         for kinds in (("view",), ("table", "shared")):
-            for table in opened.tables():
+            for table in opened.catalog.tables():
                 if table.kind in kinds:
-                    opened.drop_table(table.name)
+                    opened.catalog.drop(table.name)
         wait_until(lambda: not list(opened.jobs()), what="jobs of tables are gone")
 
 
 def _state(client, name, state):
-    wait_until(lambda: client.table(name).state == state, what=f"{name} is {state}")
+    wait_until(lambda: client.catalog.table(name).state == state, what=f"{name} is {state}")
 
 
 def test_a_shared_table_is_a_job_that_jobs_read_by_its_name(client):
-    assert client.create_tables(USERS.format(name="users")).created == ["users"]
-    client.create_tables(DECLARED)
-    assert [table.name for table in client.tables()] == ["clicks", "enriched", "users"]
+    assert client.catalog.create(USERS.format(name="users")).created == ["users"]
+    client.catalog.create(DECLARED)
+    assert [table.name for table in client.catalog.tables()] == ["clicks", "enriched", "users"]
     _state(client, "users", "JOINING")
     job = client.submit(INSERT, "reader")
-    shown = client.table("users")
+    shown = client.catalog.table("users")
     assert [column.name for column in shown.columns] == ["user_id", "name"]
     assert [one.id for one in shown.attached] == [job.id]
     assert client.job("users").status().shared_table == "users"
     with pytest.raises(ConflictError, match=f"{job.id}"):
-        client.drop_table("users")
+        client.catalog.drop("users")
     with pytest.raises(ConflictError, match='keeps shared table "users"'):
         client.job("users").delete()
     job.delete()
-    client.drop_table("users")
+    client.catalog.drop("users")
     wait_until(lambda: not list(client.jobs()), what="its job is gone")
     with pytest.raises(NotFoundError):
-        client.table("users")
+        client.catalog.table("users")
 
 
 def test_the_job_of_a_shared_table_is_paused_and_resumed_like_others(client):
-    client.create_tables(USERS.format(name="users"))
+    client.catalog.create(USERS.format(name="users"))
     _state(client, "users", "JOINING")
     job = client.job("users")
     job.pause()
@@ -105,18 +105,26 @@ REFUSED = {
 
 @pytest.mark.parametrize(("sql", "status", "text"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_created_is_a_problem_and_leaves_nothing(plane, client, sql, status, text):
-    client.create_tables(USERS.format(name="users"))
+    client.catalog.create(USERS.format(name="users"))
     answer = httpx.post(f"{plane.url}/v1/tables", json={"sql": sql}, trust_env=False)
     assert answer.status_code == status, answer.text
     assert text in f"{answer.json()['detail']} {answer.json()['hint']}"
-    assert [table.name for table in client.tables()] == ["users"]
+    assert [table.name for table in client.catalog.tables()] == ["users"]
     directories = [path.name for path in plane.services.settings.jobs_dir.iterdir()]
     assert sorted(directories) == sorted(job.id for job in client.jobs())
 
 
+def test_a_name_that_was_dropped_can_be_created_anew(client):
+    client.catalog.create(USERS.format(name="users"))
+    client.catalog.drop("users")
+    other = USERS.format(name="users").replace("name STRING", "age INT")
+    assert client.catalog.create(other).created == ["users"]
+    assert [column.name for column in client.catalog.table("users").columns] == ["user_id", "age"]
+
+
 def test_if_not_exists_lets_the_same_table_be(client):
-    client.create_tables(USERS.format(name="users"))
-    creation = client.create_tables(USERS.format(name="IF NOT EXISTS users"))
+    client.catalog.create(USERS.format(name="users"))
+    creation = client.catalog.create(USERS.format(name="IF NOT EXISTS users"))
     assert (creation.created, creation.kept) == ([], ["users"])
 
 
@@ -124,8 +132,8 @@ def test_without_a_cluster_of_our_own_no_table_is_shared(processes, tmp_path, mo
     monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
     with control_plane(tmp_path) as plane, Sluice(plane.url) as client:
         with pytest.raises(Exception, match="no kafka for its changelog"):
-            client.create_tables(USERS.format(name="users"))
-        assert client.tables() == []
+            client.catalog.create(USERS.format(name="users"))
+        assert client.catalog.tables() == []
 
 
 def test_the_command_line_keeps_shows_and_drops_tables(plane, client, tmp_path, monkeypatch):
@@ -140,7 +148,7 @@ def test_the_command_line_keeps_shows_and_drops_tables(plane, client, tmp_path, 
     assert (listed["name"], listed["kind"], listed["phase"]) == ("users", "shared", "JOIN")
     assert "CREATE SHARED TABLE users" in run(app, ["tables", "get", "users", *server]).stdout
     assert run(app, ["tables", "rm", "users", *server]).exit_code == 0
-    assert client.tables() == []
+    assert client.catalog.tables() == []
 
 
 def test_a_script_that_only_declares_lasts_and_a_conversation_forgets(client):
@@ -156,4 +164,4 @@ def test_a_script_that_only_declares_lasts_and_a_conversation_forgets(client):
     assert told[-1]["rows"][0][0] == "user_id"
     typed.carry_out("DROP TABLE mine; DROP TABLE IF EXISTS nothing; DROP TABLE clicks; SHOW TABLES")
     assert [row[0] for row in told[-1]["rows"]] == ["enriched", "users"]
-    assert [table.name for table in client.tables()] == ["enriched", "users"]
+    assert [table.name for table in client.catalog.tables()] == ["enriched", "users"]

@@ -9,8 +9,8 @@ import pytest
 from service.errors import JobConflictError, TableConflictError, TableNotFoundError
 from service.jobs.store.job import DesiredState, NewJob, new_job_id
 from service.jobs.store.store import JobStore
-from service.sql.catalog.entries import CatalogEntry, EntryKind
-from service.sql.planner.catalog_planner import used_by
+from service.sql.answers.declarations import used_by
+from service.sql.stored.entries import CatalogEntry, EntryKind
 
 
 @pytest.fixture

@@ -4,58 +4,29 @@
 entries that the catalog gets. `-- error: text`: the script is refused so.
 """
 
-from pathlib import Path
-
 import pytest
 
 from joins.plan.plan import SharedSource
 from service.jobs.store import plan_codec
 from service.sql.answers.answers import answers
+from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
 from service.sql.answers.explain import explain
-from service.sql.catalog.entries import CatalogEntry, EntryKind
-from service.sql.planner.catalog_planner import Declared, columns_of, plan_declarations, used_by
 from service.sql.planner.planner import plan, plan_script
+from service.sql.stored.entries import CatalogEntry, EntryKind
 from service.sql.text.errors import SqlError
-
-USERS = """CREATE SHARED TABLE users (
-id BIGINT, name STRING, age INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'mysql-cdc',
-'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}', 'database-name' = 'shop',
-'table-name' = 'users')"""
-STREAM = """CREATE TABLE stream (user_id BIGINT, `at` AS PROCTIME()) WITH ('connector' = 'kafka',
-'topic' = 't', 'properties.bootstrap.servers' = 'k:9092', 'format' = 'json',
-'scan.startup.mode' = 'earliest-offset')"""
-CATALOG = (
-    CatalogEntry("users", EntryKind.SHARED, USERS, "0199", 4),
-    CatalogEntry("stream", EntryKind.TABLE, STREAM),
-    CatalogEntry(
-        "sink",
-        EntryKind.TABLE,
-        "CREATE TABLE sink (id BIGINT, name STRING) WITH ('connector' = 'blackhole')",
-    ),
-    CatalogEntry(
-        "adults", EntryKind.VIEW, "CREATE VIEW adults AS SELECT id, name FROM users WHERE age > 17"
-    ),
-)
-CASES = {
-    path.stem: path.read_text()
-    for path in sorted((Path(__file__).parent / "catalog").glob("*.sql"))
-}
+from tests.support.stored import CATALOG, STORED_CASES, refusal_over_the_catalog
 
 
 def _of(kind: str) -> dict[str, str]:
-    return {name: text for name, text in CASES.items() if text.startswith(f"-- {kind}: ")}
+    return {name: text for name, text in STORED_CASES.items() if text.startswith(f"-- {kind}: ")}
 
 
 def _expected(text: str) -> list[str]:
     return text.partition("\n")[0].partition(": ")[2].split(" | ")
 
 
-def _is_job(name: str) -> bool:
-    return not name.startswith(("declares", "shares"))
-
-
 def test_every_case_says_what_must_come_of_it():
-    assert len(_of("plan")) + len(_of("declares")) + len(_of("error")) == len(CASES) > 25
+    assert len(_of("plan")) + len(_of("declares")) + len(_of("error")) == len(STORED_CASES) > 25
 
 
 @pytest.mark.parametrize("text", _of("plan").values(), ids=_of("plan"))
@@ -69,9 +40,8 @@ def test_a_script_is_planned_with_what_it_names_of_the_catalog(text):
 
 @pytest.mark.parametrize(("name", "text"), _of("error").items(), ids=_of("error"))
 def test_a_script_is_refused(name, text):
-    with pytest.raises(SqlError) as caught:
-        plan(text, catalog=CATALOG) if _is_job(name) else plan_declarations(text, CATALOG)
-    error = caught.value
+    error = refusal_over_the_catalog(name, text)
+    assert error is not None
     assert _expected(text)[0] in f"{error.message} {error.hint}"
     assert error.hint.endswith((".", "?")), error.hint
     assert error.line <= text.count("\n") + 1, "the place is in the script, not behind it"
@@ -98,7 +68,7 @@ def _told(declared: Declared) -> str:
 
 
 def test_the_job_of_a_shared_table_has_one_build_side_and_no_stream():
-    (declared,), _ = plan_declarations(CASES["declares_a_shared_table"], CATALOG)
+    (declared,), _ = plan_declarations(STORED_CASES["declares_a_shared_table"], CATALOG)
     assert declared.plan is not None
     assert declared.plan.shared_table == "people"
     assert [d.name for d in declared.plan.dimensions] == ["people"]
@@ -107,13 +77,13 @@ def test_the_job_of_a_shared_table_has_one_build_side_and_no_stream():
 
 
 def test_what_the_script_declares_itself_wins_and_is_told():
-    planned = plan_script(CASES["own_declaration_wins"], catalog=CATALOG)
+    planned = plan_script(STORED_CASES["own_declaration_wins"], catalog=CATALOG)
     assert planned.plan.attached == ()
     assert [text for text in planned.warnings if "shared table of the catalog" in text]
 
 
 def test_a_plan_names_the_jobs_that_it_attaches_to():
-    text = CASES["shared_table_twice_is_one_dimension"]
+    text = STORED_CASES["shared_table_twice_is_one_dimension"]
     made = plan(text, catalog=CATALOG)
     assert made.attached == ("0199",)
     assert made.dimensions[0].source == SharedSource("0199", "users", 4)

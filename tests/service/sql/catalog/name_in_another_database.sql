@@ -1,4 +1,5 @@
 -- error: Write default_catalog.default_database.users, where it was declared.
+-- fixed: JOIN users => JOIN default_catalog.default_database.users
 CREATE DATABASE mine;
 USE mine;
 CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');

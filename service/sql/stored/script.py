@@ -3,13 +3,13 @@
 They stand behind, so that every place in the script stays where its author sees it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.sql.catalog.entries import CatalogEntry
+from joins.plan.plan import SharedSource
 from service.sql.grammar.parser import parse
 from service.sql.grammar.syntax import CreateTable, CreateTableAs, CreateView, Statement
-from service.sql.planner.session import ScriptSession
+from service.sql.stored.entries import CatalogEntry
 from service.sql.text.dialect import SqlTokenKind, tokenize
 from service.sql.text.script import Script
 
@@ -18,51 +18,58 @@ _BEHIND = "\n;\n-- of the catalog:\n"
 
 
 @dataclass(frozen=True, slots=True)
-class OpenScript:
-    """A script whose statements can be carried out.
+class StoredNode:
+    """An entry of the catalog that a script uses.
+
+    Attributes:
+        source: where a shared table is kept, None of all others.
+    """
+
+    name: str
+    node: CreateTable | CreateView
+    source: SharedSource | None
+
+
+@dataclass(frozen=True, slots=True)
+class WholeScript:
+    """A script with what it uses of the catalog.
 
     Attributes:
         statements: its own.
-        catalog: names of all that the catalog has, each with its kind.
+        used: in the order of creation.
+        warnings: full sentences.
     """
 
-    session: ScriptSession
+    script: Script
     statements: tuple[Statement, ...]
-    catalog: tuple[CatalogEntry, ...] = ()
+    used: tuple[StoredNode, ...]
+    warnings: tuple[str, ...]
 
 
-def open_script(
-    text: str, catalog: Iterable[CatalogEntry] = (), *, keep_secrets: bool
-) -> OpenScript:
+def whole_script(text: str, entries: Sequence[CatalogEntry]) -> WholeScript:
     """Read a script; what it declares itself wins over the catalog, which is a warning.
 
     Args:
         text: of the script.
-        catalog: all entries, in the order of their creation.
-        keep_secrets: inline secrets stay in the options.
+        entries: all of the catalog, in the order of their creation.
 
     Raises:
         SqlError: the script cannot be read.
     """
-    entries = tuple(catalog)
     script = Script(text)
     statements = parse(script)
     own = {_name(statement) for statement in statements}
     used = _used(text, [entry for entry in entries if entry.name not in own])
-    if not used:
-        session = ScriptSession(script, keep_secrets=keep_secrets)
-    else:
+    nodes: list[StoredNode] = []
+    if used:
         more = _BEHIND + "".join(f"{entry.sql};\n" for entry in used)
-        whole = Script(text + more, behind=more)
-        behind = [node for node in parse(whole) if node.at >= len(text)]
-        stored = [
-            (entry.name, node, entry.source)
-            for entry, node in zip(used, behind, strict=True)
-            if isinstance(node, CreateTable | CreateView)
-        ]
-        session = ScriptSession(whole, keep_secrets=keep_secrets, stored=stored)
-    session.warnings += [_shadows(entry) for entry in entries if entry.name in own]
-    return OpenScript(session, statements, entries)
+        script = Script(text + more, behind=more)
+        behind = [node for node in parse(script) if node.at >= len(text)]
+        for entry, node in zip(used, behind, strict=True):
+            assert isinstance(node, CreateTable | CreateView), "nothing else is kept"
+            nodes.append(StoredNode(entry.name, node, entry.source))
+    warnings = tuple(_shadows(entry) for entry in entries if entry.name in own)
+    return WholeScript(script, statements, tuple(nodes), warnings)
 
 
 def names_in(text: str) -> frozenset[str]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from joins.plan.plan import Dimension, Field, JoinPlan, shared_table_plan
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.create_text import table_text
-from service.sql.catalog.entries import CatalogEntry, EntryKind
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import CreateTable, CreateView, Statement
-from service.sql.planner.catalog_script import names_in, open_script
 from service.sql.planner.dimension_planner import plan_dimension
-from service.sql.planner.session import ScriptSession
-from service.sql.text.errors import SqlError
+from service.sql.planner.session import ScriptSession, open_script
+from service.sql.stored.entries import CatalogEntry, EntryKind
+from service.sql.stored.script import names_in
+from service.sql.text.errors import not_too_deep
 from service.sql.text.masking import masked_comments
 from service.sql.text.script import Script
 from service.sql.text.statements import pieces
@@ -49,12 +49,8 @@ def plan_declarations(
     Raises:
         SqlError: a statement is no declaration, or what it declares cannot be kept.
     """
-    try:
+    with not_too_deep():
         return _declarations(text, tuple(catalog))
-    except RecursionError as exc:
-        raise SqlError(
-            "the script is nested too deeply", hint="Split the expression or flatten it."
-        ) from exc
 
 
 def _declarations(
