@@ -164,6 +164,8 @@ def _why_joining(join: TemporalJoin) -> str:
     if held:
         more = f", and {len(held) - 1} more" if len(held) > 1 else ""
         return f"{done}; {held[0].text}{more}"
+    if join.parts.plan.shared_table is not None:
+        return f"{done}; changes are committed as they come"
     if join.event is None:
         return f"{done}; {_MEANWHILE if copied else 'records are joined as they come'}"
     waits_for = None if join.event.view is None else join.event.view.waits_for()

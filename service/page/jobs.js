@@ -61,6 +61,7 @@ function row(job) {
       "th",
       { scope: "row", "data-head": "Job" },
       h("a", { href: `#/jobs/${encodeURIComponent(job.id)}` }, said(job.name)),
+      job.shared_table && h("span", { class: "quiet" }, " shared table"),
       h("code", { class: "id" }, plain(job.id)),
     ),
     h("td", { "data-head": "State" }, state(job.state), phase(job), wanted(job)),

@@ -341,6 +341,9 @@ class JobSummary(Document):
     error: ErrorView | None
     created_at_ms: int
     updated_at_ms: int
+    shared_table: Annotated[
+        str | None, Field(description="The table of the catalog that the job keeps for others.")
+    ] = None
 
 
 class SinkView(Document):

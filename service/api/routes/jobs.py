@@ -21,6 +21,7 @@ from service.jobs.store.requests import RequestBox
 from service.jobs.store.rows import JobFilter
 from service.jobs.store.store import JobStore
 from service.jobs.submit import submission
+from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.runner_log import tail_before
 from service.jobs.supervise.supervisor import Supervisor
@@ -57,6 +58,7 @@ class Services:
     store: JobStore
     supervisor: Supervisor
     submissions: Submissions
+    tables: CatalogTables
     inspector: Inspector = field(default_factory=Inspector)
     sinks: PlannedSinks = field(default_factory=PlannedSinks)
 
