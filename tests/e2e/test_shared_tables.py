@@ -83,6 +83,12 @@ class Story:
         ((count,),) = run_sql(self.rig.mariadb, DUMPS)
         return int(count) - self.before
 
+    def version_with(self, user: int, name: str) -> int | None:
+        """The newest version of the shared table, if it has this name of a user."""
+        found = self.rig.get(f"/v1/jobs/{self.table.id}/dimensions/user_info?key={user}")
+        is_there = any(item["values"]["name"] == name for item in found["items"])
+        return int(found["version"]) if is_there else None
+
     def the_first_waits_for_the_copy(self) -> None:
         self.send(0, [click(n, n) for n in range(1, 201)])
         with self.rig.mariadb.connect(self.schema) as lock, lock.cursor() as cursor:
@@ -119,11 +125,7 @@ class Story:
         self.send(0, [click(n, n) for n in range(201, 301)])
         self.table.wait_restarted(killed)
         self.jobs[0].wait_restarted(old)
-        table = self.table.wait_for(
-            lambda s: s["dimensions"] and s["dimensions"][0]["streamed_records"],
-            "the change is committed",
-        )
-        version = table["dimensions"][0]["changelog_version"]
+        version = wait_until(lambda: self.version_with(9, "again"), what="it is committed")
         for job in self.jobs:
             job.wait_for(
                 lambda s: (s["dimensions"][0]["index_version"] or 0) >= version, "it is seen"

@@ -15,9 +15,7 @@ from tests.support.topics import consume, create_topic, produce, unique_name
 pytestmark = [pytest.mark.timeout(400)]
 USERS = 5
 ORDERS = "order_id BIGINT, user_id BIGINT, p AS PROCTIME()"
-REFUNDS = (
-    "user_id STRING, amount INT, `from` STRING METADATA FROM 'topic' VIRTUAL, p AS PROCTIME()"
-)
+REFUNDS = "user_id STRING, amount INT, `from` STRING METADATA FROM 'topic' VIRTUAL, p AS PROCTIME()"
 ORDERED = [*({"order_id": n, "user_id": n % USERS} for n in range(20)), b"no order"]
 REFUNDED = [*(f"{n % USERS},{n}".encode() for n in range(12)), b"1,many"]
 
