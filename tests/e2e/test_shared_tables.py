@@ -137,6 +137,16 @@ class Story:
         assert self.rows(1, 3)[3]["name"] == "again"
         assert self.dumps() == 1
 
+    def past_batches_find_the_versions_that_they_had(self) -> None:
+        """Also behind the compactions of the shared table, which begin every second."""
+        first = self.jobs[0]
+        replay = self.rig.client.post(f"/v1/jobs/{first.id}/batches/0:replay")
+        assert replay.status_code == 200, replay.text
+        assert replay.json()["identical"], replay.json()
+        for job in (self.table, first):
+            report = self.rig.get(f"/v1/jobs/{job.id}/doctor")
+            assert [check for check in report["checks"] if check["ok"] is False] == []
+
     def the_table_goes_when_nobody_reads_it(self) -> None:
         leases = self.table.directory / "checkpoint" / "leases"
         assert {file.stem for file in leases.glob("*.json")} == {job.id for job in self.jobs}
@@ -170,6 +180,7 @@ def test_two_jobs_read_one_copy_and_survive_kills(own_rig: Rig) -> None:
         story.the_first_waits_for_the_copy()
         story.the_second_opens_without_a_copy()
         story.runners_are_killed_and_nothing_is_lost()
+        story.past_batches_find_the_versions_that_they_had()
         story.the_table_goes_when_nobody_reads_it()
 
 
