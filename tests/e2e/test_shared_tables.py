@@ -83,6 +83,12 @@ class Story:
         ((count,),) = run_sql(self.rig.mariadb, DUMPS)
         return int(count) - self.before
 
+    def version_with(self, user: int, name: str) -> int | None:
+        """The newest version of the shared table, if it has this name of a user."""
+        found = self.rig.get(f"/v1/jobs/{self.table.id}/dimensions/user_info?key={user}")
+        is_there = any(item["values"]["name"] == name for item in found["items"])
+        return int(found["version"]) if is_there else None
+
     def the_first_waits_for_the_copy(self) -> None:
         self.send(0, [click(n, n) for n in range(1, 201)])
         with self.rig.mariadb.connect(self.schema) as lock, lock.cursor() as cursor:
@@ -119,11 +125,7 @@ class Story:
         self.send(0, [click(n, n) for n in range(201, 301)])
         self.table.wait_restarted(killed)
         self.jobs[0].wait_restarted(old)
-        table = self.table.wait_for(
-            lambda s: s["dimensions"] and s["dimensions"][0]["streamed_records"],
-            "the change is committed",
-        )
-        version = table["dimensions"][0]["changelog_version"]
+        version = wait_until(lambda: self.version_with(9, "again"), what="it is committed")
         for job in self.jobs:
             job.wait_for(
                 lambda s: (s["dimensions"][0]["index_version"] or 0) >= version, "it is seen"
@@ -134,6 +136,16 @@ class Story:
         assert (rows[300]["name"], rows[301]["name"]) == ("user 300", "again")
         assert self.rows(1, 3)[3]["name"] == "again"
         assert self.dumps() == 1
+
+    def past_batches_find_the_versions_that_they_had(self) -> None:
+        """Also behind the compactions of the shared table, which begin every second."""
+        first = self.jobs[0]
+        replay = self.rig.client.post(f"/v1/jobs/{first.id}/batches/0:replay")
+        assert replay.status_code == 200, replay.text
+        assert replay.json()["identical"], replay.json()
+        for job in (self.table, first):
+            report = self.rig.get(f"/v1/jobs/{job.id}/doctor")
+            assert [check for check in report["checks"] if check["ok"] is False] == []
 
     def the_table_goes_when_nobody_reads_it(self) -> None:
         leases = self.table.directory / "checkpoint" / "leases"
@@ -168,6 +180,7 @@ def test_two_jobs_read_one_copy_and_survive_kills(own_rig: Rig) -> None:
         story.the_first_waits_for_the_copy()
         story.the_second_opens_without_a_copy()
         story.runners_are_killed_and_nothing_is_lost()
+        story.past_batches_find_the_versions_that_they_had()
         story.the_table_goes_when_nobody_reads_it()
 
 
