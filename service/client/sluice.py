@@ -6,6 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
+from service.client import html
 from service.client.catalog import Catalog
 from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
@@ -53,6 +54,10 @@ class Sluice(AbstractContextManager["Sluice"]):
         attempts: int = 6,
     ) -> None:
         self._transport = Transport(control_plane, Credentials(token, ca_file), attempts)
+
+    def _repr_html_(self) -> str:
+        """Its jobs, for a notebook."""
+        return html.jobs(self.jobs())
 
     @property
     def url(self) -> str:

@@ -197,8 +197,8 @@ def _row(
 
 
 def _keys(order: Sorting) -> Text:
-    keys = Text.assemble(("q", "bold"), " quit", _GAP, "sort by")
+    keys = Text.assemble(("q", "bold"), " quit ", " sort:")
     for key, named in _KEYS.items():
         style = "reverse" if named is order.order else ""
-        keys.append(" ").append(f" {key}", style=f"bold {style}").append(f" {named}", style=style)
+        keys.append(" ").append(key, style=f"bold {style}").append(f" {named}", style=style)
     return keys
