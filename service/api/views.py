@@ -20,8 +20,8 @@ from service.schemas.jobs import (
     JobSummary,
     ReportView,
     RunnerState,
-    SinkView,
 )
+from service.schemas.pulse import PulseView, SinkView
 
 _WARNING_HINTS = {
     "submission": "Submit a corrected script if this is not what you want.",
@@ -29,9 +29,9 @@ _WARNING_HINTS = {
 }
 
 
-def job_summary(job: Job, status: Status | None) -> JobSummary:
+def job_summary(job: Job, status: Status | None, pulse: PulseView | None = None) -> JobSummary:
     """The job as it stands in a list."""
-    return JobSummary(**_summary(job, status))
+    return JobSummary(**_summary(job, status), pulse=pulse)
 
 
 def job_detail(
@@ -47,7 +47,7 @@ def job_detail(
     own = {
         **_summary(job, status),
         "sql": job.sql,
-        "sinks": _sinks(job.plan),
+        "sinks": sinks_of(job.plan),
         "warnings": warnings,
         "acknowledgements": [dict(each) for each in acknowledgements],
         "report": None
@@ -76,7 +76,7 @@ def _is_live(job: Job, status: Status | None, runner: RunnerView) -> bool:
     return job.error is None or job.error.type != UNRESPONSIVE
 
 
-def _sinks(plan: bytes) -> list[SinkView]:
+def sinks_of(plan: bytes) -> list[SinkView]:
     """The sinks of a stored plan; none if it is damaged, which its runner tells better."""
     try:
         stored = orjson.loads(plan)

@@ -292,6 +292,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         matched=counts.matched if join.parts.dimensions else None,
         unmatched=counts.unmatched if join.parts.dimensions else None,
         dead_letters=counts.dead_letters,
+        batch_stages_ms=dict(progress.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )
 

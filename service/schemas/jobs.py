@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
+from service.schemas.pulse import PulseView, SinkView
 
 SQL_LIMIT_BYTES = 64 * 1024
 
@@ -178,6 +179,10 @@ class ProbeView(Document):
         Field(description="What keeps partitions from being read further."),
     ] = []
     batch: int | None = None
+    batch_stages_ms: Annotated[
+        dict[str, int],
+        Field(description="How long index, join and commit of the newest batch took."),
+    ] = {}
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
@@ -334,15 +339,9 @@ class JobSummary(Document):
     error: ErrorView | None
     created_at_ms: int
     updated_at_ms: int
-
-
-class SinkView(Document):
-    """Where the rows of one INSERT go."""
-
-    insert: Annotated[int, Field(description="Its number in the script, from 1.")]
-    table: Annotated[str, Field(description="As in the script.")]
-    connector: str
-    place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
+    pulse: Annotated[
+        PulseView | None, Field(description="Only in a list, and only with `pulse=true`.")
+    ] = None
 
 
 class JobDetail(JobProgress, JobSummary):

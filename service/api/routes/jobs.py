@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.http.access import OPERATOR, VIEWER
+from service.api.pulses import pulses_of
 from service.api.views import job_detail, job_summary
 from service.config import Settings
 from service.errors import JobNotFoundError
@@ -120,10 +121,15 @@ def list_jobs(
     job_filter: Annotated[JobFilter, Depends(_job_filter)],
     cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    pulse: Annotated[bool, Query(description="With rates, lag and sinks of each job.")] = False,
 ) -> JobPage:
     """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
     jobs = services.store.page(job_filter, before=cursor, limit=limit + 1)
-    items = [job_summary(job, read_status(services.layout(job.id).job_dir)) for job in jobs[:limit]]
+    pulses = pulses_of(services.store, services.layout, jobs[:limit]) if pulse else {}
+    items = [
+        job_summary(job, read_status(services.layout(job.id).job_dir), pulses.get(job.id))
+        for job in jobs[:limit]
+    ]
     return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
 
 
