@@ -42,10 +42,11 @@ export function get(path) {
   return ask(path, { headers: headers({ Accept: "application/json" }) });
 }
 
-/** Order what `path` says; only a page of the same origin may send JSON. */
-export function post(path) {
+/** Order what `path` says, with `body` as JSON; only a page of the same origin may send that. */
+export function post(path, body) {
   const given = { Accept: "application/json", "Content-Type": "application/json" };
-  return ask(path, { method: "POST", headers: headers(given) });
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  return ask(path, { method: "POST", headers: headers(given), ...sent });
 }
 
 async function ask(path, given) {

@@ -5,6 +5,7 @@ import { clock, duration, plain } from "./format.js";
 import { batches } from "./batches.js";
 import { eventTime } from "./event_time.js";
 import { ordersView } from "./orders.js";
+import { numbers } from "./numbers.js";
 import { joinsNothing, probe, tables, valve } from "./progress.js";
 import { cell, fault, facts, panel, refusal, said, shape, state, table, time } from "./parts.js";
 import { wanted } from "./jobs.js";
@@ -38,6 +39,7 @@ export function jobView(watch) {
     watch.error && refusal("The job is not followed any more", watch.error),
     why(watch),
     problems(job),
+    numbers(watch),
     way(watch),
     h("div", { class: "columns", "data-key": "columns" }, valve(job), probe(job)),
     eventTime(watch),

@@ -1,6 +1,7 @@
 // The page: which view is shown, whether what it shows is live, and the token that may be needed.
 
 import { Refused, Unauthorised, get, hasToken, keepToken } from "./api.js";
+import { instantAt } from "./chart.js";
 import { h, show } from "./dom.js";
 import { clock, duration, plain } from "./format.js";
 import { jobView } from "./job.js";
@@ -195,6 +196,7 @@ function giveUp() {
 const ACTIONS = {
   more: () => shown.source.more(),
   batches: () => shown.source.askBatches(),
+  range: ({ range }) => shown.source.choose(range),
   hurry: () => shown.source.hurry(),
   order({ order }) {
     shown.source.orders.ask(order);
@@ -224,6 +226,14 @@ document.addEventListener("click", (event) => {
   const chosen = event.target.closest("[data-action]")?.dataset;
   if (chosen) ACTIONS[chosen.action](chosen);
   schedule();
+});
+document.addEventListener("pointermove", ({ target, clientX }) => {
+  const plot = target.closest?.("[data-plot]");
+  const span = shown.source?.numbers?.span;
+  if (!span) return;
+  if (!plot) return shown.source.point(null);
+  const { left, width } = plot.getBoundingClientRect();
+  shown.source.point(instantAt(span, (clientX - left) / width));
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || !shown.source?.orders?.asked) return;

@@ -162,7 +162,6 @@ function dimensionPanel(dimension, watch) {
       ["LOW", dimension.low ? position(dimension.low, dimension.source) : null],
       ["HIGH", dimension.high ? position(dimension.high, dimension.source) : null],
       ["now at", dimension.position ? position(dimension.position, dimension.source) : null],
-      ["whole by", dimension.evidence ? plain(dimension.evidence.replaceAll("_", " ")) : null],
       ["waits for", dimension.waits_for ? plain(dimension.waits_for) : null],
       ["copy", dimension.generation > 1 ? `number ${dimension.generation}: it was copied again` : null],
     ]),
