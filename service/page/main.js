@@ -196,6 +196,11 @@ function giveUp() {
 const ACTIONS = {
   more: () => shown.source.more(),
   batches: () => shown.source.askBatches(),
+  goto({ to }) {
+    const part = document.getElementById(to) ?? document.getElementById("stream");
+    part?.scrollIntoView({ block: "start" });
+    part?.querySelector("h2")?.focus({ preventScroll: true });
+  },
   range: ({ range }) => shown.source.choose(range),
   hurry: () => shown.source.hurry(),
   order({ order }) {
@@ -219,11 +224,17 @@ const FORMS = {
     isFocusWanted = true;
     enter();
   },
+  acknowledge(form) {
+    const given = new FormData(form);
+    const reason = given.get("reason").trim();
+    if (reason) shown.source.orders.acknowledge(form.dataset.cause, given.get("choice"), reason);
+  },
   filter() {},
 };
 
 document.addEventListener("click", (event) => {
   const chosen = event.target.closest("[data-action]")?.dataset;
+  if (chosen?.action === "goto") event.preventDefault();
   if (chosen) ACTIONS[chosen.action](chosen);
   schedule();
 });
@@ -255,6 +266,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   content.focus();
 });
+window.matchMedia("(max-width: 56rem)").addEventListener("change", schedule);
 window.addEventListener("hashchange", go);
 window.addEventListener("online", () => shown.source?.hurry());
 setInterval(schedule, 1000);

@@ -56,7 +56,7 @@ export function panel(key, title, ...children) {
   return h(
     "section",
     { class: "panel", "data-key": key, id: key, "aria-labelledby": id },
-    h("h2", { id }, title),
+    h("h2", { id, tabindex: "-1" }, title),
     children,
   );
 }

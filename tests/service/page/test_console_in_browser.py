@@ -4,9 +4,11 @@ import math
 import time
 
 import pytest
+from selenium.webdriver.common.keys import Keys
 
-from tests.support.control_plane import script
-from tests.support.page_jobs import joining
+from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
+from tests.support.page_jobs import HOSTILE, copying, joining, stalled
 from tests.support.page_plane import job_url, remember
 from tests.support.wait import wait_until
 
@@ -89,6 +91,115 @@ def test_lines_break_where_nothing_is_known(plane, browser):
     assert drawn == [case[2] for case in PATHS.values()]
     body = "return a[0].map(m.rounded)"
     assert browser.call("chart.js", body, [0, 1, 3, 7, 12, 100, 0.3]) == [1, 1, 5, 10, 20, 100, 0.5]
+
+
+# What moves
+# --------------------------------------------------------------------------------------------------
+
+
+def test_each_part_of_the_picture_leads_to_what_is_behind_it(plane, browser, joining_job):
+    browser.open(job_url(plane, joining_job))
+    text = browser.until("Valve open", "#flow")
+    for part in ("user_info", "items", "Copy complete", "version 23", "batch 41", "enriched"):
+        assert part in text
+    browser.run("document.querySelector('#flow [data-key=valve]').focus()")
+    browser.press(Keys.ENTER)
+    focused = "return document.activeElement.id"
+    browser.wait(lambda: browser.run(focused) == "valve-title", "the valve's panel")
+    assert browser.driver.current_url == job_url(plane, joining_job)
+
+
+RATES = {"records_per_s": [882.4], "rows_per_s": [750], "changes_per_s": [0]}
+_DRAWN = """
+  const numbers = { at_ms: [a[1]], step_s: 10, span: { toMs: a[1] }, series: a[2] };
+  document.querySelector("main").append(m.flow({ job: a[0], numbers }));
+  const moving = [...document.querySelectorAll(".edge.moves")];
+  return [document.querySelector("main").innerText, moving.map((one) => one.parentNode.dataset.key),
+    [...new Set(moving.map((one) => getComputedStyle(one).animationName))]];
+"""
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_what_passes_moves_unless_less_motion_is_asked_for(plane, browser, motion):
+    features = [{"name": "prefers-reduced-motion", "value": motion}]
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.open(plane.url)
+    browser.until("New job", "main")
+    job = {**joining(1), "id": "x", "name": "x"}
+    text, moving, animations = browser.call("flow.js", _DRAWN, job, 1, RATES)
+    assert "882 records/s" in text
+    assert "750 rows/s" in text
+    assert {"source-valve", "valve-batches", "batches-sink"} <= set(moving)
+    assert not any(key.startswith("table-") for key in moving)
+    assert animations == (["none"] if motion == "reduce" else ["passing"])
+
+
+def test_a_closed_valve_holds_what_waits(plane, browser):
+    job_id = plane.submit(script(), "held back")
+    plane.tell(job_id, **copying(412_000))
+    browser.open(job_url(plane, job_id))
+    browser.until("163,000 held", "#flow")
+    text = browser.until("Copy 41 %", "#flow")
+    assert "Valve closed" in text
+    assert browser.run("return document.querySelectorAll('#flow .edge.moves').length") == 0
+
+
+def test_a_job_without_tables_is_drawn_without_them(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const { parts, edges } = m.flowParts(a[0], {}, { tables: 3 });
+      return [parts.map((part) => part.id), edges.map(({ from, to }) => `${from} ${to}`)];
+    """
+    alone = {"phase": "JOIN", "probe": {"topic": "t"}, "dimensions": []}
+    drawn = browser.call("flow_parts.js", body, alone)
+    assert drawn == [["source", "batches", "sink"], ["source batches", "batches sink"]]
+    tables = [
+        {"name": str(n), "snapshot": {"rows_done": 1, "rows_total": 2}, "channels": []}
+        for n in range(9)
+    ]
+    ids, _ = browser.call("flow_parts.js", body, {**alone, "dimensions": tables})
+    assert len(ids) == 3 * 3 + 4  # what is too much shares a lane
+
+
+# What can be done
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_is_made_where_it_is_asked_for(tmp_path, shaken):
+    browser = shaken  # at the end the control plane is gone
+    with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
+        job_id = client.submit(script(), "lost")["id"]
+        browser.open(f"{plane.url}/#/jobs/{job_id}")
+        browser.until("It waits for your decision", "#problems")
+        browser.find(".decision [name=reason]").send_keys("not needed", Keys.ENTER)
+        browser.until("It is acknowledged.", ".orders")
+        row = browser.until("not needed", "#decisions")
+        assert "status page" in row
+        assert "records-lost continue" in row
+        browser.until("JOINING", ".title .state")
+
+
+def test_the_list_says_what_passes_what_waits_and_where_it_goes(plane, browser, joining_job):
+    browser.open(plane.url)
+    row = f"tr[data-key='{joining_job}']"
+    browser.until("/s", f"{row} [data-head=Now]")
+    assert "to join" in browser.text(f"{row} [data-head=Now]")
+    assert "enriched" in browser.text(f"{row} [data-head=Output]")
+    assert "M" in browser.run(
+        "return document.querySelector(arguments[0]).getAttribute('d')", f"{row} .spark path"
+    )
+
+
+@pytest.mark.parametrize("width", [PHONE, 1280])
+def test_no_view_is_wider_than_its_screen(plane, browser, joining_job, width):
+    job_id = plane.submit(script(), "strange names")
+    plane.tell(job_id, **stalled())
+    wait_until(lambda: plane.client.job(job_id)["state"] == "STALLED", deadline_s=60)
+    for address in (plane.url, job_url(plane, joining_job), job_url(plane, job_id)):
+        browser.screen(width)
+        browser.open(address)
+        browser.until("enriched" if address == job_url(plane, joining_job) else HOSTILE, "main")
+        assert browser.run("return document.documentElement.scrollWidth") <= width
 
 
 _PATHS = """
