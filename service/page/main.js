@@ -3,6 +3,8 @@
 import { Refused, Unauthorised, get, hasToken, keepToken } from "./api.js";
 import { instantAt } from "./chart.js";
 import { h, show } from "./dom.js";
+import { editorView } from "./editor.js";
+import { EXAMPLES, Editor, rangeOf } from "./editor_data.js";
 import { clock, duration, plain } from "./format.js";
 import { jobView } from "./job.js";
 import { JobWatch } from "./job_data.js";
@@ -58,6 +60,7 @@ function route() {
   Object.assign(link, { isLive: false, isEnded: false, staleSinceMs: null, error: null });
   const job = JOB.exec(location.hash);
   if (job) shown = { kind: "job", source: new JobWatch(job[1], told) };
+  else if (location.hash === "#/new") shown = { kind: "editor", source: new Editor(told) };
   else if (["", "#", "#/"].includes(location.hash)) shown = { kind: "jobs", source: new JobList(told) };
   else shown = { kind: "unknown", source: null };
   if (!link.unauthorised) shown.source?.start();
@@ -116,6 +119,8 @@ function render() {
     content.querySelector("h1").focus({ preventScroll: true });
     isFocusWanted = false;
   }
+  const area = document.getElementById("script-text");
+  if (area && document.activeElement !== area && area.value !== shown.source.script) area.value = shown.source.script;
   if (focusNext) content.querySelector(focusNext)?.focus();
   focusNext = null;
 }
@@ -124,6 +129,7 @@ function view() {
   if (link.unauthorised) return tokenForm();
   if (shown.kind === "job") return jobView(shown.source);
   if (shown.kind === "jobs") return jobsView(shown.source);
+  if (shown.kind === "editor") return editorView(shown.source);
   const heading = h("h1", { tabindex: "-1" }, "There is no such view");
   return h("div", { class: "empty" }, heading, h("a", { href: "#/" }, "All jobs"));
 }
@@ -177,6 +183,7 @@ function footer() {
 
 function title() {
   const job = shown.kind === "job" ? shown.source.job : null;
+  if (shown.kind === "editor") return "New job · Sluice";
   return job ? `${job.state} · ${plain(job.name)} · Sluice` : "Jobs · Sluice";
 }
 
@@ -212,6 +219,23 @@ const ACTIONS = {
     shown.source.orders.send(shown.source.job);
     isFocusWanted = true;
   },
+  check: () => shown.source.check(),
+  "submit-script": () => shown.source.submit(),
+  preview: () => shown.source.preview(),
+  "cancel-preview": () => shown.source.cancel(),
+  example({ name }) {
+    const area = document.getElementById("script-text");
+    const isOurs = !area.value.trim() || Object.values(EXAMPLES).includes(area.value);
+    if (!isOurs && !confirm("Replace what is written by this example?")) return;
+    area.value = EXAMPLES[name];
+    shown.source.write(area.value);
+  },
+  "show-place"() {
+    const area = document.getElementById("script-text");
+    const { line, column } = shown.source.problem;
+    area.focus();
+    area.setSelectionRange(...rangeOf(area.value, line, column ?? 1));
+  },
   forget() {
     keepToken(null);
     location.reload();
@@ -230,6 +254,7 @@ const FORMS = {
     if (reason) shown.source.orders.acknowledge(form.dataset.cause, given.get("choice"), reason);
   },
   filter() {},
+  editor() {},
 };
 
 document.addEventListener("click", (event) => {
@@ -256,6 +281,7 @@ document.addEventListener("submit", (event) => {
   FORMS[event.target.dataset.form](event.target);
 });
 document.addEventListener("input", (event) => {
+  if (event.target.id === "script-text") return shown.source.write(event.target.value);
   const form = event.target.closest("[data-form=filter]");
   if (!form) return;
   const given = new FormData(form);

@@ -6,6 +6,7 @@ import time
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from service.sql.planner.planner import plan_script
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.page_jobs import HOSTILE, copying, joining, stalled
@@ -200,6 +201,91 @@ def test_no_view_is_wider_than_its_screen(plane, browser, joining_job, width):
         browser.open(address)
         browser.until("enriched" if address == job_url(plane, joining_job) else HOSTILE, "main")
         assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+# A script
+# --------------------------------------------------------------------------------------------------
+
+WRITE = "document.querySelector('#script-text').value = arguments[0];"
+WRITE += "document.querySelector('#script-text').dispatchEvent(new Event('input', {bubbles: true}))"
+
+
+def test_a_refused_script_shows_the_place_and_goes_there(plane, shaken):
+    browser = shaken  # the refusal is in its console
+    browser.open(f"{plane.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    browser.run(WRITE, "CREATE TABLE a (k BIGINT)\nWITH ('connector' = 'print');\nDROPP TABLE b;")
+    browser.find("[data-action=check]").click()
+    browser.until("Line 3, column 1", ".answers")
+    assert browser.text(".answers mark") == "DROPP"
+    browser.find("[data-action=show-place]").click()
+    chosen = """
+      const area = document.activeElement;
+      return area.value.slice(area.selectionStart, area.selectionEnd);
+    """
+    assert browser.run(chosen) == "DROPP"
+    assert browser.find("#script-text").get_property("value").endswith("DROPP TABLE b;")
+
+
+def test_a_script_is_checked_submitted_and_found_in_the_list(plane, browser):
+    browser.open(f"{plane.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    browser.run(WRITE, f"SET 'pipeline.name'='written here';{script()}")
+    browser.find("[data-action=check]").click()
+    browser.until("It can be submitted", ".answers")
+    assert "LEFT JOIN users" in browser.text("#plan")
+    browser.find("[data-action=submit-script]").click()
+    browser.until("It is submitted: written here", ".answers")
+    browser.find(".answers a").click()
+    browser.until("written here", ".title")
+
+
+def test_a_bare_select_shows_its_rows_and_leaves_nothing(tmp_path, shaken):
+    browser = shaken
+    with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
+        browser.open(f"{plane.url}/#/new")
+        browser.until("Script (Flink SQL)", "main")
+        tables, _, rest = script().partition("CREATE TABLE enriched")
+        select = rest.partition("INSERT INTO enriched ")[2]
+        browser.run(WRITE, f"SET 'pipeline.name'='looks';{tables}{select}")
+        browser.until("Show rows", "main")
+        browser.find("[data-action=preview]").click()
+        browser.until("+I[1, ", "#rows pre")
+        browser.wait(lambda: not client.jobs(), "the job is removed")
+
+
+def test_a_script_survives_a_reload_and_an_example_replaces_only_what_is_empty(plane, browser):
+    browser.open(f"{plane.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    browser.run(WRITE, "")
+    browser.find("[data-action=example]").click()
+    value = "return document.querySelector('#script-text').value"
+    assert "INSERT INTO shown" in browser.run(value)
+    browser.driver.refresh()
+    browser.wait(lambda: "INSERT INTO shown" in (browser.run(value) or ""), "it is kept")
+
+
+PLACES = {
+    "first": ("SELEC x", 1, 1, "SELEC"),
+    "later_line": ("a\nbb ccc", 2, 4, "ccc"),
+    "sign": ("a = %", 1, 5, "%"),
+    "behind_emoji": ("'\U0001f600' x", 1, 5, "x"),
+    "end": ("a", 1, 2, ""),
+    "beyond": ("a", 9, 9, ""),
+}
+
+
+def test_places_of_refusals_are_found_in_the_text(plane, browser):
+    browser.open(plane.url)
+    body = "return a[0].map(([t, l, c]) => t.slice(...m.rangeOf(t, l, c)))"
+    marked = browser.call("editor_data.js", body, [case[:3] for case in PLACES.values()])
+    assert marked == [case[3] for case in PLACES.values()]
+
+
+def test_the_examples_can_be_planned(plane, browser):
+    browser.open(plane.url)
+    for text in browser.call("editor_data.js", "return Object.values(m.EXAMPLES)"):
+        assert plan_script(text).plan
 
 
 _PATHS = """
