@@ -101,9 +101,8 @@ export class Editor {
   /** Run the job of a bare SELECT, show its rows as they come, and remove it; as `sluice sql` does. */
   preview() {
     return this.#do("starting a preview", async (run) => {
-      this.rows = [];
       const job = await post("/v1/jobs", { sql: this.script, name: null });
-      this.warnings = job.warnings ?? [];
+      Object.assign(this, { rows: [], warnings: job.warnings ?? [] });
       try {
         await this.#follow(`/v1/jobs/${job.id}`, run);
       } finally {

@@ -6,16 +6,22 @@ from tests.support.browser import open_browser
 from tests.support.page_plane import Plane
 
 
-@pytest.fixture(scope="module")
-def plane(processes, tmp_path_factory):
+@pytest.fixture(scope="module", autouse=True)
+def secret():
+    """The password of the scripts, also for control planes that a test starts by itself."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        plane = Plane(tmp_path_factory.mktemp("data"))
-        plane.start()
-        try:
-            yield plane
-        finally:
-            plane.end()
+        yield
+
+
+@pytest.fixture(scope="module")
+def plane(processes, secret, tmp_path_factory):
+    plane = Plane(tmp_path_factory.mktemp("data"))
+    plane.start()
+    try:
+        yield plane
+    finally:
+        plane.end()
 
 
 @pytest.fixture(scope="module")
