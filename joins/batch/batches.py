@@ -1,7 +1,7 @@
 """What the probe's loop and the batches of either kind have in common."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,7 +15,7 @@ from joins.durable.probe_lives import Life
 from joins.loop.turns import LoopGuards
 from joins.plan.errors import RecordsExpiredError
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import StreamTopics
+from joins.plan.stream_topics import StreamTopics, index_of
 from joins.stream.guards import records_expired
 from joins.worker.staging import no_room, reading_error
 from joins.worker.topic_reader import TopicReader, range_item
@@ -126,10 +126,21 @@ class BatchRunner(Protocol):
 
 
 def records_work(
-    spark: SparkSession, reader: TopicReader, pin: Pin, *, whole: bool = False
+    spark: SparkSession,
+    reader: TopicReader,
+    pin: Pin,
+    *,
+    whole: bool = False,
+    reads: Sequence[int] = (),
 ) -> Work:
-    """The records of the batch of `pin`; with `whole` each partition's in one task."""
-    parts = split(pin.ranges(), spark.sparkContext.defaultParallelism, whole=whole)
+    """The records of the batch of `pin`; with `whole` each partition's in one task.
+
+    With `reads` only those of the topics at these indexes; one task even if there are none.
+    """
+    ranges = {n: r for n, r in pin.ranges().items() if not reads or index_of(n) in reads}
+    parts = split(ranges, spark.sparkContext.defaultParallelism, whole=whole)
+    if reads and not parts:
+        parts = [{}]
     return Work.of(spark, [range_item(part) for part in parts], reader)
 
 

@@ -1,8 +1,8 @@
 """The INSERTs of one job: a batch is one pin, under which all of them have their rows.
 
-They are staged one after the other, each reads the records anew; nothing is committed before all
-are staged. Their outputs are committed in the order of the script. A batch is complete when all
-outputs have it; when it is run again, an INSERT whose output has it already is left out.
+They are staged one after the other, each reads the records of its topics anew; nothing is committed
+before all are staged. Their outputs are committed in the order of the script. A batch is complete
+when all outputs have it; when it is run again, an INSERT whose output has it already is left out.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,8 @@ from joins.worker.staging import BatchReport
 from joins.worker.work import Work
 
 Counts = Mapping[str, int]
-_OF_THE_STREAM = ("records", "bytes")  # the same for all INSERTs; all else is a sum
+WorkOf = Callable[[Pin, Sequence[int]], Work]
+"""The records of a batch that are of the topics at these indexes, all without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,12 @@ class Inserts:
         self._all = tuple(replace(each, task=each.task.reading(topics)) for each in self._all)
         self.first = self._all[0]
 
+    @property
+    def record_columns(self) -> tuple[str, ...]:
+        """What any of them needs of a record, as readers of Kafka name it."""
+        names = (insert.task.kernel.record_columns for insert in self._all)
+        return tuple(dict.fromkeys(name for columns in names for name in columns))
+
     def check(self, versions: Mapping[str, int]) -> None:
         """See that the rows of `versions` can be looked up; raises as `Lookups.check`."""
         for insert in self._all:
@@ -88,10 +95,10 @@ class Inserts:
         """What the batch counted if all outputs are complete, else None."""
         return counts_of_all(self.committed(pin))
 
-    def stage(self, work: Work, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
+    def stage(self, work_of: WorkOf, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
         """Join and stage what is not yet `committed`; raises as the writers and lookups do."""
         reports = tuple(
-            _staged(insert, work, pin) if counts is None else None
+            _staged(insert, work_of, pin) if counts is None else None
             for insert, counts in zip(self._all, committed, strict=True)
         )
         counts = [
@@ -113,7 +120,8 @@ class Inserts:
             writer.commit(report, pin, epoch)
 
 
-def _staged(insert: ProbeInsert, work: Work, pin: Pin) -> BatchReport:
+def _staged(insert: ProbeInsert, work_of: WorkOf, pin: Pin) -> BatchReport:
+    work = work_of(pin, insert.task.kernel.reads)
     with insert.lookups.ready(work, insert.task, pin) as (ready, task):
         return insert.writer.run(ready, task, pin)
 
@@ -128,6 +136,5 @@ def counts_of_all(counts: Sequence[Counts | None]) -> Counts | None:
     totals: dict[str, int] = {}
     for each in known:
         for name, number in each.items():
-            before = totals.get(name, 0)
-            totals[name] = max(before, number) if name in _OF_THE_STREAM else before + number
+            totals[name] = totals.get(name, 0) + number
     return totals

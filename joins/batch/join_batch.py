@@ -4,6 +4,8 @@ Order: the join on the workers, the look at the topic's identity, the dead lette
 commit of each output. A retry under the same pin completes what is missing and repeats nothing.
 """
 
+from collections.abc import Sequence
+
 from pyspark.sql import SparkSession
 
 from joins.batch.batches import FinishedBatch, ProbeHooks, StageClock, records_work, worker_errors
@@ -11,6 +13,7 @@ from joins.batch.event_state import EventState
 from joins.batch.inserts import Inserts
 from joins.durable.pins import Pin, pin_json
 from joins.worker.topic_reader import TopicReader
+from joins.worker.work import Work
 
 
 class JoinBatches:
@@ -48,8 +51,7 @@ class JoinBatches:
         clock.ends("index")
         hit("C4", number)
         with worker_errors(self._reader.topics, pin, self._hooks.restore):
-            work = records_work(self._spark, self._reader, pin)
-            staged = self._inserts.stage(work, pin, committed)
+            staged = self._inserts.stage(self._work_of, pin, committed)
         self._hooks.check(pin)
         clock.ends("join")
         hit("C6", number)
@@ -59,3 +61,6 @@ class JoinBatches:
         clock.ends("commit")
         hit("C8", number)
         return FinishedBatch(pin, staged.counts, stages_ms=clock.stages_ms)
+
+    def _work_of(self, pin: Pin, reads: Sequence[int]) -> Work:
+        return records_work(self._spark, self._reader, pin, reads=reads)

@@ -261,9 +261,8 @@ class TemporalJoin:
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
         )
         spark = self.parts.spark
-        reader = TopicReader(
-            settings.kafka, settings.topics, self.parts.inserts.first.task.kernel.record_columns
-        )
+        columns = self.parts.inserts.record_columns
+        reader = TopicReader(settings.kafka, settings.topics, columns)
         if self.event is not None:
             steps = self.event.steps(spark, reader, settings, hooks)
         else:

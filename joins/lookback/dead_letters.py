@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from joins.adapters.delta.log import DeltaLog
 from joins.durable.letter_replays import LetterReplays, Replayed
 from joins.kernels.probe.files import FileOrigin
-from joins.kernels.probe.probe import insert_told
+from joins.kernels.probe.set_member import insert_told
 from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.kernels.records.partitions import numbered
 from joins.plan.errors import (

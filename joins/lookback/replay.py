@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
@@ -417,12 +418,14 @@ class Replayer:
         return EventTimeResult(pin.start_offsets, records, self._event.state.after(pin.batch))
 
     def _told_here(self, letters: pa.Table) -> pa.Table:
-        """Of a statement set, the letters that are not of another INSERT alone."""
-        member = self.places.kernel.member
-        if member is None:
+        """Of a statement set, the letters of its topics that are not of another INSERT alone."""
+        kernel = self.places.kernel
+        if kernel.member is None:
             return letters
-        reasons = letters.column("reason").to_pylist()
-        return letters.filter(pa.array([member.is_told(reason) for reason in reasons], pa.bool_()))
+        if kernel.reads:
+            letters = letters.filter(pc.is_in(letters["topic"], pa.array(kernel.topic_names)))
+        told = [kernel.member.is_told(reason) for reason in letters.column("reason").to_pylist()]
+        return letters.filter(pa.array(told, pa.bool_()))
 
     def _sent(
         self, pin: Pin, sink: KafkaSink, expected: CanonicalRows
@@ -437,7 +440,7 @@ class Replayer:
             ranges = self._sent_ranges(pin, sink)
             sent = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
             for (topic, partition, offset), key, value in sent:
-                if topic is None or topic.decode() not in self._topics.names:
+                if topic is None or topic.decode() not in self.places.kernel.topic_names:
                     continue
                 place = (self._number_of(topic, partition), _number(offset))
                 row = (*place, _sent_text(sink, key, value))

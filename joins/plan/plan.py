@@ -18,6 +18,8 @@ from joins.plan.types import SqlType, TypeName
 PLAN_FORMAT_VERSION = 1
 SET_FORMAT_VERSION = 2
 """Of a plan with several INSERTs: who knows only the first version would run only the first one."""
+TABLES_FORMAT_VERSION = 3
+"""Of INSERTs that read topics of their own: who knows only the others would read all for each."""
 DEFAULT_MAX_FUTURE_MS = 86_400_000
 
 
@@ -311,6 +313,8 @@ class ProbeSource:
         watermark: None without `WATERMARK FOR`.
         late_records_path: where late records go (`late-records.path`), absolute or relative to the
             warehouse; None for the job's own table.
+        reads: of a stream that several tables are, the indexes of the topics of this one; empty for
+            all, those that come later too.
     """
 
     alias: str
@@ -321,6 +325,19 @@ class ProbeSource:
     computed_fields: tuple[ComputedField, ...] = ()
     watermark: WatermarkSpec | None = None
     late_records_path: str | None = None
+    reads: tuple[int, ...] = ()
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics that are read; none of a generated stream."""
+        if not isinstance(self.source, KafkaSource):
+            return ()
+        return self.source.topics.names_of(self.reads)
+
+    @property
+    def unnamed(self) -> "ProbeSource":
+        """The table whatever a query calls it: equal where two queries read the same."""
+        return replace(self, alias="", computed_fields=())
 
 
 class TlsMode(StrEnum):
@@ -768,12 +785,41 @@ Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink
 
 
 @dataclass(frozen=True, slots=True)
+class StreamTable:
+    """A table that is the same stream as that of a job's first INSERT, with topics of its own.
+
+    Attributes:
+        reads: the indexes of its topics in the stream.
+    """
+
+    name: str
+    reads: tuple[int, ...]
+    fields: tuple[Field, ...]
+    metadata_fields: tuple[MetadataField, ...] = ()
+    value: RecordFormat = JSON_FORMAT
+    key: RecordKey | None = None
+
+    def of(self, stream: ProbeSource) -> ProbeSource:
+        """This table in place of the one that `stream` is described by."""
+        assert isinstance(stream.source, KafkaSource), "only topics are told apart"
+        return replace(
+            stream,
+            table=self.name,
+            source=replace(stream.source, value=self.value, key=self.key),
+            fields=self.fields,
+            metadata_fields=self.metadata_fields,
+            reads=self.reads,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class FurtherInsert:
     """An INSERT of a statement set behind its first one; both read the same stream.
 
     Attributes:
         alias: of the stream in this query.
         computed_fields: of the stream, under this alias.
+        table: what it reads, None for the table of the first INSERT.
     """
 
     alias: str
@@ -784,6 +830,7 @@ class FurtherInsert:
     sink_table: str
     sink: Sink
     unnests: tuple[Unnest, ...] = ()
+    table: StreamTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -827,7 +874,8 @@ class JoinPlan:
 
 
 def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:
-    probe = replace(first.probe, alias=insert.alias, computed_fields=insert.computed_fields)
+    probe = first.probe if insert.table is None else insert.table.of(first.probe)
+    probe = replace(probe, alias=insert.alias, computed_fields=insert.computed_fields)
     return replace(
         first,
         probe=probe,

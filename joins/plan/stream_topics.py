@@ -84,6 +84,10 @@ class StreamTopics:
         """By index."""
         return tuple(topic.name for topic in self.topics)
 
+    def names_of(self, indexes: Sequence[int]) -> tuple[str, ...]:
+        """The names of some of them; of all where `indexes` is empty."""
+        return tuple(self.topics[index].name for index in indexes) or self.names
+
     @property
     def text(self) -> str:
         """Their names, of many the first, for people."""

@@ -156,7 +156,7 @@ class ProbeTask:
         self.failpoints.hit("C5", pin.batch)
         for records, shuffled in _records(batches, self):
             answer = join_batch(self.kernel, records, {**indexes, **shuffled}, context)
-            counts.read(records)
+            counts.read(self.kernel.counted(records))
             counts.answered(answer)
             yield answer
 

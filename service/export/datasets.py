@@ -88,17 +88,22 @@ def _path(path: str) -> DatasetName:
 
 
 def stream_names(plan: JoinPlan) -> list[DatasetName]:
-    """The topics of the stream; none of a generated one."""
+    """The topics that the first INSERT reads; none of a generated stream."""
     source = plan.probe.source
     if not isinstance(source, KafkaSource):
         return []
-    return [_topic(replace(source.kafka, topic=name)) for name in source.topics.names]
+    return [_topic(replace(source.kafka, topic=name)) for name in plan.probe.topic_names]
 
 
 def inputs(plan: JoinPlan) -> list[Dataset]:
-    """Stream and tables, each once."""
-    fields: tuple[Field | MetadataField, ...] = (*plan.probe.fields, *plan.probe.metadata_fields)
-    tables = [_table(name, fields) for name in stream_names(plan)]
+    """Stream and tables, each once, with the columns that any of the INSERTs knows."""
+    topics: dict[DatasetName, dict[str, Field | MetadataField]] = {}
+    for insert in plan.inserts:
+        known: dict[str, Field | MetadataField] = {f.name: f for f in insert.probe.fields}
+        known |= {f.name: f for f in insert.probe.metadata_fields}
+        for name in stream_names(insert):
+            topics.setdefault(name, {}).update(known)
+    tables = [_table(name, columns.values()) for name, columns in topics.items()]
     tables += [_table(name_of(d.source), d.declared_fields) for d in plan.dimensions]
     return [table for table in tables if table is not None]
 

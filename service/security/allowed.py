@@ -33,7 +33,8 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
         NotAllowedError: something is not; the hint names the setting.
     """
     sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
-    for table, end in ((plan.probe.table, plan.probe.source), *sinks):
+    streams = [(insert.probe.table, insert.probe.source) for insert in plan.inserts]
+    for table, end in (*streams, *sinks):
         if isinstance(end, KafkaSource | KafkaSink):
             _check_topic(table, end, settings)
     for dimension in plan.dimensions:

@@ -29,6 +29,7 @@ from joins.plan.plan import (
     ProbeSource,
     Sink,
     StartupMode,
+    StreamTable,
     TopicSource,
 )
 from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, partition_of
@@ -38,7 +39,7 @@ from service.security.allowed import confined_path, server_of
 from service.security.secrets import SecretResolver
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
-Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns)
+Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns, StreamTable)
 
 
 def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
@@ -57,8 +58,12 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     if isinstance(probe.source, KafkaSource):
         probe = replace(probe, source=topic_with_logins(probe.source, secrets))
     sink, *others = (sink_with_login(insert.sink, secrets) for insert in plan.inserts)
-    more = (replace(i, sink=s) for i, s in zip(plan.more_inserts, others, strict=True))
-    return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=tuple(more))
+    tables = (i.table and with_registry_logins(i.table, secrets) for i in plan.more_inserts)
+    more = tuple(
+        replace(insert, sink=own, table=table)
+        for insert, own, table in zip(plan.more_inserts, others, tables, strict=True)
+    )
+    return replace(plan, dimensions=dimensions, probe=probe, sink=sink, more_inserts=more)
 
 
 def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:

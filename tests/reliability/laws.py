@@ -1,4 +1,4 @@
-"""Experiment `laws`: property tests with all their examples; `make test` tries a quarter."""
+"""Experiment `laws`: property tests with all their examples; `make test` tries a tenth."""
 
 from typing import Any
 

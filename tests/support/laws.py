@@ -3,9 +3,9 @@
 import os
 
 SHARE = "SLUICE_TEST_EXAMPLES"
-_SHARE_PERCENT = "25"
+_SHARE_PERCENT = "10"
 
 
 def examples(count: int) -> int:
-    """`SHARE` percent of `count`: all in the experiment `laws`, a quarter in `make test`."""
+    """`SHARE` percent of `count`: all in the experiment `laws`, a tenth in `make test`."""
     return max(1, count * int(os.environ.get(SHARE, _SHARE_PERCENT)) // 100)

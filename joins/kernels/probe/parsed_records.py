@@ -65,8 +65,11 @@ class JoinedBatch:
 def parse_records(
     spec: ProbeKernelSpec, records: pa.RecordBatch, context: BatchContext
 ) -> "ParsedRecords":
-    """The first half of `join_batch`: what each record of a batch says, and which are dead."""
-    parsed = ParsedRecords(spec, _with_topic(records, spec.topics), context)
+    """The first half of `join_batch`: what each record of a batch says, and which are dead.
+
+    Those of topics that the INSERT does not read are left out.
+    """
+    parsed = ParsedRecords(spec, _with_topic(spec.own(records), spec.topics), context)
     parsed.read()
     return parsed
 
@@ -213,8 +216,8 @@ class ParsedRecords:
                 yield row, reason
             elif row not in self.unparsed:
                 yield row, member.reason(reason)
-            elif member.tells_unparsed:
-                yield row, reason
+            elif (told := member.reason_unparsed(reason)) is not None:
+                yield row, told
 
 
 def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:

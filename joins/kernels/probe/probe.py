@@ -14,9 +14,9 @@ A record is either answered or dead: if it cannot be parsed, or an expression
 fails in one of its rows, or a NOT NULL column of the sink would be NULL, it is one dead letter with
 the first reason and has no rows.
 
-The INSERTs of a statement set answer each for themselves. All of them parse the same columns, so
-that a record which cannot be parsed is dead for all; of what fails behind that, the reason names
-the INSERT.
+The INSERTs of a statement set answer each for themselves, the records of the topics that they read.
+All that read one table parse the same columns, so that a record which cannot be parsed is dead for
+all of them; of what fails behind that, the reason names the INSERT.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,14 +42,13 @@ from joins.kernels.probe.parsed_records import (
     pin_columns,
 )
 from joins.kernels.probe.rowtime import millis
+from joins.kernels.probe.set_member import SetMember, insert_told
 from joins.kernels.probe.spec import (
     COORDINATES,
     DEAD_LETTERS,
     ROW_METADATA,
     ProbeKernelSpec,
-    SetMember,
     index_spec,
-    insert_told,
     kernel_spec,
 )
 from joins.kernels.probe.unnest import Elements, unnested

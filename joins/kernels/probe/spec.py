@@ -3,7 +3,6 @@
 Made once a job, before any record; picklable, without secrets.
 """
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,8 +20,10 @@ from joins.kernels.probe.arrivals import (
     WATERMARK,
     ArrivalColumns,
 )
+from joins.kernels.probe.set_member import SetMember, member_of
 from joins.kernels.probe.window_inputs import window_input_columns
 from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE
+from joins.kernels.records.partitions import of_topics
 from joins.plan.expressions import Expression, columns_of
 from joins.plan.plan import (
     ComputedField,
@@ -66,38 +67,6 @@ WINDOW_METADATA = pa.schema([ROW_METADATA.field(name) for name in ROW_METADATA.n
 
 
 @dataclass(frozen=True, slots=True)
-class SetMember:
-    """An INSERT of a statement set of several.
-
-    Attributes:
-        number: from 1, in the order of the script.
-        tells_unparsed: a record that cannot be parsed is a dead letter here, too; of a batch only
-            the first INSERT tells them.
-    """
-
-    number: int
-    sink_table: str
-    tells_unparsed: bool
-
-    def reason(self, text: str) -> str:
-        """Why a record has no rows here, for a dead letter."""
-        return f'INSERT {self.number} INTO "{self.sink_table}": {text}'
-
-    def is_told(self, reason: str) -> bool:
-        """Whether a letter with this reason is of this INSERT, or of all of them."""
-        return insert_told(reason) in (None, self.number)
-
-
-_OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
-
-
-def insert_told(reason: str) -> int | None:
-    """The INSERT, from 1, that the reason of a dead letter names; None if it is dead for all."""
-    match = _OF_INSERT.match(reason)
-    return None if match is None else int(match[1])
-
-
-@dataclass(frozen=True, slots=True)
 class ProbeKernelSpec:
     """What the workers need of a plan; made by `kernel_spec`, picklable, without secrets.
 
@@ -112,6 +81,7 @@ class ProbeKernelSpec:
         window_input: of a plan with windows, what `join_arrivals` gives instead of `output`.
         window_records: the columns of the record behind `window_input`.
         member: of a statement set of several INSERTs, which one it is.
+        reads: the indexes of the topics whose records it joins; empty for all of them.
     """
 
     alias: str
@@ -131,6 +101,7 @@ class ProbeKernelSpec:
     member: SetMember | None = None
     schemas: SchemasOf | None = None
     unnests: tuple[Unnest, ...] = ()
+    reads: tuple[int, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -176,6 +147,21 @@ class ProbeKernelSpec:
         """The same of a stream of these topics."""
         return replace(self, topics=topics)
 
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """The topics whose records it joins."""
+        return self.topics.names_of(self.reads)
+
+    def own(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of `records` that it joins."""
+        return of_topics(records, self.reads) if self.reads else records
+
+    def counted(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of `records` that no INSERT before this one joins, too."""
+        if self.member is None or self.member.counts is None:
+            return records
+        return of_topics(records, self.member.counts)
+
     def by_itself(self) -> "ProbeKernelSpec":
         """For records that only this INSERT is to answer: it tells all that have no rows."""
         if self.member is None:
@@ -186,19 +172,18 @@ class ProbeKernelSpec:
 def kernel_spec(plan: JoinPlan, insert: int = 0) -> ProbeKernelSpec:
     """The part of `plan` that a worker needs for one of its INSERTs, which count from 0.
 
-    It is without the probe columns that nothing reads, but with those that other INSERTs read: a
-    record that cannot be parsed has rows in no output.
+    It is without the probe columns that nothing reads, but with those that other INSERTs read of
+    the same table: a record that cannot be parsed has no rows in any of their outputs.
     """
+    own = plan.inserts[insert]
     read = {
         name
         for each in plan.inserts
+        if each.probe.unnamed == own.probe.unnamed
         for relation, name in _plan_columns(each)
         if relation == each.probe.alias
     }
-    member = None
-    if plan.more_inserts:
-        member = SetMember(insert + 1, plan.inserts[insert].sink_table, insert == 0)
-    return _spec_of_one(plan.inserts[insert], read, member)
+    return _spec_of_one(own, read, member_of(plan, insert))
 
 
 def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> ProbeKernelSpec:
@@ -231,6 +216,7 @@ def _spec_of_one(plan: JoinPlan, read: set[str], member: SetMember | None) -> Pr
         member=member,
         columns=columns,
         unnests=plan.unnests,
+        reads=probe.reads,
     )
     if not plan.needs_event_batches:
         return spec

@@ -1,5 +1,7 @@
 """pa.Arrays of the numbers that partitions have, as topics and true partitions, and back."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,8 +20,17 @@ def topic_names(topics: StreamTopics, numbers: pa.Array) -> pa.Array:
     """The name of the topic of each number of a record."""
     if not topics.are_several:
         return pa.repeat(pa.scalar(topics.first.name, pa.string()), len(numbers))
-    indexes = pc.shift_right(numbers.cast(pa.int32()), _BITS)
-    return pc.take(pa.array(topics.names, pa.string()), indexes)
+    return pc.take(pa.array(topics.names, pa.string()), _indexes(numbers))
+
+
+def of_topics(records: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:
+    """Those of `records`, whose `partition` is a number, that are of the topics at `indexes`."""
+    own = pc.is_in(_indexes(records.column("partition")), pa.array(indexes, pa.int32()))
+    return records if pc.all(own).as_py() else records.filter(own)
+
+
+def _indexes(numbers: pa.Array) -> pa.Array:
+    return pc.shift_right(numbers.cast(pa.int32()), _BITS)
 
 
 def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.Array:

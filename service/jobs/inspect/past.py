@@ -36,13 +36,17 @@ def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
 
 
 @contextmanager
-def open_explainer(job_dir: Path, sink: str | None = None) -> Iterator[RowExplainer]:
-    """Explains records of the job in `job_dir`; `sink` as of `open_replayer`.
+def open_explainer(job_dir: Path, topic: str, sink: str | None = None) -> Iterator[RowExplainer]:
+    """Explains records of `topic` of the job in `job_dir`; `sink` as of `open_replayer`.
+
+    Without `sink`, of several INSERTs it is the first one that reads the topic.
 
     Raises:
         SluiceError: the job's files cannot be used.
     """
-    history = History(history_places(job_dir, sink))
+    plan = plan_of(JobLayout(job_dir))
+    number = insert_of(plan, sink) if sink is not None else _reading(plan, topic)
+    history = History(_places(job_dir, plan, number))
     with (
         PastIndexes(history.places) as indexes,
         closing(RowExplainer(history, indexes)) as explainer,
@@ -110,6 +114,12 @@ def insert_of(plan: JoinPlan, sink: str | None) -> int:
             hint="Name the table as the script does, or the number of the INSERT.",
         )
     return numbers[0]
+
+
+def _reading(plan: JoinPlan, topic: str) -> int:
+    """The first INSERT, from 0, that reads the topic; of a topic that none reads the first."""
+    own = (number for number, i in enumerate(plan.inserts) if topic in i.probe.topic_names)
+    return next(own, 0)
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:

@@ -7,8 +7,15 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
-from joins.plan.plan import PLAN_FORMAT_VERSION, SET_FORMAT_VERSION, JoinPlan
+from joins.plan.plan import (
+    PLAN_FORMAT_VERSION,
+    SET_FORMAT_VERSION,
+    TABLES_FORMAT_VERSION,
+    JoinPlan,
+)
 from service.errors import StoreError
+
+_KNOWN = (PLAN_FORMAT_VERSION, SET_FORMAT_VERSION, TABLES_FORMAT_VERSION)
 
 
 class PlanFormatError(StoreError, fault="plan-format"):
@@ -48,10 +55,10 @@ def load(data: bytes) -> JoinPlan:
             "the stored plan is not JSON", hint="Restore the job's directory or submit it again."
         ) from exc
     version = document.get("format_version") if isinstance(document, dict) else None
-    if version not in (PLAN_FORMAT_VERSION, SET_FORMAT_VERSION):
+    if version not in _KNOWN:
         raise PlanFormatError(
-            f'the stored plan has format version "{version}", expected {PLAN_FORMAT_VERSION} or '
-            f"{SET_FORMAT_VERSION}",
+            f'the stored plan has format version "{version}", expected one of '
+            + ", ".join(map(str, _KNOWN)),
             hint="Use the version of Sluice that wrote it, or submit the script again.",
         )
     _bring_up_to_date(document)

@@ -1,6 +1,7 @@
 """Checks at submission: what can be known before a job starts is an error now."""
 
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from joins.adapters.topic.check import check_topic
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.plan.errors import SinkError
+from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
     DeltaSink,
@@ -25,7 +27,6 @@ from joins.plan.plan import (
     JoinPlan,
     KafkaSink,
     KafkaSource,
-    ProbeSource,
     SinkWriter,
     StartupMode,
     TopicSource,
@@ -74,8 +75,8 @@ def preflight(
     check_places(plan, settings)
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
-        with told_where(plan.sql, plan.probe.table):
-            planned = _with_offsets(plan, resolved.probe, clusters)
+        with told_where(plan.sql, *(insert.probe.table for insert in plan.inserts)):
+            planned = _with_offsets(plan, resolved, clusters)
         clusters.of(internal_kafka(resolved, settings)).reach()
         held = []
         for dimension, own in zip(resolved.dimensions, planned.dimensions, strict=True):
@@ -90,20 +91,21 @@ def preflight(
         return planned
 
 
-def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters) -> JoinPlan:
+def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) -> JoinPlan:
     """`plan` with its stream's start, end and backlog as offsets; `resolved` has its password."""
-    held, source = plan.probe.source, resolved.source
+    held, source = plan.probe.source, resolved.probe.source
     if not isinstance(held, KafkaSource) or not isinstance(source, KafkaSource):
         return plan
     kafka = clusters.of(source.kafka)
-    check_registries(source.value, source.key)
+    for formats in _formats(resolved):
+        check_registries(*formats)
     if source.kafka.reported_group is not None:
         kafka.require_unused_group(source.kafka.reported_group)
     source = resolve_topics(source, kafka)
     cluster = StreamCluster(kafka, source.topics)
     start = resolve_start_offsets(source, cluster)
     end = resolve_end_offsets(source, start, cluster)
-    backlog = resolve_backlog(resolved, cluster)
+    backlog = resolve_backlog(resolved.probe, cluster)
     held = replace(
         held,
         kafka=replace(held.kafka, topic=source.kafka.topic),
@@ -117,6 +119,12 @@ def _with_offsets(plan: JoinPlan, resolved: ProbeSource, clusters: OpenClusters)
     if backlog is not None:
         held = replace(held, backlog_offsets=tuple(sorted(backlog.items())))
     return replace(plan, probe=replace(plan.probe, source=held))
+
+
+def _formats(plan: JoinPlan) -> Iterable[tuple[RecordFormat, RecordKey | None]]:
+    """Those of the tables that are the stream, each pair of value and key once."""
+    sources = (insert.probe.source for insert in plan.inserts)
+    return dict.fromkeys((s.value, s.key) for s in sources if isinstance(s, KafkaSource))
 
 
 def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> Dimension:

@@ -1,6 +1,6 @@
 """A plan as text: the same plan always gives the same lines. No credential is shown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from joins.plan.formats import JSON_FORMAT, OF_CHANGES, RecordFormat, RecordKey
 from joins.plan.plan import (
@@ -28,6 +28,7 @@ from joins.plan.plan import (
     TopicSource,
     Unnest,
 )
+from joins.plan.stream_topics import index_of
 from service.sql.answers.explain_times import (
     late_lines,
     waiting_lines,
@@ -91,7 +92,7 @@ def _probe(probe: ProbeSource) -> str:
         f"{field.name} = {expression_text(field.expression)}" for field in probe.computed_fields
     ]
     source = probe.source
-    text = _kafka_source(source) if isinstance(source, KafkaSource) else _datagen(source)
+    text = _kafka_source(source, probe) if isinstance(source, KafkaSource) else _datagen(source)
     return f"{probe.table} AS {probe.alias} {text} [{', '.join(columns)}]"
 
 
@@ -99,24 +100,30 @@ def _field(field: Field) -> str:
     return f"{field.name} {type_text(field.type)}" + ("" if field.nullable else " NOT NULL")
 
 
-def _end(source: KafkaSource | TopicSource) -> str:
-    """Where a source with an end has it."""
-    place = source.topics.place if isinstance(source, KafkaSource) else str
-    ends = [f"{place(number)}:{offset}" for number, offset in source.bounded_offsets]
+def _end(source: KafkaSource | TopicSource, ends: list[str]) -> str:
+    """Where a source with an end has it; `ends` are its offsets."""
     if source.bounded_timestamp_ms is not None:
         ends.append(f"{source.bounded_timestamp_ms} ms")
     return " ".join(("until", source.bounded_mode.value, *ends))
 
 
-def _kafka_source(source: KafkaSource) -> str:
-    parts = [_kafka(source.kafka, _topics(source)), source.startup_mode.value]
+def _places(
+    source: KafkaSource, probe: ProbeSource, offsets: Iterable[tuple[int, int]]
+) -> list[str]:
+    """Those of `offsets` that are of the table's own topics."""
+    own = [(n, o) for n, o in offsets if not probe.reads or index_of(n) in probe.reads]
+    return [f"{source.topics.place(number)}:{offset}" for number, offset in own]
+
+
+def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
+    parts = [_kafka(source.kafka, _topics(source, probe)), source.startup_mode.value]
     if source.startup_timestamp_ms is not None:
         parts.append(f"{source.startup_timestamp_ms} ms")
-    place = source.topics.place
-    parts += [f"{place(number)}:{offset}" for number, offset in source.startup_offsets]
+    parts += _places(source, probe, source.startup_offsets)
     if source.bounded_mode is not BoundedMode.UNBOUNDED:
         most = f" or {source.bounded_records} records a partition"
-        parts.append(_end(source) + ("" if source.bounded_records is None else most))
+        end = _end(source, _places(source, probe, source.bounded_offsets))
+        parts.append(end + ("" if source.bounded_records is None else most))
     if source.max_records_per_batch is not None:
         parts.append(f"{source.max_records_per_batch} records")
     if source.max_bytes_per_batch is not None:
@@ -142,10 +149,10 @@ def _format(form: RecordFormat) -> str:
     return f"{form.name}({options})" if options else str(form.name)
 
 
-def _topics(source: KafkaSource) -> str:
-    """The topics of a stream, as far as they are known."""
+def _topics(source: KafkaSource, probe: ProbeSource) -> str:
+    """The topics of a stream that a table has, as far as they are known."""
     if source.topic_pattern is None:
-        return "; ".join(source.topics.names)
+        return "; ".join(probe.topic_names)
     looked = "" if source.discovery_ms is None else f", looked for every {source.discovery_ms} ms"
     return f"topics like {source.topic_pattern}{looked}"
 
@@ -224,7 +231,8 @@ def _dimension_source(source: DimensionSource) -> str:
                 JSON_FORMAT, RecordKey(source.key.fields)
             ):
                 formats = []  # the primary key is told anyhow
-        end = (_end(source),) if source.is_bounded else ()
+        ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
+        end = (_end(source, ends),) if source.is_bounded else ()
         parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
         return f"{source.value.name}({', '.join(parts)})"
     return f"mysql-cdc({source.database}.{source.table} @ {source.hostname}:{source.port})"

@@ -249,7 +249,7 @@ def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> M
     if not isinstance(connector, KafkaTable | UpsertKafkaTable):
         raise script.error(
             column.name.at,
-            f'metadata column "{column.name.text}" needs the kafka connector',
+            f'metadata column "{column.name.text}" is of a record of Kafka, and the table has none',
             hint="Declare a TIMESTAMP(3) column that the application writes with each change."
             if column.key == "op_ts"
             else "Remove the column.",

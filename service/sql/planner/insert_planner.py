@@ -44,8 +44,10 @@ from service.sql.planner.probe_planner import (
     with_watermark,
 )
 from service.sql.planner.query_planner import QueryPlanner
+from service.sql.planner.relations import Base
 from service.sql.planner.session import ScriptSession
 from service.sql.planner.set_planner import check_count, one_job
+from service.sql.planner.stream_planner import PlannedInsert
 from service.sql.planner.union_planner import Unions
 from service.sql.planner.update_sinks import partitioned_sink, taking_updates
 from service.sql.planner.view_columns import QUERY, preview_output
@@ -61,11 +63,13 @@ class PlannedJob:
     """A job of a script.
 
     Attributes:
+        base: the stream, of several queries that of the first.
         tables: that the job uses, with their hints.
         warnings: what the author of the script should know, in full sentences.
     """
 
     plan: JoinPlan
+    base: Base
     tables: tuple[Table, ...]
     warnings: tuple[str, ...]
 
@@ -104,10 +108,11 @@ class JobPlanner:
         ]
         if len(planned) == 1:
             return planned[0][1]
-        plan = one_job(self._script, [(node, job.plan) for node, job in planned])
+        inserts = [PlannedInsert(node, job.plan, job.base) for node, job in planned]
+        plan = one_job(self._script, inserts)
         tables = tuple(table for _, job in planned for table in job.tables)
         warnings = dict.fromkeys(text for _, job in planned for text in job.warnings)
-        return PlannedJob(plan, tables, tuple(warnings))
+        return PlannedJob(plan, inserts[0].base, tables, tuple(warnings))
 
     def _queries_of(self, node: Insert | Select, name: str | None) -> list[PlannedJob]:
         """A job for each query that UNION ALL joins, one without."""
@@ -184,13 +189,7 @@ class JobPlanner:
         if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
-        if query.unions.is_used and (window is not None or _waits(query, window)):
-            raise self._script.error(
-                select.at,
-                "UNION ALL beside a window or a join by event time",
-                hint="Write a job for each query: an INSERT INTO the same table, without the "
-                "others.",
-            )
+        self._check_union(query, select, window)
         self._check_times(query, window)
         check_zone(self._script, select.at, window)
         settings = self._session.settings
@@ -209,7 +208,20 @@ class JobPlanner:
             unnests=tuple(query.unnests),
         )
         texts = (*warnings, *query.warnings, *self._warnings)
-        return PlannedJob(plan, tuple(query.tables), tuple(dict.fromkeys(texts)))
+        return PlannedJob(plan, query.base, tuple(query.tables), tuple(dict.fromkeys(texts)))
+
+    def _check_union(self, query: QueryPlanner, select: Select, window: Windowing | None) -> None:
+        """See that the queries of UNION ALL keep no state."""
+        if not query.unions.is_used or (window is None and not _waits(query, window)):
+            return
+        hint = "Write a job for each query: an INSERT INTO the same table, without the others."
+        if not select.others:
+            hint = (
+                "Let one job insert the rows of UNION ALL into a topic, and another one have the "
+                "window or the join over that topic."
+            )
+        what = "UNION ALL beside a window or a join by event time"
+        raise self._script.error(select.at, what, hint=hint)
 
     def _check_times(self, query: QueryPlanner, window: Windowing | None) -> None:
         """See that joins, window and settings go together."""

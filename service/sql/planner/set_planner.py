@@ -5,9 +5,11 @@ Each INSERT is planned by itself; what they have in common becomes the job's.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from joins.plan.plan import (
     SET_FORMAT_VERSION,
+    TABLES_FORMAT_VERSION,
     DeltaSink,
     DeltaTableSource,
     Dimension,
@@ -15,10 +17,10 @@ from joins.plan.plan import (
     FurtherInsert,
     JoinPlan,
     KafkaSink,
-    ProbeSource,
 )
 from service.sql.grammar.syntax import Insert, Select
 from service.sql.planner.dimension_planner import same_path
+from service.sql.planner.stream_planner import PlannedInsert, over_one_stream, table_behind
 from service.sql.text.script import Script
 
 MOST_INSERTS = 16
@@ -40,36 +42,35 @@ def check_count(script: Script, node: Insert | Select, count: int) -> None:
         )
 
 
-def one_job(script: Script, planned: Sequence[tuple[Insert | Select, JoinPlan]]) -> JoinPlan:
+def one_job(script: Script, inserts: Sequence[PlannedInsert]) -> JoinPlan:
     """The plan of all INSERTs together; the first gives the job its name.
 
     Raises:
         SqlError: they cannot be one job.
     """
-    (_, first), *others = planned
-    check_count(script, planned[-1][0], len(planned))
-    for node, plan in planned:
-        if plan.needs_event_batches:
+    check_count(script, inserts[-1].node, len(inserts))
+    for each in inserts:
+        if each.plan.needs_event_batches:
             raise script.error(
-                node.at,
-                f'INSERT INTO "{plan.sink_table}" joins by event time or has a window, which a '
-                "statement set of several INSERTs cannot",
+                each.node.at,
+                f'INSERT INTO "{each.plan.sink_table}" joins by event time or has a window, which '
+                "a statement set of several INSERTs cannot",
                 hint=_APART,
             )
-    for node, plan in others:
-        _check_stream(script, node, first, plan)
-    _check_topics(script, planned)
-    dimensions = _all_dimensions(script, planned)
-    _check_not_joined(script, planned, dimensions)
+    inserts = over_one_stream(script, inserts)
+    _check_topics(script, inserts)
+    dimensions = _all_dimensions(script, inserts)
+    _check_not_joined(script, inserts, dimensions)
+    first, *others = (each.plan for each in inserts)
     return replace(
         first,
         dimensions=dimensions,
-        format_version=SET_FORMAT_VERSION,
-        more_inserts=tuple(_further(plan) for _, plan in others),
+        format_version=TABLES_FORMAT_VERSION if first.probe.reads else SET_FORMAT_VERSION,
+        more_inserts=tuple(_further(first, plan) for plan in others),
     )
 
 
-def _further(plan: JoinPlan) -> FurtherInsert:
+def _further(first: JoinPlan, plan: JoinPlan) -> FurtherInsert:
     return FurtherInsert(
         alias=plan.probe.alias,
         computed_fields=plan.probe.computed_fields,
@@ -79,85 +80,59 @@ def _further(plan: JoinPlan) -> FurtherInsert:
         sink_table=plan.sink_table,
         sink=plan.sink,
         unnests=plan.unnests,
+        table=table_behind(first.probe, plan.probe),
     )
-
-
-def _query(node: Insert | Select) -> Select:
-    return node if isinstance(node, Select) else node.select
 
 
 def _written_at(node: Insert | Select) -> int:
     return node.at if isinstance(node, Select) else node.table.at
 
 
-def _check_stream(script: Script, node: Insert | Select, first: JoinPlan, plan: JoinPlan) -> None:
-    one, other = first.probe, plan.probe
-    query = _query(node)
-    at = query.probe.table.at
-    if one.table != other.table and query.others:
+def _check_topics(script: Script, inserts: Sequence[PlannedInsert]) -> None:
+    """See that of each record only one INSERT writes to a topic: headers tell records apart."""
+    for number, insert in enumerate(inserts):
+        for before in inserts[:number]:
+            if _share_a_topic(before.plan, insert.plan):
+                _refuse_one_topic(script, before, insert)
+
+
+def _share_a_topic(one: JoinPlan, other: JoinPlan) -> bool:
+    """Whether both write records of the same topic to the same one."""
+    if not isinstance(one.sink, KafkaSink) or not isinstance(other.sink, KafkaSink):
+        return False
+    places = [(s.kafka.bootstrap_servers, s.kafka.topic) for s in (one.sink, other.sink)]
+    reads = set(one.probe.topic_names), set(other.probe.topic_names)
+    return places[0] == places[1] and (reads[0] == reads[1] or bool(reads[0] & reads[1]))
+
+
+def _refuse_one_topic(script: Script, before: PlannedInsert, insert: PlannedInsert) -> NoReturn:
+    sink = insert.plan.sink
+    assert isinstance(sink, KafkaSink), "others have no topic"
+    if before.node is insert.node:
         raise script.error(
-            query.others[0].at,
-            f'UNION ALL reads two streams: table "{one.table}" and table "{other.table}"',
-            hint="Submit a job for each of them: jobs may INSERT INTO the same table.",
+            insert.query.at,
+            f'UNION ALL writes to topic "{sink.kafka.topic}"',
+            hint="Write to a delta table, or submit a job for each of its queries: after a "
+            "crash, repeats of a record could not be told from the rows of the other query.",
         )
-    if one.table != other.table:
-        raise script.error(
-            at,
-            f'the statement set reads two streams: table "{one.table}" into "{first.sink_table}" '
-            f'and table "{other.table}" into "{plan.sink_table}"',
-            hint="Submit a job for each stream.",
-        )
-    if _source(one) != _source(other):
-        raise script.error(
-            at,
-            f'table "{other.table}" has other OPTIONS into "{plan.sink_table}" than into '
-            f'"{first.sink_table}"',
-            hint="Give it the same OPTIONS in all INSERTs of the set: the job reads it once.",
-        )
+    raise script.error(
+        _written_at(insert.node),
+        f'INSERT INTO "{insert.plan.sink_table}" writes to topic "{sink.kafka.topic}", as INSERT '
+        f'INTO "{before.plan.sink_table}" does',
+        hint="Give each INSERT of the set a topic of its own: after a crash, repeats of a "
+        "record could not be told from the rows of the other INSERT.",
+    )
 
 
-def _source(probe: ProbeSource) -> ProbeSource:
-    return replace(probe, alias="", computed_fields=())
-
-
-def _check_topics(script: Script, planned: Sequence[tuple[Insert | Select, JoinPlan]]) -> None:
-    """See that each Kafka sink is alone in its topic: headers tell records apart, not INSERTs."""
-    taken: dict[tuple[str, str], str] = {}
-    nodes: dict[tuple[str, str], Insert | Select] = {}
-    for node, plan in planned:
-        if not isinstance(plan.sink, KafkaSink):
-            continue
-        place = (plan.sink.kafka.bootstrap_servers, plan.sink.kafka.topic)
-        if place in taken and node is nodes.get(place):
-            raise script.error(
-                _query(node).at,
-                f'UNION ALL writes to topic "{place[1]}"',
-                hint="Write to a delta table, or submit a job for each of its queries: after a "
-                "crash, repeats of a record could not be told from the rows of the other query.",
-            )
-        nodes[place] = node
-        if place in taken:
-            raise script.error(
-                _written_at(node),
-                f'INSERT INTO "{plan.sink_table}" writes to topic "{place[1]}", as INSERT INTO '
-                f'"{taken[place]}" does',
-                hint="Give each INSERT of the set a topic of its own: after a crash, repeats of a "
-                "record could not be told from the rows of the other INSERT.",
-            )
-        taken[place] = plan.sink_table
-
-
-def _all_dimensions(
-    script: Script, planned: Sequence[tuple[Insert | Select, JoinPlan]]
-) -> tuple[Dimension, ...]:
+def _all_dimensions(script: Script, inserts: Sequence[PlannedInsert]) -> tuple[Dimension, ...]:
     by_name: dict[str, Dimension] = {}
-    for node, plan in planned:
-        for dimension in plan.dimensions:
+    for each in inserts:
+        for dimension in each.plan.dimensions:
             if by_name.setdefault(dimension.name, dimension) != dimension:
                 raise script.error(
-                    _query(node).at,
-                    f'table "{dimension.name}" has other OPTIONS into "{plan.sink_table}" than in '
-                    "an INSERT before",
+                    each.query.at,
+                    f'table "{dimension.name}" has other OPTIONS into "{each.plan.sink_table}" '
+                    "than in an INSERT before",
                     hint="Give it the same OPTIONS in all INSERTs of the set: the job keeps it "
                     "once.",
                 )
@@ -165,21 +140,19 @@ def _all_dimensions(
 
 
 def _check_not_joined(
-    script: Script,
-    planned: Sequence[tuple[Insert | Select, JoinPlan]],
-    dimensions: Sequence[Dimension],
+    script: Script, inserts: Sequence[PlannedInsert], dimensions: Sequence[Dimension]
 ) -> None:
     """See that no INSERT writes a table that another one joins."""
     sources = [(d.name, d.source) for d in dimensions]
-    for node, plan in planned:
+    for each in inserts:
         for name, source in sources:
-            if not isinstance(plan.sink, DeltaSink):
+            if not isinstance(each.plan.sink, DeltaSink):
                 continue
             if not isinstance(source, DeltaTableSource | FileSource):
                 continue
-            if same_path(plan.sink.path, source.path):
+            if same_path(each.plan.sink.path, source.path):
                 raise script.error(
-                    _written_at(node),
+                    _written_at(each.node),
                     f'table "{name}" is joined, and written by the same job',
                     hint="Write to another path; another job may then join that table.",
                 )

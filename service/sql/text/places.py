@@ -10,12 +10,12 @@ from service.sql.text.script import Script
 
 
 @contextmanager
-def told_where(sql: str, table: str) -> Iterator[None]:
-    """Give an error about what `table` names its line and column, as errors of the script have.
+def told_where(sql: str, *tables: str) -> Iterator[None]:
+    """Give an error about what `tables` name its line and column, as errors of the script have.
 
     Args:
         sql: the script.
-        table: its name in CREATE TABLE.
+        tables: their names in CREATE TABLE; of one that names nothing of the error, the first.
 
     Raises:
         JoinError: what is raised within, of the same class, with `line`, `column` and `excerpt`.
@@ -24,7 +24,7 @@ def told_where(sql: str, table: str) -> Iterator[None]:
         yield
     except (SourceError, SinkError) as error:
         script = Script(sql)
-        at = _place(script, table, error.message)
+        at = _place(script, tables, error.message)
         if at is not None:
             line, column = script.line_and_column(at)
             error.message = f"line {line}, column {column}: {error.message}"
@@ -33,14 +33,19 @@ def told_where(sql: str, table: str) -> Iterator[None]:
         raise
 
 
-def _place(script: Script, table: str, message: str) -> int | None:
-    """The place of what `message` quotes in the declaration of `table`, else of the declaration."""
+def _place(script: Script, tables: Sequence[str], message: str) -> int | None:
+    """The place of what `message` quotes in a declaration, else of the first declaration."""
     try:
-        tokens = _declaration(tokenize(script), table)
+        tokens = tokenize(script)
     except SqlError:
         return None
-    if not tokens:
-        return None
+    declared = [own for own in (_declaration(tokens, table) for table in tables) if own]
+    places = [place for own in declared if (place := _quoted_in(own, message)) is not None]
+    return min(places, default=(0, declared[0][0].start) if declared else (0, None))[1]
+
+
+def _quoted_in(tokens: Sequence[SqlToken], message: str) -> tuple[int, int] | None:
+    """(where the message quotes it, where it is) of the first thing of a declaration."""
     values = [token for token in tokens if token.kind is SqlTokenKind.STRING]
     names = [
         token for token in tokens[1:] if token.kind in (SqlTokenKind.WORD, SqlTokenKind.QUOTED_NAME)
@@ -50,7 +55,8 @@ def _place(script: Script, table: str, message: str) -> int | None:
         for token in (*values, *names)
         if (place := _quoted(token, message)) is not None
     ]
-    return min(places, key=lambda pair: pair[0], default=(0, tokens[0]))[1].start
+    first = min(places, key=lambda pair: pair[0], default=None)
+    return None if first is None else (first[0], first[1].start)
 
 
 def _declaration(tokens: Sequence[SqlToken], table: str) -> Sequence[SqlToken]:

@@ -246,4 +246,4 @@ def test_outputs_are_committed_in_their_order_and_a_retry_leaves_out_those_that_
     assert [len(writer.pins) for writer in writers] == [1, 2, 3]
     assert len({pin.batch_timestamp_ms for writer in writers for pin in writer.pins}) == 1
     (batch,) = side.finished
-    assert dict(batch.counts) == {"joined": 1 + 1 + 90, "records": 90}
+    assert dict(batch.counts) == {"joined": 1 + 1 + 90, "records": 10 + 10 + 90}

@@ -193,6 +193,19 @@ SIZES = {
         40,
         3,
     ),
+    "topics": (
+        lambda n: (
+            "".join(
+                f"CREATE TABLE {t} (x STRING) WITH ('connector' = 'kafka', 'format' = 'json', "
+                f"'topic' = '{';'.join(f'{t}{i}' for i in range(n))}', "
+                "'properties.bootstrap.servers' = 'b:1');"
+                for t in "ab"
+            )
+            + "SELECT x FROM a UNION ALL SELECT x FROM b;"
+        ),
+        1_100,
+        3,
+    ),
     "views": (
         lambda n: (
             WIDE.format(", ".join(f"c{at} INT" for at in range(900)))

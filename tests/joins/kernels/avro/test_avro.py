@@ -19,6 +19,7 @@ from joins.kernels.debezium.changes import RecordFault
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.plan.plan import Field
 from tests.support.expressions import sql_type
+from tests.support.laws import examples
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}
@@ -101,7 +102,7 @@ def comparable(row):
     return {name: "nan" if value != value else value for name, value in row.items()}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(rows=st.lists(ROWS, max_size=4))
 def test_what_is_written_is_read(rows):
     values = pa.array([written(row) for row in rows], pa.binary())
@@ -111,7 +112,7 @@ def test_what_is_written_is_read(rows):
     assert read.row_index.to_pylist() == list(range(len(rows)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(1_500), deadline=None)
 @given(row=ROWS, data=st.data())
 def test_damaged_bytes_are_bad_or_what_the_reference_reads(row, data):
     value = bytearray(written(row))
@@ -131,7 +132,7 @@ def test_damaged_bytes_are_bad_or_what_the_reference_reads(row, data):
     assert comparable(got) == comparable(as_read(expected))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1_000), deadline=None)
 @given(values=st.lists(st.none() | st.binary(max_size=30), max_size=4))
 def test_no_bytes_raise(values):
     starts = [None if each is None else b"\0\0\0\0\7" + each for each in values]

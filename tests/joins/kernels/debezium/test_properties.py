@@ -27,8 +27,9 @@ from joins.kernels.debezium.options import (
 from joins.plan.plan import Field
 from tests.support import debezium_values as model
 from tests.support.expressions import sql_type
+from tests.support.laws import examples
 
-EXAMPLES = 60
+EXAMPLES = examples(200)
 DAYS = st.dates(date(1, 1, 1), date(9999, 12, 31))
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 
@@ -375,7 +376,7 @@ PIECES += [b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\xff", b"\xc3\xa9"
 PIECES += [b'"op":"c",', b'"after":{},', b"=", b"AA==", b"/", b"_", b"00"]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(4_000), deadline=None)
 @given(data=st.data())
 def test_damaged_bytes_are_bad_or_what_a_slow_reference_reads(data):
     number = data.draw(st.integers(-5, 5))
@@ -399,7 +400,7 @@ def test_damaged_bytes_are_bad_or_what_a_slow_reference_reads(data):
     assert row == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(1_000), deadline=None)
 @given(values=st.lists(st.none() | st.binary(max_size=40), min_size=1, max_size=5), data=st.data())
 def test_no_bytes_raise(values, data):
     keys = [data.draw(st.none() | st.binary(max_size=20)) for _ in values]

@@ -1,4 +1,4 @@
--- error: needs the kafka connector
+-- error: is of a record of Kafka, and the table has none
 -- fixed: , db STRING METADATA FROM 'database_name' VIRTUAL =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, db STRING METADATA FROM 'database_name' VIRTUAL) WITH (
     'connector' = 'mysql-cdc',

@@ -1,4 +1,4 @@
--- error: table "s" has other OPTIONS into "o" than into "o"
+-- error: table "s" is read with different OPTIONS: option "scan.startup.mode" is "earliest-offset" and "latest-offset"
 -- fixed:  /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */ =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',

@@ -1,5 +1,4 @@
--- error: UNION ALL reads two streams: table "payments" and table "refunds"
--- fixed:  UNION ALL SELECT payment_id, -amount FROM refunds => 
+-- plan: INSERT 1 | SELECT payments.payment_id AS payment_id, payments.amount AS amount | INTO moves delta(moves) | INSERT 2 | FROM refunds AS refunds kafka(refunds @ broker:9092, earliest-offset) [payment_id STRING, amount DECIMAL(18, 2)] | INTO moves delta(moves)
 CREATE TABLE payments (
     payment_id STRING,
     account STRING,

@@ -1,4 +1,4 @@
--- error: UNION ALL reads two streams: table "orders" and table "others"
+-- error: table "orders" and table "others" cannot be one stream: "others" is datagen
 -- fixed:  UNION ALL SELECT id, t FROM others => 
 CREATE TABLE orders (
     id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
