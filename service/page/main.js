@@ -1,6 +1,8 @@
 // The page: which view is shown, whether what it shows is live, and the token that may be needed.
 
 import { Refused, Unauthorised, get, hasToken, keepToken } from "./api.js";
+import { lettersView, tableView } from "./browse.js";
+import { DeadLetters, TableBrowser } from "./browse_data.js";
 import { instantAt } from "./chart.js";
 import { h, show } from "./dom.js";
 import { editorView } from "./editor.js";
@@ -15,6 +17,8 @@ import { refusal, said } from "./parts.js";
 const IDS = ["content", "notice", "connection", "spoken", "foot"];
 const [content, notice, connection, spoken, foot] = IDS.map((id) => document.getElementById(id));
 const JOB = /^#\/jobs\/([0-9a-f-]{36})$/;
+const LETTERS = /^#\/jobs\/([0-9a-f-]{36})\/dead-letters$/;
+const TABLE = /^#\/jobs\/([0-9a-f-]{36})\/tables\/([^/]+)$/;
 const WANTED = "This control plane asks for a token.";
 const PATTERN = "\\s*[!-~]+\\s*"; // what a header can carry
 const CREATE = () => h("code", {}, "sluice tokens create");
@@ -58,13 +62,23 @@ const told = {
 function route() {
   shown?.source?.stop();
   Object.assign(link, { isLive: false, isEnded: false, staleSinceMs: null, error: null });
-  const job = JOB.exec(location.hash);
+  const [job, letters, table] = [JOB, LETTERS, TABLE].map((form) => form.exec(location.hash));
   if (job) shown = { kind: "job", source: new JobWatch(job[1], told) };
+  else if (letters) shown = { kind: "letters", source: new DeadLetters(letters[1], told) };
+  else if (table) shown = { kind: "table", source: new TableBrowser(table[1], decoded(table[2]), told) };
   else if (location.hash === "#/new") shown = { kind: "editor", source: new Editor(told) };
   else if (["", "#", "#/"].includes(location.hash)) shown = { kind: "jobs", source: new JobList(told) };
   else shown = { kind: "unknown", source: null };
   if (!link.unauthorised) shown.source?.start();
   schedule();
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // an address that somebody has typed
+  }
 }
 
 /** Ask once whether a token is good before all the rest asks: each failure makes the next one wait. */
@@ -130,6 +144,8 @@ function view() {
   if (shown.kind === "job") return jobView(shown.source);
   if (shown.kind === "jobs") return jobsView(shown.source);
   if (shown.kind === "editor") return editorView(shown.source);
+  if (shown.kind === "letters") return lettersView(shown.source);
+  if (shown.kind === "table") return tableView(shown.source);
   const heading = h("h1", { tabindex: "-1" }, "There is no such view");
   return h("div", { class: "empty" }, heading, h("a", { href: "#/" }, "All jobs"));
 }
@@ -184,6 +200,8 @@ function footer() {
 function title() {
   const job = shown.kind === "job" ? shown.source.job : null;
   if (shown.kind === "editor") return "New job · Sluice";
+  if (shown.kind === "letters") return "Dead letters · Sluice";
+  if (shown.kind === "table") return `Table ${plain(shown.source.name)} · Sluice`;
   return job ? `${job.state} · ${plain(job.name)} · Sluice` : "Jobs · Sluice";
 }
 
@@ -219,6 +237,10 @@ const ACTIONS = {
     shown.source.orders.send(shown.source.job);
     isFocusWanted = true;
   },
+  "more-rows": () => shown.source.more(),
+  "replay-ask": () => shown.source.ask(true),
+  "replay-no": () => shown.source.ask(false),
+  "replay-yes": () => shown.source.replay(),
   check: () => shown.source.check(),
   "submit-script": () => shown.source.submit(),
   preview: () => shown.source.preview(),
@@ -241,6 +263,10 @@ const ACTIONS = {
     location.reload();
   },
 };
+function trimmed(form) {
+  return Object.fromEntries([...new FormData(form)].map(([name, text]) => [name, text.trim()]));
+}
+
 const FORMS = {
   token(form) {
     keepToken(new FormData(form).get("token").trim());
@@ -255,6 +281,8 @@ const FORMS = {
   },
   filter() {},
   editor() {},
+  rows: (form) => shown.source.look(trimmed(form)),
+  changes: (form) => shown.source.compare(trimmed(form)),
 };
 
 document.addEventListener("click", (event) => {

@@ -114,7 +114,8 @@ function matches({ matched, unmatched }) {
 
 function letters(job, { dead_letters: found }) {
   if (!found) return count(found ?? 0);
-  return [h("strong", { class: "warn" }, count(found)), " · see ", h("code", {}, `sluice dlq ls ${plain(job.id)}`)];
+  const link = h("a", { href: `#/jobs/${job.id}/dead-letters` }, "look at them");
+  return [h("strong", { class: "warn" }, count(found)), " · ", link];
 }
 
 function freshness(ages) {
@@ -148,6 +149,7 @@ function dimensionPanel(dimension, watch) {
     `table-${dimension.name}`,
     ["Table ", said(dimension.name), source],
     bar(snapshot, dimension.name),
+    h("p", {}, h("a", { href: `#/jobs/${watch.job.id}/tables/${encodeURIComponent(dimension.name)}` }, "Look at its rows")),
     h("p", { class: "quiet" }, pace(snapshot, watch.pace(dimension.name))),
     facts([
       ["complete because", dimension.evidence ? plain(dimension.evidence).replaceAll("_", " ") : null],

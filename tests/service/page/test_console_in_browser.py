@@ -288,6 +288,38 @@ def test_the_examples_can_be_planned(plane, browser):
         assert plan_script(text).plan
 
 
+# Its data
+# --------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_table_are_looked_up_by_key_and_versions_compared(plane, browser, joining_job):
+    browser.open(job_url(plane, joining_job))
+    browser.until("Look at its rows", "#table-items")
+    browser.open(f"{job_url(plane, joining_job)}/tables/users")
+    browser.until("1 row of version 3", "#rows")
+    assert "\x1b" not in browser.text("main")
+    may_ask = "return !document.querySelector('#changes button').disabled"
+    browser.wait(lambda: browser.run(may_ask), "the first answer")
+    browser.find("#of-key").send_keys("7", Keys.ENTER)
+    browser.wait(lambda: browser.run(may_ask), "an answer")
+    browser.find("#of-from").send_keys("1", Keys.ENTER)
+    assert "insert" in browser.until("1 key differs between versions 1 and 3", "#changes")
+    assert browser.find("#of-key").get_property("value") == "7"
+
+
+def test_dead_letters_are_shown_by_reason_and_joined_again(plane, browser):
+    job_id = plane.submit(script(), "letters")
+    plane.tell(job_id, **joining(1, dead_letters=7))
+    browser.open(job_url(plane, job_id))
+    browser.until("look at them", "#stream")
+    browser.find("#stream a").click()
+    browser.until("7 records: ", "#reason-0")
+    browser.find("[data-action=replay-ask]").click()
+    browser.until("Join all dead letters again?", "main")
+    browser.find("[data-action=replay-no]").click()
+    browser.wait(lambda: "again?" not in browser.text("main"), "no question any more")
+
+
 _PATHS = """
   return [...document.querySelectorAll("#numbers .line")].map((path) => path.getAttribute("d"));
 """
