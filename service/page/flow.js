@@ -57,7 +57,7 @@ function box({ id, kind, title, lines, tone, to }, [x, y], { part: [width, heigh
   const says = [title, ...lines].join(", ");
   return svg(
     "a",
-    { class: `part ${tone}`, href: `#/jobs/${job}`, "data-action": "goto", "data-to": to, "data-key": id, "aria-label": `${kind}: ${says}` },
+    { class: `part ${tone}`, href: `#/jobs/${job}`, "data-action": "goto", "data-to": to, "data-key": id },
     svg("title", {}, says),
     svg("rect", { x, y, width, height, rx: 8 }),
     svg("text", { class: "kind", x: x + 10, y: y + 16 }, kind),

@@ -76,7 +76,7 @@ export function table(label, heads, rows) {
   const cells = (row) => row.map((content, at) => cell(heads[at], content));
   return h(
     "div",
-    { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
+    { class: "scroll", role: "region", "aria-label": `${label}, as a table`, tabindex: "0" },
     h(
       "table",
       {},

@@ -7,6 +7,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from service.sql.planner.planner import plan_script
+from tests.support.axe import axe_source, violations
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.page_jobs import HOSTILE, copying, joining, stalled
@@ -307,7 +308,7 @@ def test_rows_of_a_table_are_looked_up_by_key_and_versions_compared(plane, brows
     assert browser.find("#of-key").get_property("value") == "7"
 
 
-def test_dead_letters_are_shown_by_reason_and_joined_again(plane, browser):
+def test_dead_letters_are_shown_by_reason_and_joined_after_a_question(plane, browser):
     job_id = plane.submit(script(), "letters")
     plane.tell(job_id, **joining(1, dead_letters=7))
     browser.open(job_url(plane, job_id))
@@ -318,6 +319,72 @@ def test_dead_letters_are_shown_by_reason_and_joined_again(plane, browser):
     browser.until("Join all dead letters again?", "main")
     browser.find("[data-action=replay-no]").click()
     browser.wait(lambda: "again?" not in browser.text("main"), "no question any more")
+
+
+def test_dead_letters_are_joined_again_by_the_runner(tmp_path, shaken):
+    browser = shaken
+    with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
+        job_id = client.submit(script(), "letters")["id"]
+        wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=60)
+        browser.open(f"{plane.url}/#/jobs/{job_id}/dead-letters")
+        browser.until("Join all again", "main")
+        browser.find("[data-action=replay-ask]").click()
+        browser.until("Yes, join them", "main")
+        browser.find("[data-action=replay-yes]").click()
+        browser.until("0 records joined again: 0 rows added", "main")
+
+
+# For everybody
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def axe(processes):
+    return axe_source()
+
+
+@pytest.fixture(scope="module")
+def views(plane, joining_job):
+    """Address and what is there once the view is whole."""
+    copying_job = plane.submit(script(), "copied now")
+    plane.tell(copying_job, **copying(412_000))
+    stalled_job = plane.submit(script(), "waits for somebody")
+    plane.tell(stalled_job, **stalled())
+    wait_until(lambda: plane.client.job(stalled_job)["state"] == "STALLED", deadline_s=60)
+    of_joining = job_url(plane, joining_job)
+    return {
+        "list": (plane.url, "STALLED"),
+        "nothing_fits": (f"{plane.url}/#/none", "There is no such view"),
+        "copying": (job_url(plane, copying_job), "Over time"),
+        "joining": (of_joining, "Over time"),
+        "stalled": (job_url(plane, stalled_job), "It waits for your decision"),
+        "editor": (f"{plane.url}/#/new", "Script (Flink SQL)"),
+        "table": (f"{of_joining}/tables/users", "1 row of version 3"),
+        "dead_letters": (f"{of_joining}/dead-letters", "7 records"),
+    }
+
+
+VIEWS = [
+    "list",
+    "nothing_fits",
+    "copying",
+    "joining",
+    "stalled",
+    "editor",
+    "table",
+    "dead_letters",
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nobody_is_kept_out_of_a_view(browser, views, axe, view):
+    address, whole = views[view]
+    browser.open(address)
+    browser.until(whole, "main")
+    for scheme, width in (("light", PHONE), ("light", 1280), ("dark", 1280)):
+        browser.scheme(scheme)
+        browser.screen(width)
+        assert violations(browser, axe) == [], (scheme, width)
 
 
 _PATHS = """
