@@ -296,6 +296,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         dead_letters=counts.dead_letters,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
+        batch_stages_ms=dict(progress.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )
 

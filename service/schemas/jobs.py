@@ -185,6 +185,10 @@ class ProbeView(Document):
     batch_ms: Annotated[
         int | None, Field(description="From the pin of the newest batch to its commit.")
     ] = None
+    batch_stages_ms: Annotated[
+        dict[str, int],
+        Field(description="How long index, join and commit of the newest batch took."),
+    ] = {}
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
