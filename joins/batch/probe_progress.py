@@ -71,6 +71,7 @@ class ProbeProgress:
     Attributes:
         newest: pin of the newest batch that has ended since this runner started.
         pace: how fast its batches go, by the monotonic clock.
+        stages_ms: stage → how long it took in that batch; nothing before it has run here.
         ends_at_ms: when the topic's ends were read, by the clock; None while nobody knows where the
             topic that is joined ends: before the first look, or since one that failed or found
             another topic.
@@ -87,6 +88,7 @@ class ProbeProgress:
         self._pinned: Pin | None = None
         self.newest: Pin | None = None
         self.pace = Pace()
+        self.stages_ms: Mapping[str, int] = {}
         self.retention = RetentionWatch(self._cluster)
         self.transactions = TransactionWatch(self._cluster)
         self._group = None if kafka.reported_group is None else GroupOffsets(kafka, topics)
@@ -124,7 +126,7 @@ class ProbeProgress:
     def record(self, batch: FinishedBatch) -> None:
         """Count a batch whose output is committed; durable when this returns."""
         self.counts.add(batch)
-        self.newest = batch.pin
+        self.newest, self.stages_ms = batch.pin, batch.stages_ms
         self.pace.end(time.monotonic(), batch.counts.get("records", 0))
         write_json_atomically(self._checkpoint.progress_file, self.counts.as_json())
         self._report()

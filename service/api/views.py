@@ -141,6 +141,7 @@ def _summary(job: Job, status: Status | None) -> dict[str, Any]:
         "error": _error(job, status),
         "created_at_ms": job.created_at_ms,
         "updated_at_ms": job.updated_at_ms,
+        "shared_table": job.shared_table,
     }
 
 

@@ -150,6 +150,7 @@ for _command in (
 ):
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
+app.add_typer(cli_tables.catalog, name="tables")
 app.add_typer(cli_tables.app, name="dim")
 app.add_typer(topic_app, name="topic")
 app.add_typer(cli_dlq.app, name="dlq")

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,8 +21,11 @@ from service.errors import SubmissionError
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from service.client import RemoteJob, Sluice
     from service.schemas.jobs import JobDetail
+    from service.sql.grammar.syntax import Drop, Statement
 
 _ROW = re.compile(r"([+-][A-Z])(\{.*\})")
 _WHOLE = 10_000
@@ -41,7 +44,10 @@ def sql(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives."""
+    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives.
+
+    Tables and views of a script that does nothing else are kept for every later script.
+    """
     if script is not None and execute is not None:
         raise typer.BadParameter("give a script or --execute, not both")
     is_json = output is OutputFormat.JSON
@@ -53,6 +59,7 @@ def sql(
         elif script is None and sys.stdin.isatty():
             from service.cli.terminal.prompt import Prompt  # (readline changes the terminal)
 
+            talk.in_parts = True
             Prompt(talk).run()
         else:
             talk.carry_out(read_script(script or Path("-")))
@@ -62,9 +69,13 @@ def sql(
 class Conversation:
     """Statements that are carried out in order; each sees what those before it have declared.
 
+    What is declared is forgotten at the end, but what the catalog is to keep: shared tables, and
+    tables and views of a whole script that does nothing else.
+
     Attributes:
         tell: is given what each statement has brought.
         live: makes what shows rows of a preview as they come; without it `tell` gets all of them.
+        in_parts: more comes: that a text only declares does not make it one for the catalog.
         names: of the tables and views that are declared.
     """
 
@@ -72,6 +83,7 @@ class Conversation:
     tell: Callable[[Result], None]
     timeout_s: float
     live: Callable[[], RowStream] | None = None
+    in_parts: bool = False
     names: tuple[str, ...] = ()
     _declared: str = field(default="", repr=False)
     _columns: tuple[str, ...] | None = ()
@@ -89,11 +101,14 @@ class Conversation:
 
         whole = self._declared + text
         statements = pieces(whole)
-        parse(Script(whole))
+        nodes = parse(Script(whole))
         earlier = [piece for piece in statements if piece.start < len(self._declared)]
         new = statements[len(earlier) :]
         if not new:
             raise SubmissionError("there is no statement", hint="Write one, such as SHOW JOBS.")
+        if self._is_for_catalog(nodes[len(earlier) :]):
+            self._keep(only(whole, new))
+            return
         carry = {
             Use.DECLARES: self._declare,
             Use.ASKS: self._ask,
@@ -101,12 +116,45 @@ class Conversation:
             Use.PREVIEWS: self._preview,
         }
         try:
-            for piece in new:
+            for piece, node in zip(new, nodes[len(earlier) :], strict=True):
+                if _is_dropped_for_good(node, nodes):
+                    self._drop(node)
+                    continue
                 carry[piece.use](only(whole, [*earlier, piece]), piece.word)
                 if piece.use is Use.DECLARES:
                     earlier.append(piece)
         finally:
             self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
+
+    def _is_for_catalog(self, nodes: Sequence["Statement"]) -> bool:
+        """Whether statements declare what is to last, and do nothing else."""
+        from service.sql.grammar.syntax import CreateTable, CreateView
+
+        created = (node for node in nodes if isinstance(node, CreateTable | CreateView))
+        lasting = [node for node in created if not node.temporary]
+        shared = any(isinstance(node, CreateTable) and node.shared for node in lasting)
+        return len(lasting) == len(nodes) and (shared or not self.in_parts)
+
+    def _keep(self, script: str) -> None:
+        with working("checking what the script names"):
+            creation = self.client.catalog.create(script)
+        warn(creation.warnings)
+        rows = [[f"{name} is kept for later scripts"] for name in creation.created]
+        rows += [[f"{name} is there already"] for name in creation.kept]
+        self.tell({"statement": "CREATE", "columns": ["result"], "rows": rows})
+
+    def _drop(self, node: "Drop") -> None:
+        """Drop what is of the catalog."""
+        from service.client.refusals import NotFoundError
+
+        name, done = node.name.text, "is dropped"
+        try:
+            self.client.catalog.drop(name)
+        except NotFoundError:
+            if not node.if_exists:
+                raise
+            done = "is not there"
+        self.tell({"statement": "DROP", "columns": ["result"], "rows": [[f"{name} {done}"]]})
 
     def _declare(self, script: str, word: str) -> None:
         """Have the control plane look at a declaration, and ask what there is now."""
@@ -224,6 +272,16 @@ def _preview_rows(script: str) -> int:
     query = parse(Script(script))[-1]
     assert isinstance(query, Select), "a preview is a SELECT"
     return query.preview_rows
+
+
+def _is_dropped_for_good(node: "Statement", nodes: Sequence["Statement"]) -> "TypeIs[Drop]":
+    """Whether a statement drops what no earlier one of the conversation has declared."""
+    from service.sql.grammar.syntax import CreateTable, CreateView, Drop
+
+    if not isinstance(node, Drop):
+        return False
+    created = (each for each in nodes if isinstance(each, CreateTable | CreateView))
+    return all(each.name.text != node.name.text or each.at > node.at for each in created)
 
 
 def _unread(job: "JobDetail") -> Iterator[str]:

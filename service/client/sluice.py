@@ -7,6 +7,7 @@ from types import TracebackType
 from uuid import uuid4
 
 from service.client import html
+from service.client.catalog import Catalog
 from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
 from service.client.transport import Transport
@@ -106,6 +107,11 @@ class Sluice(AbstractContextManager["Sluice"]):
             RefusedError: it cannot be read, asks nothing, or would start a job.
         """
         return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tables and views that every later script may name."""
+        return Catalog(self._transport)
 
     def job(self, reference: str) -> RemoteJob:
         """The job of this id, unique beginning of an id, or name.

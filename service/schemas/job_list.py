@@ -34,6 +34,10 @@ class ListedJob(JobSummary):
     ] = None
     joined_records: int | None = None
     dead_letters: int | None = None
+    recent: Annotated[
+        list[float | None] | None,
+        Field(description="Records a second in the last 30 minutes, the oldest first; if wanted."),
+    ] = None
 
 
 class JobPage(Document):

@@ -185,6 +185,10 @@ class ProbeView(Document):
     batch_ms: Annotated[
         int | None, Field(description="From the pin of the newest batch to its commit.")
     ] = None
+    batch_stages_ms: Annotated[
+        dict[str, int],
+        Field(description="How long index, join and commit of the newest batch took."),
+    ] = {}
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
@@ -341,6 +345,9 @@ class JobSummary(Document):
     error: ErrorView | None
     created_at_ms: int
     updated_at_ms: int
+    shared_table: Annotated[
+        str | None, Field(description="The table of the catalog that the job keeps for others.")
+    ] = None
 
 
 class SinkView(Document):

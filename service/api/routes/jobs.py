@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.http.access import OPERATOR, VIEWER
+from service.api.recent import recent_rates
 from service.api.views import job_detail, listed_job, sinks_of
 from service.config import Settings
 from service.errors import JobNotFoundError
@@ -21,6 +22,7 @@ from service.jobs.store.requests import RequestBox
 from service.jobs.store.rows import JobFilter
 from service.jobs.store.store import JobStore
 from service.jobs.submit import submission
+from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.runner_log import tail_before
 from service.jobs.supervise.supervisor import Supervisor
@@ -57,6 +59,7 @@ class Services:
     store: JobStore
     supervisor: Supervisor
     submissions: Submissions
+    tables: CatalogTables
     inspector: Inspector = field(default_factory=Inspector)
     sinks: PlannedSinks = field(default_factory=PlannedSinks)
 
@@ -67,10 +70,12 @@ class Services:
         runner = self.supervisor.runner_of(job.id)
         return job_detail(job, read_status(job_dir), runner, acknowledged)
 
-    def listed(self, job: Job) -> ListedJob:
-        """The job as a list has it."""
+    def listed(self, job: Job, *, recent: bool = False) -> ListedJob:
+        """The job as a list has it, with its `recent` rates if they are wanted."""
         runner, sinks = self.supervisor.runner_of(job.id), self.sinks.of(self.store, job.id)
-        return listed_job(job, read_status(self.layout(job.id).job_dir), runner, sinks)
+        layout = self.layout(job.id)
+        listed = listed_job(job, read_status(layout.job_dir), runner, sinks)
+        return listed.model_copy(update={"recent": recent_rates(layout)}) if recent else listed
 
     def layout(self, job_id: str) -> JobLayout:
         """The job's directory."""
@@ -144,10 +149,11 @@ def list_jobs(
     job_filter: Annotated[JobFilter, Depends(_job_filter)],
     cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    recent: Annotated[bool, Query(description="With the last half hour of each job.")] = False,
 ) -> JobPage:
     """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
     jobs = services.store.page(job_filter, before=cursor, limit=limit + 1)
-    items = [services.listed(job) for job in jobs[:limit]]
+    items = [services.listed(job, recent=recent) for job in jobs[:limit]]
     return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
 
 

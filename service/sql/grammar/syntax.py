@@ -102,6 +102,8 @@ class CreateTable:
     Attributes:
         bare_key: its PRIMARY KEY is without NOT ENFORCED.
         partitioned: the columns of PARTITIONED BY.
+        temporary: of the script alone, by CREATE TEMPORARY.
+        shared: one copy for many jobs, by CREATE SHARED.
     """
 
     name: Name
@@ -114,6 +116,8 @@ class CreateTable:
     watermark: WatermarkNode | None = None
     bare_key: bool = False
     partitioned: tuple[Name, ...] = ()
+    temporary: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +287,11 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW; the query stands from `start` to `end` in the script."""
+    """CREATE VIEW; the query stands from `start` to `end` in the script.
+
+    Attributes:
+        temporary: of the script alone, by CREATE TEMPORARY.
+    """
 
     name: Name
     if_not_exists: bool
@@ -292,6 +300,7 @@ class CreateView:
     at: int
     start: int
     end: int
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
