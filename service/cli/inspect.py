@@ -114,7 +114,8 @@ def _newest_batch(job: "RemoteJob") -> int:
         if batch.committed:
             return batch.batch
     raise JobConflictError(
-        f'job "{job.id}" has committed no batch yet', hint=f"Run sluice wait {job.id} join first."
+        f'job "{job.id}" has committed no batch yet',
+        hint=f"Run sluice jobs get {job.id}: it tells what the job waits for.",
     )
 
 
