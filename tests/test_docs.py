@@ -6,9 +6,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -34,6 +32,7 @@ from service.sql.catalog.options import CONNECTORS
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.functions import NAMES
 from service.sql.planner.planner import plan_script
+from tests.support.modules import module
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
@@ -101,17 +100,6 @@ def entries(text: str) -> dict[str, str]:
 def generated(page: str) -> str:
     """The generated part of a page that has one."""
     return page.partition("<!-- generated: ")[2].partition("<!-- end -->")[0]
-
-
-@cache
-def module(path: str) -> ModuleType:
-    """A program of the project that is no part of a package."""
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 # The reference is what the product says
@@ -461,7 +449,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_document_is_a_page_of_the_site(site: Path) -> None:
     outside = module("docs/site/hooks.py").OUTSIDE
     pages = {outside.get(name, name.removeprefix("docs/")) for name in DOCUMENTS}
-    missing = [page for page in pages if not (site / page).with_suffix(".html").exists()]
+    files = (re.sub(r"/README\.md$", "/index.md", page) for page in pages)  # as MkDocs names them
+    missing = [page for page in files if not (site / page).with_suffix(".html").exists()]
     assert missing == []
 
 

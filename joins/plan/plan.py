@@ -336,7 +336,7 @@ class ProbeSource:
         """The topics that are read; none of a generated stream."""
         if not isinstance(self.source, KafkaSource):
             return ()
-        return self.source.topics.names_of(self.reads)
+        return self.source.topics.of(self.reads).names
 
     @property
     def unnamed(self) -> "ProbeSource":

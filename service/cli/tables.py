@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from service.cli.options import Form, Job, Server, Sink, open_client
+from service.cli.options import Form, Job, Server, Sink, complete_table, open_client
 from service.cli.output import (
     OutputFormat,
     clean,
@@ -25,8 +25,8 @@ from service.cli.output import (
     table,
     tell,
 )
-from service.cli.progress import working
 from service.cli.scripts import read_script, warn
+from service.cli.terminal.progress import working
 
 if TYPE_CHECKING:
     from service.schemas.catalog import CatalogTable, CatalogTableDetail, TableCreation
@@ -50,7 +50,9 @@ _REASONS = {
 app = typer.Typer(help="Look at the tables that a job joins with.", no_args_is_help=True)
 catalog = typer.Typer(help="Keep tables and views for every later script.", no_args_is_help=True)
 CatalogName = Annotated[str, typer.Argument(help="Name of the table or view.")]
-TableName = Annotated[str, typer.Argument(help="Name of the table in the script.")]
+TableName = Annotated[
+    str, typer.Argument(help="Name of the table in the script.", autocompletion=complete_table)
+]
 Limit = Annotated[int, typer.Option(help="Most rows to show.", min=1, max=1000)]
 PageCursor = Annotated[str | None, typer.Option(help="Where the last page ended.")]
 

@@ -294,6 +294,9 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         matched=counts.matched if join.parts.dimensions else None,
         unmatched=counts.unmatched if join.parts.dimensions else None,
         dead_letters=counts.dead_letters,
+        records_per_s=progress.pace.records_per_s(time.monotonic()),
+        batch_ms=progress.pace.batch_ms,
+        batch_stages_ms=dict(progress.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )
 

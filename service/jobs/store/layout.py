@@ -78,6 +78,11 @@ class JobLayout:
         return self.job_dir / "requests"
 
     @property
+    def history(self) -> Path:
+        """What the control plane has seen of the job in the last day, as points of fixed size."""
+        return self.job_dir / "history.bin"
+
+    @property
     def acknowledgements(self) -> Path:
         """What operators have acknowledged, one a line."""
         return self.checkpoint / "acknowledgements.jsonl"

@@ -144,6 +144,19 @@ class JobStore:
                 query = query.where(EVENTS.c.job_id == job_id)
             return [event_of(row) for row in connection.execute(query).mappings()]
 
+    def events_since(self, job_id: str, at_ms: int, *, limit: int = 500) -> list[JobEvent]:
+        """The newest events of a job from an instant on, the oldest first.
+
+        Raises:
+            JobNotFoundError: there is no such job.
+        """
+        query = sa.select(EVENTS).where(EVENTS.c.job_id == job_id, EVENTS.c.at_ms >= at_ms)
+        query = query.order_by(EVENTS.c.sequence.desc()).limit(limit)
+        with self._database.reading() as connection:
+            get_job(connection, job_id)
+            rows = connection.execute(query).mappings().all()
+        return [event_of(row) for row in reversed(rows)]
+
     def job_ids(self) -> frozenset[str]:
         """The ids of all jobs."""
         with self._database.reading() as connection:

@@ -11,6 +11,8 @@ from enum import Enum, auto
 from joins.plan.plan import JoinType, WindowKind
 from service.sql.grammar.expression_nodes import Name, Node, Reference, TypeNode
 
+_PREVIEW_ROWS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class PhysicalColumn:
@@ -276,6 +278,11 @@ class Select:
     others: tuple[Select, ...] = ()
     order: tuple[OrderItem, ...] = ()
     hints: tuple[HintNode, ...] = ()
+
+    @property
+    def preview_rows(self) -> int:
+        """What it prints as a preview, at the most."""
+        return self.limit or _PREVIEW_ROWS
 
 
 @dataclass(frozen=True, slots=True)

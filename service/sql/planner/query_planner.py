@@ -45,7 +45,7 @@ from service.sql.planner.join_planner import (
 )
 from service.sql.planner.order_by import check_order
 from service.sql.planner.relations import MAX_DIMENSIONS, MAX_VIEW_DEPTH, Base, Relations
-from service.sql.planner.union_planner import Unions, in_common_types
+from service.sql.planner.sets.union_planner import Unions, in_common_types
 from service.sql.planner.unnest_planner import UnnestPlanner
 from service.sql.planner.view_columns import QUERY, VIEW, named_columns, selected_columns
 from service.sql.planner.window_stage import WindowStage

@@ -57,12 +57,24 @@ def history_file() -> Path:
     return (Path(state_home) if state_home else Path.home() / ".local/state") / "sluice/sql_history"
 
 
-def completions(text: str, names: Iterable[str]) -> list[str]:
-    """Keywords, in the case of `text`, and names that begin with it."""
+def completions(text: str, names: Iterable[str], columns: Iterable[str] = ()) -> list[str]:
+    """Keywords, in the case of `text`, and names that begin with it; behind a dot columns only.
+
+    Args:
+        text: a word whose end is missing.
+        names: of tables and views.
+        columns: of all of them.
+    """
+    table, dot, beginning = text.rpartition(".")
+    if dot:
+        upper = beginning.upper()
+        own = (name for name in sorted(set(columns)) if name.upper().startswith(upper))
+        return [f"{table}.{name}" for name in own]
     words = _KEYWORDS.split() if text[:1].isupper() or not text else _KEYWORDS.lower().split()
     upper = text.upper()
     keywords = [word for word in words if word.upper().startswith(upper)]
-    return [*keywords, *(name for name in sorted(names) if name.upper().startswith(upper))]
+    every = sorted({*names, *(columns if text else ())})
+    return [*keywords, *(name for name in every if name.upper().startswith(upper))]
 
 
 def is_whole(text: str) -> bool:
@@ -86,6 +98,7 @@ class Prompt:
         self._talk = talk
         self._read = read
         self._readline = _library() if read is input else None
+        self._candidates: list[str] = []
 
     def run(self) -> None:
         """Read and carry out."""
@@ -135,8 +148,9 @@ class Prompt:
             readline.read_history_file(history_file())
 
     def _complete(self, text: str, place: int) -> str | None:
-        candidates = completions(text, self._talk.names)
-        return candidates[place] if place < len(candidates) else None
+        if place == 0:
+            self._candidates = completions(text, self._talk.names, self._talk.columns())
+        return self._candidates[place] if place < len(self._candidates) else None
 
     def _remember(self, text: str) -> None:
         """Keep what was typed, as one line; nobody else may read the file."""
