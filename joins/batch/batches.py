@@ -1,5 +1,6 @@
 """What the probe's loop and the batches of either kind have in common."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,11 +29,28 @@ class FinishedBatch:
     Attributes:
         counts: `joined`, `matched`, `unmatched`, `dead_letters`; sums over all INSERTs or stages.
         state: of time, for the next batch; of a job without event time or windows always the same.
+        stages_ms: stage (`index`, `join`, `commit`) → how long it took; nothing of a batch that was
+            committed before.
     """
 
     pin: Pin
     counts: Mapping[str, int]
     state: EventState = field(default_factory=EventState)
+    stages_ms: Mapping[str, int] = field(default_factory=dict)
+
+
+class StageClock:
+    """How long each stage of a batch took, from the end of the one before it."""
+
+    def __init__(self) -> None:
+        self._at_s = time.monotonic()
+        self.stages_ms: dict[str, int] = {}
+
+    def ends(self, stage: str) -> None:
+        """A stage ends now, and the next one begins."""
+        now_s = time.monotonic()
+        self.stages_ms[stage] = round(1000 * (now_s - self._at_s))
+        self._at_s = now_s
 
 
 @dataclass(frozen=True, slots=True)

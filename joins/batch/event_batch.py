@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.state_log import StateChange, StateFile, StateLog
-from joins.batch.batches import FinishedBatch, ProbeHooks, records_work, worker_errors
+from joins.batch.batches import FinishedBatch, ProbeHooks, StageClock, records_work, worker_errors
 from joins.batch.event_items import StagePlan
 from joins.batch.event_reports import NOTHING, added
 from joins.batch.event_stages import MergedSteps, StagedEvents, run_stages
@@ -166,8 +166,9 @@ class EventBatches:
         Raises:
             SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
         """
-        hit = self._parts.hooks.guards.failpoints.hit
+        hit, clock = self._parts.hooks.guards.failpoints.hit, StageClock()
         self._parts.task.probe.attach(pin.versions)
+        clock.ends("index")
         hit("C4", pin.batch)
         with (
             self._scratch(pin) as task,
@@ -175,10 +176,12 @@ class EventBatches:
         ):
             done, changes = self._staged(task, pin)
         self._parts.hooks.check(pin)
+        clock.ends("join")
         hit("C6", pin.batch)
         after = done.move.after.counted(done.report.counts)
         self._commit(pin, done.report, changes, after)
-        return FinishedBatch(pin, done.report.counts, after)
+        clock.ends("commit")
+        return FinishedBatch(pin, done.report.counts, after, clock.stages_ms)
 
     @contextmanager
     def _scratch(self, pin: Pin) -> Iterator[EventTask]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from joins.batch.batches import FinishedBatch, ProbeHooks, records_work, worker_errors
+from joins.batch.batches import FinishedBatch, ProbeHooks, StageClock, records_work, worker_errors
 from joins.batch.event_state import EventState
 from joins.batch.inserts import Inserts
 from joins.durable.pins import Pin, pin_json
@@ -46,18 +46,21 @@ class JoinBatches:
             SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
         """
         hit, number, epoch = self._hooks.guards.failpoints.hit, pin.batch, self._hooks.epoch
-        committed = self._inserts.committed(pin)
+        clock, committed = StageClock(), self._inserts.committed(pin)
         self._inserts.attach(pin.versions)
+        clock.ends("index")
         hit("C4", number)
         with worker_errors(self._reader.topics, pin, self._hooks.restore):
             staged = self._inserts.stage(self._work_of, pin, committed)
         self._hooks.check(pin)
+        clock.ends("join")
         hit("C6", number)
         self._hooks.dead_letters.commit(number, epoch, staged.dead_letters, pin_json(pin))
         hit("C7", number)
         self._inserts.commit(staged, pin, epoch, lambda: hit("C14", number))
+        clock.ends("commit")
         hit("C8", number)
-        return FinishedBatch(pin, staged.counts)
+        return FinishedBatch(pin, staged.counts, stages_ms=clock.stages_ms)
 
     def _work_of(self, pin: Pin, reads: Sequence[int]) -> Work:
         return records_work(self._spark, self._reader, pin, reads=reads)

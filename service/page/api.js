@@ -3,6 +3,7 @@
 
 const TOKEN = "sluice.token";
 const TIMEOUT_MS = 15_000;
+const SLOW_MS = 90_000; // a check asks databases and brokers
 
 /** The control plane has answered, and it was an error; `problem` is its document. */
 export class Refused extends Error {
@@ -42,17 +43,33 @@ export function get(path) {
   return ask(path, { headers: headers({ Accept: "application/json" }) });
 }
 
-/** Order what `path` says; only a page of the same origin may send JSON. */
-export function post(path) {
+/** Order what `path` says, with `body` as JSON; only a page of the same origin may send that. */
+export function post(path, body) {
   const given = { Accept: "application/json", "Content-Type": "application/json" };
-  return ask(path, { method: "POST", headers: headers(given) });
+  const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+  return ask(path, { method: "POST", headers: headers(given), ...sent });
+}
+
+/** Remove what is at `path`. */
+export async function del(path) {
+  await answerOf(path, { method: "DELETE", headers: headers({ Accept: "application/json" }) });
+}
+
+/** A block of a log, and where the next one begins. */
+export async function getText(path) {
+  const answer = await answerOf(path, { headers: headers({ Accept: "text/plain" }) });
+  return { text: await answer.text(), next: Number(answer.headers.get("Sluice-Next-Offset")) };
 }
 
 async function ask(path, given) {
-  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  return (await answerOf(path, given)).json();
+}
+
+async function answerOf(path, given) {
+  const signal = AbortSignal.timeout(given.method === "POST" ? SLOW_MS : TIMEOUT_MS);
   const answer = await fetch(path, { ...given, cache: "no-store", signal });
   if (!answer.ok) throw await refused(answer);
-  return answer.json();
+  return answer;
 }
 
 /** What an answer with an error means; also one that is not ours, as of a proxy between us. */

@@ -1,9 +1,19 @@
 // Nodes from data. Names, reasons and errors are text of strangers: here they become text nodes,
 // and nothing in this page ever becomes markup.
 
+const DRAWN = "http://www.w3.org/2000/svg";
+
 /** An element; `children` are nodes, texts, numbers, or lists of them, and null is nothing. */
 export function h(tag, attributes, ...children) {
-  const node = document.createElement(tag);
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An element of a drawing, as `h` makes those of the document. */
+export function svg(tag, attributes, ...children) {
+  return filled(document.createElementNS(DRAWN, tag), attributes, children);
+}
+
+function filled(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (name.startsWith("on") || name === "style") throw new Error(`attribute ${name} is not used`);
     if (value === null || value === undefined || value === false) continue;

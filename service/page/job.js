@@ -4,7 +4,9 @@ import { h } from "./dom.js";
 import { clock, duration, plain } from "./format.js";
 import { batches } from "./batches.js";
 import { eventTime } from "./event_time.js";
+import { flow } from "./flow.js";
 import { ordersView } from "./orders.js";
+import { numbers } from "./numbers.js";
 import { joinsNothing, probe, tables, valve } from "./progress.js";
 import { cell, fault, facts, panel, refusal, said, shape, state, table, time } from "./parts.js";
 import { wanted } from "./jobs.js";
@@ -37,7 +39,9 @@ export function jobView(watch) {
     title(watch),
     watch.error && refusal("The job is not followed any more", watch.error),
     why(watch),
-    problems(job),
+    problems(watch),
+    flow(watch),
+    numbers(watch),
     way(watch),
     h("div", { class: "columns", "data-key": "columns" }, valve(job), probe(job)),
     eventTime(watch),
@@ -129,26 +133,36 @@ function condition({ name, about, met, evidence, hint }) {
   );
 }
 
-function problems(job) {
+function problems({ job, orders }) {
   const stalls = job.stalls ?? [];
   const error = job.error && !stalls.length; // it is the first of them
   const found = [
     error && fault(job.state === "FAILED" ? "bad" : "warn", job.state, job.error),
-    ...stalls.map((stall) => fault("warn", "Stalled", stall, decision(job, stall))),
+    ...stalls.map((stall) => fault("warn", "Stalled", stall, decision(job, stall, orders))),
     ...(job.warnings ?? []).map((warning) => fault("note", "Warning", warning)),
   ].filter(Boolean);
   return found.length > 0 && panel("problems", "Errors and warnings", found);
 }
 
-function decision(job, stall) {
+/** What only an operator can decide, here or by the command. */
+function decision(job, stall, orders) {
   if (!stall.choices?.length) return null;
-  const choices = plain(stall.choices.join(", "));
+  const key = plain(stall.type);
+  const choice = (name, at) =>
+    h(
+      "label",
+      { class: "choice" },
+      h("input", { type: "radio", name: "choice", value: name, checked: at === 0 }),
+      ` ${plain(name)}`,
+    );
   return h(
-    "p",
-    { class: "hint" },
-    h("strong", {}, "It waits for your decision "),
-    `(${choices}): `,
-    h("code", {}, `sluice acknowledge ${plain(job.id)} ${plain(stall.type)} --reason …`),
+    "form",
+    { class: "decision", "data-form": "acknowledge", "data-cause": stall.type, "data-key": key },
+    h("fieldset", {}, h("legend", {}, "It waits for your decision"), stall.choices.map(choice)),
+    h("label", { for: `reason-${key}` }, "Reason, which is kept"),
+    h("input", { id: `reason-${key}`, name: "reason", required: true, maxlength: "500", autocomplete: "off" }),
+    h("button", { type: "submit", disabled: orders.isSending }, "Acknowledge"),
+    h("p", { class: "quiet" }, "Or: ", h("code", {}, `sluice acknowledge ${plain(job.id)} ${key} --reason …`)),
   );
 }
 

@@ -2,6 +2,7 @@
 // and now and then its newest batches.
 
 import { get } from "./api.js";
+import { RANGES } from "./numbers.js";
 import { Orders } from "./orders.js";
 import { Pace } from "./pace.js";
 import { Stream } from "./stream.js";
@@ -21,6 +22,10 @@ export class JobWatch {
   batchesAtMs = null;
   batchesError = null;
   isAskingBatches = false;
+  numbers = null;
+  numbersError = null;
+  range = "hour";
+  cursorMs = null; // the instant that somebody points at in a chart
   isRemoved = false;
   error = null;
   statusAtMs = null;
@@ -54,7 +59,21 @@ export class JobWatch {
     this.#stream = new Stream(`${this.#path}/events`, stream, this.history.at(-1)?.sequence);
     if (this.sql === null) this.#askScript();
     this.#askWait();
+    this.#askNumbers();
     this.askBatches();
+  }
+
+  /** Show this much of the past. */
+  choose(range) {
+    this.range = range;
+    this.#askNumbers();
+  }
+
+  /** An instant of the charts is pointed at; null when none is. */
+  point(atMs) {
+    if (this.cursorMs === atMs) return;
+    this.cursorMs = atMs;
+    this.#changed();
   }
 
   /** Until when what is shown is known to be so. */
@@ -138,6 +157,23 @@ export class JobWatch {
     }
     this.#changed();
     this.#later("wait", WAIT_REFRESH_MS, () => this.#askWait());
+  }
+
+  async #askNumbers() {
+    clearTimeout(this.#timers.numbers);
+    const { range } = this;
+    const { lengthMs, step, refreshMs } = RANGES[range];
+    const toMs = Date.now();
+    const span = { fromMs: toMs - lengthMs, toMs };
+    try {
+      const past = await get(`${this.#path}/history?since=${span.fromMs}&step=${step}`);
+      if (range !== this.range) return; // another one was chosen meanwhile
+      Object.assign(this, { numbers: { ...past, span }, numbersError: null });
+    } catch (error) {
+      this.#failed(error, () => (this.numbersError = error));
+    }
+    this.#changed();
+    this.#later("numbers", refreshMs, () => this.#askNumbers());
   }
 
   async #askScript() {

@@ -1,16 +1,23 @@
 // The view of all jobs.
 
+import { sparkline } from "./chart.js";
 import { h } from "./dom.js";
-import { many, plain } from "./format.js";
+import { count, many, plain } from "./format.js";
+import { rate } from "./numbers.js";
 import { STATES, refusal, said, state, time } from "./parts.js";
 
-const HEADS = ["Job", "State", "Why", "Changed"];
+const HEADS = ["Job", "State", "Why", "Now", "Output", "Last half hour", "Changed"];
 const ENDING = { STOPPED: "is stopping", PAUSED: "is pausing", REMOVED: "is being removed" };
 
 /** The list as nodes; `list` is a `JobList` and `filter` what it is asked for. */
 export function jobsView(list) {
   return [
-    h("h1", { tabindex: "-1", "data-key": "title" }, "Jobs"),
+    h(
+      "div",
+      { class: "bar", "data-key": "title" },
+      h("h1", { tabindex: "-1" }, "Jobs"),
+      h("a", { class: "button", href: "#/new" }, "New job"),
+    ),
     controls(list.filter),
     list.error && refusal("The list cannot be shown", list.error),
     list.jobs && !list.error && (list.jobs.length ? filled(list) : empty(list.filter)),
@@ -61,12 +68,38 @@ function row(job) {
       "th",
       { scope: "row", "data-head": "Job" },
       h("a", { href: `#/jobs/${encodeURIComponent(job.id)}` }, said(job.name)),
+      job.shared_table && h("span", { class: "quiet" }, " shared table"),
       h("code", { class: "id" }, plain(job.id)),
     ),
     h("td", { "data-head": "State" }, state(job.state), phase(job), wanted(job)),
     h("td", { "data-head": "Why" }, said(job.reason), hint(job)),
+    h("td", { "data-head": "Now" }, now(job)),
+    h("td", { "data-head": "Output" }, output(job.sinks)),
+    h("td", { "data-head": "Last half hour" }, recent(job.recent)),
     h("td", { "data-head": "Changed" }, time(job.updated_at_ms)),
   );
+}
+
+/** What passes and what waits, as far as the job's runner has told it. */
+function now(job) {
+  const isOpen = job.phase === "JOIN";
+  const waiting = isOpen ? job.lag_records : job.held_records;
+  const parts = [
+    isOpen && job.records_per_s !== null && `${rate(job.records_per_s)} records/s`,
+    waiting !== null && `${count(waiting)} ${isOpen ? "to join" : "held"}`,
+  ].filter(Boolean);
+  return parts.length ? parts.map((text) => h("div", {}, text)) : h("span", { class: "quiet" }, "–");
+}
+
+function output(sinks) {
+  const [first, ...more] = sinks ?? [];
+  if (!first) return null;
+  const others = more.length > 0 && h("span", { class: "quiet" }, ` and ${more.length} more`);
+  return [h("div", {}, said(first.table), others), h("span", { class: "quiet" }, plain(first.connector))];
+}
+
+function recent(values) {
+  return values && sparkline(values, "Records a second, in the last half hour");
 }
 
 function phase(job) {
@@ -91,8 +124,15 @@ function empty(filter) {
   return h(
     "div",
     { class: "empty", "data-key": "none" },
-    h("p", {}, "No jobs yet."),
-    h("p", {}, "Submit a script: ", h("code", {}, "sluice submit job.sql")),
+    h("p", { class: "sentence" }, "No jobs yet."),
+    h(
+      "p",
+      {},
+      "A job is a script: it says which stream is joined with which tables, and where the rows go. ",
+      "Sluice copies the tables first; records that come meanwhile wait, and none is joined too early.",
+    ),
+    h("p", {}, h("a", { class: "button", href: "#/new" }, "Write one here, or start from an example")),
+    h("p", {}, "Or submit a file: ", h("code", {}, "sluice submit job.sql")),
     h("p", { class: "quiet" }, "It then appears here by itself."),
   );
 }

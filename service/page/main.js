@@ -1,7 +1,12 @@
 // The page: which view is shown, whether what it shows is live, and the token that may be needed.
 
 import { Refused, Unauthorised, get, hasToken, keepToken } from "./api.js";
+import { lettersView, tableView } from "./browse.js";
+import { DeadLetters, TableBrowser } from "./browse_data.js";
+import { instantAt } from "./chart.js";
 import { h, show } from "./dom.js";
+import { editorView } from "./editor.js";
+import { EXAMPLES, Editor, rangeOf } from "./editor_data.js";
 import { clock, duration, plain } from "./format.js";
 import { jobView } from "./job.js";
 import { JobWatch } from "./job_data.js";
@@ -12,6 +17,8 @@ import { refusal, said } from "./parts.js";
 const IDS = ["content", "notice", "connection", "spoken", "foot"];
 const [content, notice, connection, spoken, foot] = IDS.map((id) => document.getElementById(id));
 const JOB = /^#\/jobs\/([0-9a-f-]{36})$/;
+const LETTERS = /^#\/jobs\/([0-9a-f-]{36})\/dead-letters$/;
+const TABLE = /^#\/jobs\/([0-9a-f-]{36})\/tables\/([^/]+)$/;
 const WANTED = "This control plane asks for a token.";
 const PATTERN = "\\s*[!-~]+\\s*"; // what a header can carry
 const CREATE = () => h("code", {}, "sluice tokens create");
@@ -55,12 +62,23 @@ const told = {
 function route() {
   shown?.source?.stop();
   Object.assign(link, { isLive: false, isEnded: false, staleSinceMs: null, error: null });
-  const job = JOB.exec(location.hash);
+  const [job, letters, table] = [JOB, LETTERS, TABLE].map((form) => form.exec(location.hash));
   if (job) shown = { kind: "job", source: new JobWatch(job[1], told) };
+  else if (letters) shown = { kind: "letters", source: new DeadLetters(letters[1], told) };
+  else if (table) shown = { kind: "table", source: new TableBrowser(table[1], decoded(table[2]), told) };
+  else if (location.hash === "#/new") shown = { kind: "editor", source: new Editor(told) };
   else if (["", "#", "#/"].includes(location.hash)) shown = { kind: "jobs", source: new JobList(told) };
   else shown = { kind: "unknown", source: null };
   if (!link.unauthorised) shown.source?.start();
   schedule();
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // an address that somebody has typed
+  }
 }
 
 /** Ask once whether a token is good before all the rest asks: each failure makes the next one wait. */
@@ -115,6 +133,8 @@ function render() {
     content.querySelector("h1").focus({ preventScroll: true });
     isFocusWanted = false;
   }
+  const area = document.getElementById("script-text");
+  if (area && document.activeElement !== area && area.value !== shown.source.script) area.value = shown.source.script;
   if (focusNext) content.querySelector(focusNext)?.focus();
   focusNext = null;
 }
@@ -123,6 +143,9 @@ function view() {
   if (link.unauthorised) return tokenForm();
   if (shown.kind === "job") return jobView(shown.source);
   if (shown.kind === "jobs") return jobsView(shown.source);
+  if (shown.kind === "editor") return editorView(shown.source);
+  if (shown.kind === "letters") return lettersView(shown.source);
+  if (shown.kind === "table") return tableView(shown.source);
   const heading = h("h1", { tabindex: "-1" }, "There is no such view");
   return h("div", { class: "empty" }, heading, h("a", { href: "#/" }, "All jobs"));
 }
@@ -176,6 +199,9 @@ function footer() {
 
 function title() {
   const job = shown.kind === "job" ? shown.source.job : null;
+  if (shown.kind === "editor") return "New job · Sluice";
+  if (shown.kind === "letters") return "Dead letters · Sluice";
+  if (shown.kind === "table") return `Table ${plain(shown.source.name)} · Sluice`;
   return job ? `${job.state} · ${plain(job.name)} · Sluice` : "Jobs · Sluice";
 }
 
@@ -195,6 +221,12 @@ function giveUp() {
 const ACTIONS = {
   more: () => shown.source.more(),
   batches: () => shown.source.askBatches(),
+  goto({ to }) {
+    const part = document.getElementById(to) ?? document.getElementById("stream");
+    part?.scrollIntoView({ block: "start" });
+    part?.querySelector("h2")?.focus({ preventScroll: true });
+  },
+  range: ({ range }) => shown.source.choose(range),
   hurry: () => shown.source.hurry(),
   order({ order }) {
     shown.source.orders.ask(order);
@@ -205,11 +237,36 @@ const ACTIONS = {
     shown.source.orders.send(shown.source.job);
     isFocusWanted = true;
   },
+  "more-rows": () => shown.source.more(),
+  "replay-ask": () => shown.source.ask(true),
+  "replay-no": () => shown.source.ask(false),
+  "replay-yes": () => shown.source.replay(),
+  check: () => shown.source.check(),
+  "submit-script": () => shown.source.submit(),
+  preview: () => shown.source.preview(),
+  "cancel-preview": () => shown.source.cancel(),
+  example({ name }) {
+    const area = document.getElementById("script-text");
+    const isOurs = !area.value.trim() || Object.values(EXAMPLES).includes(area.value);
+    if (!isOurs && !confirm("Replace what is written by this example?")) return;
+    area.value = EXAMPLES[name];
+    shown.source.write(area.value);
+  },
+  "show-place"() {
+    const area = document.getElementById("script-text");
+    const { line, column } = shown.source.problem;
+    area.focus();
+    area.setSelectionRange(...rangeOf(area.value, line, column ?? 1));
+  },
   forget() {
     keepToken(null);
     location.reload();
   },
 };
+function trimmed(form) {
+  return Object.fromEntries([...new FormData(form)].map(([name, text]) => [name, text.trim()]));
+}
+
 const FORMS = {
   token(form) {
     keepToken(new FormData(form).get("token").trim());
@@ -217,13 +274,30 @@ const FORMS = {
     isFocusWanted = true;
     enter();
   },
+  acknowledge(form) {
+    const given = new FormData(form);
+    const reason = given.get("reason").trim();
+    if (reason) shown.source.orders.acknowledge(form.dataset.cause, given.get("choice"), reason);
+  },
   filter() {},
+  editor() {},
+  rows: (form) => shown.source.look(trimmed(form)),
+  changes: (form) => shown.source.compare(trimmed(form)),
 };
 
 document.addEventListener("click", (event) => {
   const chosen = event.target.closest("[data-action]")?.dataset;
+  if (chosen?.action === "goto") event.preventDefault();
   if (chosen) ACTIONS[chosen.action](chosen);
   schedule();
+});
+document.addEventListener("pointermove", ({ target, clientX }) => {
+  const plot = target.closest?.("[data-plot]");
+  const span = shown.source?.numbers?.span;
+  if (!span) return;
+  if (!plot) return shown.source.point(null);
+  const { left, width } = plot.getBoundingClientRect();
+  shown.source.point(instantAt(span, (clientX - left) / width));
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || !shown.source?.orders?.asked) return;
@@ -235,6 +309,7 @@ document.addEventListener("submit", (event) => {
   FORMS[event.target.dataset.form](event.target);
 });
 document.addEventListener("input", (event) => {
+  if (event.target.id === "script-text") return shown.source.write(event.target.value);
   const form = event.target.closest("[data-form=filter]");
   if (!form) return;
   const given = new FormData(form);
@@ -245,6 +320,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   content.focus();
 });
+window.matchMedia("(max-width: 56rem)").addEventListener("change", schedule);
 window.addEventListener("hashchange", go);
 window.addEventListener("online", () => shown.source?.hurry());
 setInterval(schedule, 1000);

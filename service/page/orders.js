@@ -27,6 +27,7 @@ export class Orders {
   asked = null;
   isSending = false;
   error = null;
+  done = null; // what the last decision has brought
   #path;
   #told;
 
@@ -48,10 +49,23 @@ export class Orders {
   async send(job) {
     if (this.isSending || !this.asked || !allowed(job)[this.asked]) return;
     const action = this.asked === "resume" && job.desired_state !== "PAUSED" ? "start" : this.asked;
-    Object.assign(this, { asked: null, isSending: true, error: null });
+    await this.#carryOut(async () => this.#told.done(await post(`${this.#path}:${action}`)));
+  }
+
+  /** Decide what the job waits for: the route that `sluice acknowledge` calls, kept as that is. */
+  async acknowledge(cause, choice, reason) {
+    if (this.isSending) return;
+    await this.#carryOut(async () => {
+      const answer = await post(`${this.#path}:acknowledge`, { cause, choice, reason, by: "status page" });
+      this.done = answer.status === "waiting" ? "It is sent; the runner takes it up." : "It is acknowledged.";
+    });
+  }
+
+  async #carryOut(order) {
+    Object.assign(this, { asked: null, isSending: true, error: null, done: null });
     this.#told.changed();
     try {
-      this.#told.done(await post(`${this.#path}:${action}`));
+      await order();
     } catch (error) {
       this.error = error;
       this.#told.failed(error);
@@ -75,6 +89,7 @@ export function ordersView({ job, orders }) {
     { class: "orders", "data-key": "orders", role: "group", "aria-label": "Orders" },
     h("div", { class: "buttons" }, Object.entries(ORDERS).map(button)),
     orders.asked && may[orders.asked] && question(ORDERS[orders.asked], job),
+    orders.done && h("p", { class: "fault note", role: "status" }, orders.done),
     orders.error && refusal("The order was not carried out", orders.error),
   );
 }

@@ -56,7 +56,7 @@ export function panel(key, title, ...children) {
   return h(
     "section",
     { class: "panel", "data-key": key, id: key, "aria-labelledby": id },
-    h("h2", { id }, title),
+    h("h2", { id, tabindex: "-1" }, title),
     children,
   );
 }
@@ -76,7 +76,7 @@ export function table(label, heads, rows) {
   const cells = (row) => row.map((content, at) => cell(heads[at], content));
   return h(
     "div",
-    { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
+    { class: "scroll", role: "region", "aria-label": `${label}, as a table`, tabindex: "0" },
     h(
       "table",
       {},

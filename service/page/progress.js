@@ -114,7 +114,8 @@ function matches({ matched, unmatched }) {
 
 function letters(job, { dead_letters: found }) {
   if (!found) return count(found ?? 0);
-  return [h("strong", { class: "warn" }, count(found)), " · see ", h("code", {}, `sluice dlq ls ${plain(job.id)}`)];
+  const link = h("a", { href: `#/jobs/${job.id}/dead-letters` }, "look at them");
+  return [h("strong", { class: "warn" }, count(found)), " · ", link];
 }
 
 function freshness(ages) {
@@ -148,6 +149,7 @@ function dimensionPanel(dimension, watch) {
     `table-${dimension.name}`,
     ["Table ", said(dimension.name), source],
     bar(snapshot, dimension.name),
+    h("p", {}, h("a", { href: `#/jobs/${watch.job.id}/tables/${encodeURIComponent(dimension.name)}` }, "Look at its rows")),
     h("p", { class: "quiet" }, pace(snapshot, watch.pace(dimension.name))),
     facts([
       ["complete because", dimension.evidence ? plain(dimension.evidence).replaceAll("_", " ") : null],
@@ -162,7 +164,6 @@ function dimensionPanel(dimension, watch) {
       ["LOW", dimension.low ? position(dimension.low, dimension.source) : null],
       ["HIGH", dimension.high ? position(dimension.high, dimension.source) : null],
       ["now at", dimension.position ? position(dimension.position, dimension.source) : null],
-      ["whole by", dimension.evidence ? plain(dimension.evidence.replaceAll("_", " ")) : null],
       ["waits for", dimension.waits_for ? plain(dimension.waits_for) : null],
       ["copy", dimension.generation > 1 ? `number ${dimension.generation}: it was copied again` : null],
     ]),

@@ -178,6 +178,17 @@ class ProbeView(Document):
         Field(description="What keeps partitions from being read further."),
     ] = []
     batch: int | None = None
+    records_per_s: Annotated[
+        float | None,
+        Field(description="That batches have read in about the last ten seconds."),
+    ] = None
+    batch_ms: Annotated[
+        int | None, Field(description="From the pin of the newest batch to its commit.")
+    ] = None
+    batch_stages_ms: Annotated[
+        dict[str, int],
+        Field(description="How long index, join and commit of the newest batch took."),
+    ] = {}
     joined_records: int = 0
     matched: Annotated[int | None, Field(description="Null without a table to meet.")] = None
     unmatched: Annotated[int | None, Field(description="As `matched`.")] = None
@@ -334,6 +345,9 @@ class JobSummary(Document):
     error: ErrorView | None
     created_at_ms: int
     updated_at_ms: int
+    shared_table: Annotated[
+        str | None, Field(description="The table of the catalog that the job keeps for others.")
+    ] = None
 
 
 class SinkView(Document):
@@ -360,26 +374,6 @@ class JobDetail(JobProgress, JobSummary):
     ] = []
     runner: RunnerState
     report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
-
-
-class JobPage(Document):
-    """Jobs, the newest first."""
-
-    items: list[JobSummary]
-    next_cursor: str | None
-
-
-class Health(Document):
-    """Answer of the health addresses."""
-
-    status: Literal["ok"]
-
-
-class VersionView(Document):
-    """Which program answers."""
-
-    name: Literal["sluice"]
-    version: str
 
 
 class Problem(BaseModel):

@@ -150,6 +150,47 @@ class FlinkMetricValue(FlinkMetric):
     value: str
 
 
+# History
+# --------------------------------------------------------------------------------------------------
+
+Numbers = list[float | None]
+
+
+class HistorySeries(Document):
+    """Numbers of a job over time; each list has a number a point, null where it was not known."""
+
+    records_per_s: Annotated[Numbers, Field(description="Of the stream, as offsets.")]
+    rows_per_s: Annotated[Numbers, Field(description="Out of the join.")]
+    dead_letters_per_s: Numbers
+    copied_rows_per_s: Annotated[Numbers, Field(description="Of the tables' copies.")]
+    changes_per_s: Annotated[Numbers, Field(description="Of the tables, once they are followed.")]
+    held_records: Annotated[Numbers, Field(description="That wait for the gate, at most.")]
+    lag_records: Annotated[Numbers, Field(description="Of the stream, not joined yet, at most.")]
+    table_lag_records: Annotated[Numbers, Field(description="Of all changelog topics.")]
+    freshness_ms: Annotated[
+        Numbers, Field(description="Age of the newest change as the newest batch saw it; oldest.")
+    ]
+    source_delay_ms: Annotated[
+        Numbers, Field(description="From a change at its source to its commit; the longest.")
+    ]
+    watermark_age_ms: Annotated[
+        Numbers, Field(description="From the combined watermark to the clock, with event time.")
+    ]
+    index_ms: Annotated[Numbers, Field(description="Of the newest batch: bring the indexes.")]
+    join_ms: Annotated[Numbers, Field(description="Of the newest batch: read, join, stage.")]
+    commit_ms: Annotated[Numbers, Field(description="Of the newest batch: commit.")]
+
+
+class JobHistory(Document):
+    """The last day of a job, as far as it was asked for."""
+
+    job_id: str
+    step_s: int
+    at_ms: Annotated[list[int], Field(description="When each step began; missing ones are gaps.")]
+    series: HistorySeries
+    transitions: Annotated[list[Transition], Field(description="Of that time; the newest 500.")]
+
+
 # Waiting
 # --------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from service.jobs.store.job import Job, JobError, JobState, StateUpdate
 from service.jobs.store.reports import Status, read_changes, read_status
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.liveness import unresponsive
+from service.jobs.supervise.sampling import JobSampler
 from service.jobs.supervise.watch import Watch, answers, mute, own
 
 _MISMATCH_S = 1.5
@@ -27,6 +28,9 @@ class RunnerReports:
         """Take over what the runner has reported since the last look."""
         job_dir = self._settings.jobs_dir / job.id
         status = own(read_status(job_dir), watch)
+        if status is not None:
+            watch.sampler = watch.sampler or JobSampler(job_dir)
+            watch.sampler.sample(status)
         changes, offset = read_changes(job_dir, job.events_offset)
         if offset != job.events_offset:
             error = None if status is None else status.error

@@ -7,6 +7,7 @@ from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.reports import Status
 from service.jobs.supervise.liveness import UNRESPONSIVE, Silence
 from service.jobs.supervise.runner_process import RunnerProcess
+from service.jobs.supervise.sampling import JobSampler
 
 _HEALTHY_S = 60.0
 _START_SLOT_S = 60.0
@@ -27,6 +28,7 @@ class Watch:
     hung: bool = False
     starting_since: float | None = None
     is_asked: bool = True
+    sampler: JobSampler | None = None
 
     def holds_slot(self, now: float) -> bool:
         """Whether its runner counts as one that starts; one that hangs then does not for long."""

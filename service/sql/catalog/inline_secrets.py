@@ -36,6 +36,11 @@ class InlineSecrets:
         self._keep_values = keep_values
         self._by_position: dict[int, InlineSecret] = {}
 
+    @property
+    def first(self) -> InlineSecret | None:
+        """The first credential of the script, None if it has none."""
+        return next(iter(self._by_position.values()), None)
+
     def take(self, table: str, values: OptionValues) -> tuple[InlineSecret, ...]:
         """The credentials in a table's options; references replace them unless values are kept."""
         secrets: list[InlineSecret] = []

@@ -2,117 +2,24 @@
 
 import random
 import re
-import socket
 import time
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from service.jobs.store.job import DesiredState, JobError, JobState, StateUpdate
-from service.jobs.store.layout import JobLayout
+from service.jobs.store.job import JobError, JobState
 from service.security.credentials import Credentials
 from service.security.tokens import NewToken, TokenScope
-from tests.support.browser import open_browser
-from tests.support.control_plane import (
-    HOOKS,
-    INSPECT,
-    ControlPlane,
-    control_plane,
-    script,
-    settings_in,
-    stop_jobs,
-)
+from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.event_time import event_time, windows
 from tests.support.page_jobs import HOSTILE, LONG, copying, joining, named, stalled
-from tests.support.told_runner import COMMAND, tell
+from tests.support.page_plane import job_url
 from tests.support.wait import wait_until
 
 PHONE = 375
 CONTRAST = 4.5  # WCAG 2.2, level AA
 SHOWN = "pre, code, p, span, td, th, dt, dd, a, button, h1, h2, summary, strong, label"
-
-
-class Plane:
-    """A control plane that can go away and come back at the same address; its runners live on."""
-
-    def __init__(self, data_dir):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        self.settings = settings_in(data_dir, port=port)
-        self.url = f"http://127.0.0.1:{port}"
-        self.plane = None
-        self.gone = []  # supervisors that have started runners which live on
-        self.client = Documents(self.url)
-
-    def start(self):
-        self.plane = ControlPlane(
-            self.settings, hooks=HOOKS, runner_command=COMMAND, inspect_command=INSPECT
-        ).__enter__()
-
-    def stop(self):
-        self.gone.append(self.plane.services.supervisor)
-        self.plane.close()
-
-    def end(self):
-        jobs = self.plane.services.store.all_jobs()
-        stop_jobs(self.plane, timeout_s=30)
-        self.stop()
-        for supervisor in self.gone:
-            for job in jobs:
-                supervisor.runner_of(job.id)  # reaps the process
-        self.client.close()
-
-    def tell(self, job_id, **report):
-        tell(JobLayout(self.settings.jobs_dir / job_id).job_dir, **report)
-
-    def submit(self, sql, name=None):
-        return self.client.submit(sql, name)["id"]
-
-    def at_rest(self, name, state, error=None):
-        """A job that has ended, as the supervisor would have noted it."""
-        job_id = self.submit(script(), name)
-        store = self.plane.services.store
-        store.want(job_id, DesiredState.STOPPED)
-        wait_until(lambda: store.get(job_id).state is JobState.STOPPED, deadline_s=60)
-        if state is JobState.FAILED:
-            store.transition(job_id, StateUpdate(JobState.STARTING, "started again after STOPPED"))
-            store.transition(job_id, StateUpdate(state, error.message, error=error))
-        return job_id
-
-
-@pytest.fixture(scope="module")
-def plane(processes, tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
-        plane = Plane(tmp_path_factory.mktemp("data"))
-        plane.start()
-        try:
-            yield plane
-        finally:
-            plane.end()
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory, processes):
-    with open_browser(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
-@pytest.fixture
-def shaken(chromium):
-    """The browser of a test in which requests fail: its console tells of each."""
-    chromium.complaints()
-    chromium.screen(1280)
-    chromium.scheme("light")
-    return chromium
-
-
-@pytest.fixture
-def browser(shaken):
-    """The browser; at the end of the test its console must have been silent."""
-    yield shaken
-    assert shaken.complaints() == []
 
 
 @pytest.fixture(scope="module")
@@ -135,10 +42,6 @@ def stalled_job(plane):
 def failed_job(plane):
     error = JobError("source", "access denied for user cdc", "Correct the password.")
     return plane.at_rest("broken", JobState.FAILED, error)
-
-
-def job_url(plane, job_id):
-    return f"{plane.url}/#/jobs/{job_id}"
 
 
 # What is shown

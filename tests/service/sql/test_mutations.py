@@ -124,32 +124,32 @@ def check_allowed(plan):
     late = plan.probe.late_records_path
     assert late is None or re.fullmatch(r"(file:///)?[\w=+,@./-]+", late, re.ASCII)
     assert late is None or ".." not in late.split("/")
+    assert {part.function for part in parts_of(plan) if isinstance(part, Call)} <= set(CALLS)
     for part in parts_of(plan):
-        if isinstance(part, Call):
-            assert part.function in CALLS
         if isinstance(part, KafkaOptions):
             check_kafka(part)
-        check_topics(part)
+        if isinstance(part, KafkaSource | KafkaSink | TopicSource):
+            check_topics(part)
         if isinstance(part, DeltaSink | DeltaTableSource | FileSource):
             assert ".." not in part.path.split("/")
             assert re.fullmatch(r"(file:///)?[\w=+,@./-]+", part.path, re.ASCII)
         if isinstance(part, MysqlCdcSource):
             assert re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", part.hostname, re.ASCII)
             assert re.fullmatch(r"[^`*/\\]+", part.table + part.database)
-    for name, text in (pair for end in (*ends, plan.sink) for pair in texts_of(end)):
-        reference = name in REFERENCES
-        assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
+    for end in (*ends, plan.sink):
+        for name, text in texts_of(end):
+            reference = name in REFERENCES
+            assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
 
 
-def check_topics(part):
+def check_topics(end):
     """A stream reads the topics of a list, or those that a pattern names while it runs."""
-    if isinstance(part, KafkaSource) and part.topic_pattern:
-        assert (part.kafka.topic, part.more_topics) == ("", ())
-        re.compile(part.topic_pattern)
-    elif isinstance(part, KafkaSource):
-        assert all(map(TOPIC.fullmatch, part.topics.names))
-    elif isinstance(part, KafkaSink | TopicSource):
-        assert TOPIC.fullmatch(part.kafka.topic)
+    topics = [end.kafka.topic, *getattr(end, "more_topics", ())]
+    if pattern := getattr(end, "topic_pattern", None):
+        assert topics == [""]
+        re.compile(pattern)
+    else:
+        assert all(map(TOPIC.fullmatch, topics))
 
 
 def check_kafka(kafka):

@@ -1,0 +1,158 @@
+"""The last day of a job in numbers: one file of fixed size a job, two rings of points.
+
+A point stands where its time says, so that there is no head to keep and a restart goes on by
+itself. A point that is torn, or of another turn of its ring, is none. The file is a cache of what
+was seen: it is written without waiting for the disk, and one that is not ours is begun anew.
+"""
+
+import math
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+SERIES = (
+    "records_per_s",
+    "rows_per_s",
+    "dead_letters_per_s",
+    "copied_rows_per_s",
+    "changes_per_s",
+    "held_records",
+    "lag_records",
+    "table_lag_records",
+    "freshness_ms",
+    "source_delay_ms",
+    "watermark_age_ms",
+    "index_ms",
+    "join_ms",
+    "commit_ms",
+)
+UNKNOWN = math.nan
+Values = Sequence[float]
+_HEADER = struct.Struct("<8sIIII40x")
+_BODY = struct.Struct(f"<I{len(SERIES)}f")
+_SUM = struct.Struct("<I")
+_RECORD_BYTES = _BODY.size + _SUM.size
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Points of one step.
+
+    Attributes:
+        step_s: seconds from one point to the next.
+        points: how many are kept.
+    """
+
+    step_s: int
+    points: int
+
+    def slot(self, at_ms: int) -> int:
+        """The number of the point in which an instant is, counted from 1970."""
+        return at_ms // (1000 * self.step_s)
+
+
+FINE, COARSE = Ring(10, 360), Ring(60, 1440)
+_MAGIC = _HEADER.pack(b"SLUICEH1", len(SERIES), FINE.points, COARSE.points, _RECORD_BYTES)
+FILE_BYTES = len(_MAGIC) + (FINE.points + COARSE.points) * _RECORD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPoint:
+    """What one step of a ring had.
+
+    Attributes:
+        at_ms: when the step began.
+        values: in the order of `SERIES`; NaN where it is not known.
+    """
+
+    at_ms: int
+    values: Values
+
+    def numbers(self) -> dict[str, float | None]:
+        """Series → its number, with the seven digits that it has; None where it is not known."""
+        return {
+            name: None if math.isnan(value) else float(f"{value:.7g}")
+            for name, value in zip(SERIES, self.values, strict=True)
+        }
+
+
+def write_point(file: Path, ring: Ring, slot: int, values: Values) -> None:
+    """Put a point of `ring` into `file`, which is made where it is not there or not ours.
+
+    Raises:
+        OSError: the file system refused.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        if os.pread(descriptor, len(_MAGIC), 0) != _MAGIC:
+            _begin_anew(descriptor, file)
+        body = _BODY.pack(slot & 0xFFFF_FFFF, *values)
+        os.pwrite(descriptor, body + _SUM.pack(zlib.crc32(body)), _place(ring, slot))
+    finally:
+        os.close(descriptor)
+
+
+def read_points(file: Path, ring: Ring, first: int, last: int) -> list[HistoryPoint]:
+    """The points of slots `first` to `last`, the oldest first; what is not there is left out."""
+    first = max(first, last - ring.points + 1)
+    try:
+        with file.open("rb") as opened:
+            if opened.read(len(_MAGIC)) != _MAGIC:
+                return []
+            opened.seek(_place(ring, 0))
+            content = opened.read(ring.points * _RECORD_BYTES)
+    except FileNotFoundError:
+        return []
+    slots = range(first, last + 1)
+    points = (_point(content, ring, slot) for slot in slots)
+    return [point for point in points if point is not None]
+
+
+def means(points: Sequence[HistoryPoint], step_ms: int) -> Iterator[HistoryPoint]:
+    """`points` as the means of steps of `step_ms`; of a series what is known counts."""
+    groups: dict[int, list[Values]] = {}
+    for point in points:
+        groups.setdefault(point.at_ms // step_ms, []).append(point.values)
+    for number, rows in groups.items():
+        yield HistoryPoint(number * step_ms, mean(rows))
+
+
+def mean(rows: Sequence[Values]) -> list[float]:
+    """The mean of each column; NaN where none of it is known."""
+    columns = zip(*rows, strict=True)
+    return [_mean([value for value in column if not math.isnan(value)]) for column in columns]
+
+
+def _mean(known: Sequence[float]) -> float:
+    return sum(known) / len(known) if known else UNKNOWN
+
+
+def _place(ring: Ring, slot: int) -> int:
+    before = 0 if ring is FINE else FINE.points
+    return len(_MAGIC) + (before + slot % ring.points) * _RECORD_BYTES
+
+
+def _point(content: bytes, ring: Ring, slot: int) -> HistoryPoint | None:
+    begin = (slot % ring.points) * _RECORD_BYTES
+    body = content[begin : begin + _BODY.size]
+    check = content[begin + _BODY.size : begin + _RECORD_BYTES]
+    if len(check) < _SUM.size or _SUM.unpack(check)[0] != zlib.crc32(body):
+        return None
+    number, *values = _BODY.unpack(body)
+    if number != slot & 0xFFFF_FFFF:
+        return None  # of another turn
+    return HistoryPoint(slot * ring.step_s * 1000, values)
+
+
+def _begin_anew(descriptor: int, file: Path) -> None:
+    if os.fstat(descriptor).st_size:
+        _log.warning("history of another form is begun anew", file=str(file))
+    os.ftruncate(descriptor, 0)
+    os.ftruncate(descriptor, FILE_BYTES)
+    os.pwrite(descriptor, _MAGIC, 0)

@@ -1,0 +1,141 @@
+// The views of a job's data: rows of a table, and dead letters by their reasons.
+
+import { h } from "./dom.js";
+import { count, many, plain } from "./format.js";
+import { cell, facts, panel, refusal, said, table, time } from "./parts.js";
+
+const SHOWN = 20; // letters of one reason
+const WORDS = { deleted: "it is deleted", "not-copied-again": "it was not copied again", "no-record": "there is no record of it" };
+
+/** Rows of a table at a version; `browser` is a `TableBrowser`. */
+export function tableView(browser) {
+  const { job, name, table: known, answer, changes, busy, error, query } = browser;
+  return [
+    back(job),
+    h("h1", { tabindex: "-1", "data-key": "title" }, "Table ", said(name)),
+    known && panel("versions", "Versions", facts([
+      ["newest", count(known.version)],
+      ["oldest that is kept", count(known.oldest_version)],
+      ["of the newest batch", count(known.pinned_version)],
+      ["key", said(known.primary_key.join(", "))],
+    ])),
+    panel(
+      "rows",
+      "Rows as the join saw them",
+      h(
+        "form",
+        { class: "filter", "data-form": "rows" },
+        field("key", "Key", query.key, { placeholder: "all keys" }),
+        field("version", "Version", query.version, { inputmode: "numeric", pattern: "\\d*", placeholder: "newest" }),
+        h("button", { type: "submit", disabled: busy }, busy ? "Looking …" : "Look"),
+      ),
+      answer && rowsOf(answer, busy),
+    ),
+    panel(
+      "changes",
+      "What has become of keys between two versions",
+      h(
+        "form",
+        { class: "filter", "data-form": "changes" },
+        field("from", "From version", query.from, { inputmode: "numeric", pattern: "\\d+", required: true }),
+        field("to", "to", query.to, { inputmode: "numeric", pattern: "\\d*", placeholder: "newest" }),
+        h("button", { type: "submit", disabled: busy }, "Compare"),
+      ),
+      changes && changesOf(changes),
+    ),
+    error && refusal("The table cannot be shown", error),
+  ];
+}
+
+function back(job) {
+  return h("p", { class: "back", "data-key": "back" }, h("a", { href: `#/jobs/${job}` }, "← The job"));
+}
+
+function field(name, label, value, more) {
+  const id = `of-${name}`;
+  return [h("label", { for: id }, label), h("input", { id, name, value, autocomplete: "off", maxlength: "200", ...more })];
+}
+
+function rowsOf({ version, columns, items, absent, next_cursor: next }, busy) {
+  const names = columns.map((column) => column.name);
+  const heads = [...names.map(plain), "Changed at the source"];
+  const rows = items.map((row) => [...names.map((name) => value(row.values[name])), time(row.source_ts_ms)]);
+  return [
+    h("p", { class: "quiet" }, `${many(items.length, "row")} of version ${count(version)}.`),
+    items.length > 0 && table("Rows", heads, rows),
+    absent.map((each) => h("p", {}, "Key ", h("code", {}, plain(JSON.stringify(each.key))), `: ${WORDS[each.reason] ?? plain(each.reason)}.`)),
+    next && h("button", { type: "button", "data-action": "more-rows", disabled: busy }, "Next rows"),
+  ];
+}
+
+function changesOf({ from_version: from, to_version: to, items, next_cursor: next }) {
+  const text = (values) => (values === null ? "–" : h("code", {}, plain(JSON.stringify(values))));
+  const rows = items.map((each) => [plain(each.change), text(each.key), text(each.before), text(each.after), time(each.source_ts_ms)]);
+  return [
+    h("p", { class: "quiet" }, `${many(items.length, "key")} ${items.length === 1 ? "differs" : "differ"} between versions ${count(from)} and ${count(to)}${next ? ", and there are more" : ""}.`),
+    items.length > 0 && table("Changes", ["Change", "Key", "Before", "After", "At the source"], rows),
+  ];
+}
+
+function value(of) {
+  if (of === null || of === undefined) return h("span", { class: "quiet" }, "NULL");
+  return said(typeof of === "object" ? JSON.stringify(of) : of);
+}
+
+/** Dead letters by their reasons; `letters` is a `DeadLetters`. */
+export function lettersView(letters) {
+  const { job, groups, hasMore, busy, error, isAsked, replayed } = letters;
+  const all = (groups ?? []).reduce((sum, [, each]) => sum + each.length, 0);
+  return [
+    back(job),
+    h("h1", { tabindex: "-1", "data-key": "title" }, "Dead letters"),
+    h("p", { "data-key": "about" }, "Records of the stream that have no rows, as they could not be read or computed. They are kept, and can be joined again under the versions of their batch."),
+    error && refusal("It was not carried out", error),
+    replayed && h("p", { class: "fault note", role: "status", "data-key": "replayed" }, outcome(replayed)),
+    !groups && !error && h("p", { class: "empty" }, "Looking …"),
+    groups && !all && h("p", { class: "empty", "data-key": "none" }, "There is none that was not replayed."),
+    all > 0 && replayOrder(all, hasMore, isAsked, busy),
+    (groups ?? []).map(([reason, each], at) => group(reason, each, at)),
+  ];
+}
+
+function outcome({ status, records, rows, still_bad: bad }) {
+  if (status === "waiting") return "It is sent; the runner takes it up.";
+  return `${many(records, "record")} joined again: ${many(rows, "row")} added, ${count(bad.length)} still without.`;
+}
+
+function replayOrder(all, hasMore, isAsked, busy) {
+  const told = `${hasMore ? "The first " : ""}${many(all, "record")}`;
+  if (!isAsked) {
+    return h("div", { class: "buttons", "data-key": "order" }, h("span", {}, told), h("button", { type: "button", "data-action": "replay-ask", disabled: busy }, "Join all again"));
+  }
+  return h(
+    "div",
+    { class: "fault note", "data-key": "order" },
+    h("p", { class: "fault-title" }, "Join all dead letters again?"),
+    h("p", {}, "What can be joined by now gets its rows, once; what cannot stays a dead letter."),
+    h(
+      "div",
+      { class: "buttons" },
+      h("button", { type: "button", "data-action": "replay-yes" }, "Yes, join them"),
+      h("button", { type: "button", "data-action": "replay-no" }, "No"),
+    ),
+  );
+}
+
+function group(reason, letters, at) {
+  const row = (letter) => h(
+    "tr",
+    {},
+    cell("Place", h("code", {}, plain(letter.place ?? `${letter.partition}/${letter.offset}`))),
+    cell("Batch", count(letter.batch)),
+    cell("Written", time(letter.timestamp_ms)),
+    cell("Value", letter.value === null ? h("span", { class: "quiet" }, "no text") : h("code", {}, plain(letter.value)), letter.truncated && " …"),
+  );
+  return panel(
+    `reason-${at}`,
+    [`${many(letters.length, "record")}: `, said(reason)],
+    table("Records", ["Place", "Batch", "Written", "Value"], letters.slice(0, SHOWN).map(row)),
+    letters.length > SHOWN && h("p", { class: "quiet" }, `The first ${SHOWN}.`),
+  );
+}

@@ -1,0 +1,96 @@
+// The view in which a script is written, checked, tried and submitted.
+
+import { EXAMPLES, rangeOf } from "./editor_data.js";
+import { h } from "./dom.js";
+import { many, plain } from "./format.js";
+import { fault, panel, said, shape, state } from "./parts.js";
+
+const AROUND = 1; // lines beside the one that is refused
+
+/** The editor as nodes; the text is the text area's own and never written over while it is used. */
+export function editorView(editor) {
+  return [
+    h("p", { class: "back", "data-key": "back" }, h("a", { href: "#/" }, "← All jobs")),
+    h("h1", { tabindex: "-1", "data-key": "title" }, "New job"),
+    form(editor),
+    h("div", { "data-key": "says", "aria-live": "polite", class: "answers" }, answers(editor)),
+  ];
+}
+
+function form(editor) {
+  const { busy, isPreview, script } = editor;
+  const isEmpty = !script.trim();
+  const button = (action, label, more = {}) =>
+    h("button", { type: "button", "data-action": action, disabled: Boolean(busy) || isEmpty, ...more }, label);
+  return h(
+    "form",
+    { class: "panel editor", "data-form": "editor", "data-key": "editor" },
+    h(
+      "div",
+      { class: "buttons" },
+      h("span", { class: "quiet" }, "Begin with:"),
+      Object.keys(EXAMPLES).map((name) =>
+        h("button", { type: "button", "data-action": "example", "data-name": name }, name),
+      ),
+    ),
+    h("label", { for: "script-text" }, "Script (Flink SQL)"),
+    h("textarea", { id: "script-text", name: "script", rows: "18", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off" }),
+    h(
+      "div",
+      { class: "buttons" },
+      button("check", "Check"),
+      isPreview ? button("preview", "Show rows") : button("submit-script", "Submit"),
+      busy && isPreview && h("button", { type: "button", "data-action": "cancel-preview" }, "Enough"),
+      busy && h("span", { class: "quiet" }, shape("…"), said(busy)),
+    ),
+    h(
+      "p",
+      { class: "quiet" },
+      "Passwords belong into secrets: ",
+      h("code", {}, "'password' = '${secret:name}'"),
+      ". A script that ends with a bare SELECT shows rows and is then removed.",
+    ),
+  );
+}
+
+function answers({ problem, plan, validation, rows, submitted, script, warnings }) {
+  const advice = [...(warnings ?? []), ...(validation ?? plan ?? {}).warnings ?? []];
+  return [
+    problem && refused(problem, script),
+    submitted && h(
+      "div",
+      { class: "fault note" },
+      h("p", { class: "fault-title" }, "It is submitted: ", h("a", { href: `#/jobs/${submitted.id}` }, said(submitted.name)), " ", state(submitted.state)),
+    ),
+    validation && h("p", { class: "fault note" }, h("strong", {}, shape("✓"), "It can be submitted"), " as ", said(validation.name), ": all that it names is there."),
+    advice.map((each) => fault("note", "Warning", each)),
+    plan && panel("plan", "What it will do", h("ol", { class: "plan" }, plan.lines.map((line) => h("li", {}, said(line))))),
+    rows && panel("rows", `Rows (${many(rows.length, "row")})`, h("pre", { tabindex: "0" }, rows.length ? plain(rows.join("\n")) : "None yet.")),
+  ];
+}
+
+/** The refusal, with the place that it is about. */
+function refused(problem, script) {
+  const { line, column, detail, hint, type } = problem;
+  const kind = plain(type ?? "").replace("urn:sluice:problem:", "");
+  const place = line ? `Line ${line}${column ? `, column ${column}` : ""}` : "The script was refused";
+  return fault("bad", place, { type: kind, message: detail, hint }, line && excerpt(script, line, column ?? 1), line && h("button", { type: "button", "data-action": "show-place" }, "Go there"));
+}
+
+function excerpt(script, line, column) {
+  const lines = script.split("\n");
+  const first = Math.max(0, line - 1 - AROUND);
+  const [start, end] = rangeOf(script, line, column);
+  const lineStart = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+  return h(
+    "pre",
+    { class: "excerpt", tabindex: "0", "aria-label": `The script around line ${line}` },
+    lines.slice(first, line + AROUND).map((text, at) => {
+      const number = first + at + 1;
+      const head = `${String(number).padStart(4)}  `;
+      if (number !== line) return `${head}${plain(text)}\n`;
+      const [from, to] = [start - lineStart, end - lineStart];
+      return [head, plain(text.slice(0, from)), h("mark", {}, plain(text.slice(from, to)) || " "), plain(text.slice(to)), "\n"];
+    }),
+  );
+}

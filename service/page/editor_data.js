@@ -1,0 +1,164 @@
+// What the editor is made of: a script, what the control plane says of it, and rows of a preview.
+
+import { Refused, del, get, getText, post } from "./api.js";
+
+const KEPT = "sluice.script"; // of this tab, so that a reload loses nothing
+const POLL_MS = 700;
+const MOST_ROWS = 200;
+const ENDED = ["FINISHED", "FAILED", "STOPPED"];
+const ROW = /^[+-][A-Z]\[/;
+const PREVIEW = /(?:^|;)\s*(?:SELECT|WITH)\b[^;]*;?\s*$/i;
+
+/** Scripts to begin with; the first runs on `sluice up` as it is. */
+export const EXAMPLES = {
+  "a stream alone (runs on sluice up)": `-- Five clicks a second of a generator, half of them into the log of the job.
+CREATE TABLE clicks (user_id BIGINT, item STRING) WITH (
+  'connector' = 'datagen', 'rows-per-second' = '5',
+  'fields.user_id.min' = '1', 'fields.user_id.max' = '100'
+);
+CREATE TABLE shown (user_id BIGINT, item STRING) WITH ('connector' = 'print');
+INSERT INTO shown SELECT user_id, UPPER(item) FROM clicks WHERE user_id < 50;
+`,
+  "clicks joined with a table": `-- Five clicks a second of a generator, joined with the table shop.user_info.
+-- On sluice up: write the port that it has printed for mariadb.
+SET 'pipeline.name' = 'first';
+CREATE TABLE user_info (
+  user_id BIGINT, gender STRING, name STRING, PRIMARY KEY (user_id) NOT ENFORCED
+) WITH (
+  'connector' = 'mysql-cdc', 'hostname' = '127.0.0.1', 'port' = '3306',
+  'username' = 'cdc', 'password' = '\${secret:mariadb}',
+  'database-name' = 'shop', 'table-name' = 'user_info'
+);
+CREATE TABLE clicks (user_id BIGINT, item_id BIGINT, proctime AS PROCTIME()) WITH (
+  'connector' = 'datagen', 'rows-per-second' = '5',
+  'fields.user_id.min' = '1', 'fields.user_id.max' = '1000',
+  'fields.item_id.min' = '1', 'fields.item_id.max' = '1000000'
+);
+CREATE TABLE enriched (user_id BIGINT, item_id BIGINT, gender STRING, name STRING)
+WITH ('connector' = 'print');
+INSERT INTO enriched
+SELECT c.user_id, c.item_id, u.gender, u.name FROM clicks AS c
+LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id;
+`,
+};
+
+/** One script; `told.changed()` is called after each change. */
+export class Editor {
+  script = sessionStorage.getItem(KEPT) ?? "";
+  busy = null; // what is being done, in words
+  problem = null;
+  plan = null;
+  validation = null;
+  rows = null;
+  warnings = [];
+  submitted = null;
+  #told;
+  #run = 0;
+
+  constructor(told) {
+    this.#told = told;
+  }
+
+  start() {
+    this.#told.live();
+  }
+
+  stop() {
+    this.#run += 1; // a preview that runs sees to its own end
+  }
+
+  hurry() {}
+
+  /** The script has become `text`; what was said of it is about the one before. */
+  write(text) {
+    if (text === this.script) return;
+    this.script = text;
+    sessionStorage.setItem(KEPT, text);
+    Object.assign(this, { problem: null, plan: null, validation: null, submitted: null });
+    this.#told.changed();
+  }
+
+  /** Whether the last statement is a bare SELECT: it has rows to show and no output. */
+  get isPreview() {
+    return PREVIEW.test(withoutComments(this.script));
+  }
+
+  /** Plan it, then check all that it names. */
+  check() {
+    return this.#do("checking the script and what it names", async () => {
+      this.plan = await post("/v1/jobs:plan", { sql: this.script, name: null });
+      this.#told.changed();
+      this.validation = await post("/v1/jobs:validate", { sql: this.script, name: null, outside: true });
+    });
+  }
+
+  submit() {
+    return this.#do("submitting", async () => {
+      this.submitted = await post("/v1/jobs", { sql: this.script, name: null });
+    });
+  }
+
+  /** Run the job of a bare SELECT, show its rows as they come, and remove it; as `sluice sql` does. */
+  preview() {
+    return this.#do("starting a preview", async (run) => {
+      const job = await post("/v1/jobs", { sql: this.script, name: null });
+      Object.assign(this, { rows: [], warnings: job.warnings ?? [] });
+      try {
+        await this.#follow(`/v1/jobs/${job.id}`, run);
+      } finally {
+        await del(`/v1/jobs/${job.id}`);
+      }
+    });
+  }
+
+  cancel() {
+    this.#run += 1;
+  }
+
+  async #follow(path, run) {
+    let [offset, rest] = [0, ""];
+    for (;;) {
+      const job = await get(path);
+      this.busy = `preview: ${job.reason}`;
+      const { text, next } = await getText(`${path}/log?offset=${offset}`);
+      const lines = (rest + text).split("\n");
+      [offset, rest] = [next, lines.pop()];
+      this.rows.push(...lines.filter((line) => ROW.test(line)).slice(0, MOST_ROWS - this.rows.length));
+      this.#told.changed();
+      if (job.error && ENDED.includes(job.state)) throw new Refused(0, { detail: job.error.message, hint: job.error.hint, type: job.error.type });
+      const isRead = text === "";
+      if (run !== this.#run || this.rows.length >= MOST_ROWS || (ENDED.includes(job.state) && isRead)) return;
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+  }
+
+  async #do(busy, work) {
+    if (this.busy) return;
+    const run = (this.#run += 1);
+    Object.assign(this, { busy, problem: null, plan: null, validation: null, rows: null, submitted: null, warnings: [] });
+    this.#told.changed();
+    try {
+      await work(run);
+    } catch (error) {
+      this.problem = error.problem ?? { detail: "the control plane does not answer", hint: "Look whether it runs, and try again." };
+      this.#told.failed(error);
+    }
+    this.busy = null;
+    this.#told.changed();
+  }
+}
+
+/** The script with blanks in place of its comments and strings, of the same length. */
+export function withoutComments(text) {
+  return text.replace(/--[^\n]*|\/\*[^]*?\*\/|'(?:[^']|'')*'/g, (found) => found.replace(/[^\n]/g, " "));
+}
+
+/** From line and column, as a problem has them, to a range of the text: the word that is there. */
+export function rangeOf(text, line, column) {
+  const lines = text.split("\n").slice(0, line - 1);
+  const lineStart = lines.reduce((sum, each) => sum + each.length + 1, 0);
+  const points = Array.from(text.slice(lineStart).split("\n")[0]); // a column counts characters
+  const start = lineStart + points.slice(0, column - 1).join("").length;
+  const word = /^(?:[\w$]+|.)/u.exec(text.slice(start))?.[0] ?? "";
+  return [Math.min(start, text.length), Math.min(start + word.length, text.length)];
+}

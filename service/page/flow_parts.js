@@ -1,0 +1,141 @@
+// What the picture of a job is made of: parts with a few words each, and edges with what passes.
+
+import { bytes, count, duration, isComplete, many, percent, plain } from "./format.js";
+import { rate } from "./numbers.js";
+import { joinsNothing } from "./progress.js";
+
+/**
+ * Parts and edges of a job as its runner has told them; `pulse` are its newest rates by series.
+ * A part has `id`, `kind`, `title`, `lines`, `tone`, `to` (the panel behind it) and its place:
+ * `lane` (the stream's is the last) and `step` (0 source to 3 sink).
+ */
+export function flowParts(job, pulse, { tables: most }) {
+  const dimensions = job.dimensions ?? [];
+  const isAlone = joinsNothing(job) || !dimensions.length;
+  const lanes = isAlone ? [] : laneGroups(dimensions, most);
+  const last = lanes.length;
+  const stream = streamParts(job, pulse, last, isAlone);
+  const tables = lanes.map((lane, number) => tableParts(lane, number, job, pulse));
+  return {
+    lanes: last + 1,
+    parts: [...tables.flatMap((each) => each.parts), ...stream.parts],
+    edges: [...tables.flatMap((each) => each.edges), ...stream.edges],
+  };
+}
+
+/** Tables that are too many for the picture share a lane. */
+function laneGroups(dimensions, most) {
+  if (dimensions.length <= most) return dimensions.map((each) => [each]);
+  return [...dimensions.slice(0, most - 1).map((each) => [each]), dimensions.slice(most - 1)];
+}
+
+function tableParts(tables, lane, job, pulse) {
+  const [first] = tables;
+  const isOne = tables.length === 1;
+  const channels = tables.flatMap((each) => each.channels ?? []);
+  const complete = channels.filter((each) => isComplete(each.watermark)).length;
+  const isWhole = channels.length > 0 && complete === channels.length;
+  const share = Math.min(...tables.map((each) => percent(each.snapshot.rows_done, each.snapshot.rows_total) ?? 0));
+  const version = isOne ? first.index_version ?? first.changelog_version : null;
+  const to = `table-${first.name}`;
+  const part = (id, step, more) => ({ id: `${id}-${lane}`, lane, step, to, ...more });
+  const fed = isWhole ? pulse.changes_per_s : pulse.copied_rows_per_s;
+  return {
+    parts: [
+      part("table", 0, {
+        kind: "table",
+        title: isOne ? plain(first.name) : `${tables.length} tables`,
+        lines: [isOne ? plain(first.source ?? "table") : tables.map((each) => plain(each.name)).join(", ")],
+        tone: "rest",
+      }),
+      part("channels", 1, {
+        kind: "changelog",
+        title: isWhole ? "Copy complete" : `Copy ${Math.min(share, isWhole ? 100 : 99)} %`,
+        lines: [channels.length ? `${complete} of ${many(channels.length, "channel")} done` : "no channel yet"],
+        tone: isWhole ? "good" : "busy",
+      }),
+      part("index", 2, {
+        kind: "index",
+        title: "Lookup index",
+        lines: [version === null || version === undefined ? "not built yet" : `version ${count(version)}`],
+        tone: Number.isFinite(first.index_version) ? "good" : "rest",
+      }),
+    ],
+    edges: [
+      edge(`table-${lane}`, `channels-${lane}`, fed, isWhole ? "changes" : "rows"),
+      edge(`channels-${lane}`, `index-${lane}`, isWhole ? pulse.changes_per_s : 0, "changes", isOne ? age(job, first) : null),
+      edge(`channels-${lane}`, "valve", 0, isWhole ? "complete" : "waits"),
+      edge(`index-${lane}`, "batches", pulse.records_per_s, ""),
+    ],
+  };
+}
+
+function streamParts(job, pulse, lane, isAlone) {
+  const { probe } = job;
+  const isOpen = job.phase === "JOIN";
+  const held = probe?.held_records;
+  const size = Number.isFinite(probe?.held_bytes) && held > 0 ? `, ${bytes(probe.held_bytes)}` : "";
+  const stages = Object.values(probe?.batch_stages_ms ?? {});
+  const took = stages.length ? `, took ${duration(stages.reduce((sum, ms) => sum + ms, 0))}` : "";
+  const isStalled = (job.stalls ?? []).some((stall) => !stall.part.startsWith("source "));
+  const part = (id, step, more) => ({ id, lane, step, to: "stream", ...more });
+  const parts = [
+    part("source", 0, { kind: "stream", title: plain(probe?.topic ?? "stream"), lines: [lag(probe, isOpen)], tone: "rest" }),
+    !isAlone && part("valve", 1, {
+      kind: "valve",
+      title: isOpen ? "Valve open" : "Valve closed",
+      lines: [isOpen ? "records pass" : `${count(held)} held${size}`],
+      tone: isOpen ? "good" : "warn",
+      to: "valve",
+    }),
+    part("batches", 2, {
+      kind: "join",
+      title: isAlone ? "Batches" : "Join",
+      lines: [Number.isFinite(probe?.batch) ? `batch ${count(probe.batch)}${took}` : "no batch yet"],
+      tone: isStalled ? "warn" : Number.isFinite(probe?.batch) ? "good" : "rest",
+      to: "batches",
+    }),
+    ...sinkParts(job, lane),
+  ].filter(Boolean);
+  const read = edge("source", isAlone ? "batches" : "valve", isOpen ? pulse.records_per_s : 0, "records");
+  if (!isAlone && !isOpen) read.label = "held";
+  const passed = !isAlone && edge("valve", "batches", isOpen ? pulse.records_per_s : 0, "", isOpen ? null : "closed");
+  const written = parts.filter((each) => each.step === 3).map((each, at) => edge("batches", each.id, pulse.rows_per_s, at ? "" : "rows"));
+  return { parts, edges: [read, passed, ...written].filter(Boolean) };
+}
+
+function sinkParts(job, lane) {
+  const sinks = job.sinks?.length ? job.sinks : [{ insert: 1, table: "output", connector: "" }];
+  const [first] = sinks;
+  const more = sinks.length > 1 ? ` and ${sinks.length - 1} more` : "";
+  const letters = job.probe?.dead_letters;
+  return [{
+    id: "sink",
+    kind: "sink",
+    lane,
+    step: 3,
+    to: "stream",
+    title: `${plain(first.table)}${more}`,
+    lines: [plain(first.connector), letters ? many(letters, "dead letter") : null].filter(Boolean),
+    tone: letters ? "warn" : "rest",
+  }];
+}
+
+function lag(probe, isOpen) {
+  if (!probe) return "no report yet";
+  const value = isOpen ? probe.lag_records : probe.held_records;
+  if (!Number.isFinite(value)) return "lag not known";
+  return isOpen ? `${count(value)} to join` : `${count(value)} wait`;
+}
+
+function age(job, { name, binlog_delay_ms: delay }) {
+  const ms = job.probe?.freshness_ms?.[name] ?? delay;
+  return Number.isFinite(ms) ? `${duration(ms)} old` : null;
+}
+
+function edge(from, to, perSecond, noun, label = null) {
+  const isMoving = perSecond > 0;
+  const passes = isMoving && noun ? `${rate(perSecond)} ${noun}/s` : null;
+  const still = ["complete", "waits"].includes(noun) ? noun : null;
+  return { from, to, isMoving, label: [passes ?? still, label].filter(Boolean).join(", ") };
+}

@@ -1,0 +1,108 @@
+// The charts of one job: an hour or a day of what the control plane has seen of it.
+
+import { chart, marksInWords } from "./chart.js";
+import { h } from "./dom.js";
+import { count, duration } from "./format.js";
+import { panel, refusal } from "./parts.js";
+
+export const RANGES = {
+  hour: { label: "Last hour", lengthMs: 3_600_000, step: 10, refreshMs: 10_000 },
+  day: { label: "Last 24 hours", lengthMs: 86_400_000, step: 300, refreshMs: 60_000 },
+};
+const aSecond = (value) => `${rate(value)}/s`;
+const CHARTS = [
+  {
+    key: "rates",
+    title: "Throughput",
+    write: aSecond,
+    lines: [
+      ["records_per_s", "records read"],
+      ["rows_per_s", "rows written"],
+      ["copied_rows_per_s", "rows copied"],
+      ["changes_per_s", "table changes"],
+    ],
+  },
+  {
+    key: "waiting",
+    title: "Records that wait",
+    write: (value) => count(Math.round(value)),
+    lines: [
+      ["lag_records", "not joined yet"],
+      ["held_records", "held by the valve"],
+      ["table_lag_records", "table changes not committed"],
+    ],
+  },
+  {
+    key: "batch",
+    title: "Time of a batch",
+    write: duration,
+    lines: [
+      ["join_ms", "read and join"],
+      ["commit_ms", "commit"],
+      ["index_ms", "index"],
+    ],
+  },
+  {
+    key: "freshness",
+    title: "How old the data is",
+    write: duration,
+    lines: [
+      ["freshness_ms", "newest table change seen"],
+      ["source_delay_ms", "source to commit"],
+      ["watermark_age_ms", "watermark"],
+    ],
+  },
+];
+
+/** Numbers a second, with as many digits as one reads. */
+export function rate(value) {
+  if (!Number.isFinite(value)) return "–";
+  return value >= 10 || value === 0 ? count(Math.round(value)) : count(Number(value.toPrecision(2)));
+}
+
+/** The panel with the charts of what is known. */
+export function numbers(watch) {
+  const { numbers: known, numbersError, range, cursorMs } = watch;
+  if (!known && !numbersError) return null;
+  const drawn = known ? CHARTS.map((one) => drawing(one, known, cursorMs)).filter(Boolean) : [];
+  return panel(
+    "numbers",
+    "Over time",
+    h("div", { class: "buttons", role: "group", "aria-label": "Time that is shown" }, rangeButtons(range)),
+    numbersError && refusal("The numbers cannot be shown", numbersError),
+    drawn.length > 0 && h("div", { class: "charts" }, drawn),
+    known && !drawn.length && h("p", { class: "quiet" }, "Nothing has been seen in this time; a point comes every ten seconds."),
+    drawn.length > 0 && marksInWords(known.transitions),
+  );
+}
+
+function rangeButtons(range) {
+  return Object.entries(RANGES).map(([name, { label }]) =>
+    h(
+      "button",
+      { type: "button", "data-action": "range", "data-range": name, "aria-pressed": String(range === name) },
+      label,
+    ),
+  );
+}
+
+function drawing({ key, title, write, lines }, { at_ms: atMs, step_s: step, series, transitions, span }, cursorMs) {
+  return chart({
+    key,
+    title,
+    write,
+    atMs,
+    span,
+    cursorMs,
+    stepMs: 1000 * step,
+    marks: transitions,
+    lines: lines
+      .map(([name, label]) => ({ name, label, values: series[name] }))
+      .filter(({ name, values }) => isOfUse(name, values)),
+  });
+}
+
+/** A line that was never more than nothing says little, but for what is read and written. */
+function isOfUse(name, values) {
+  return ["records_per_s", "rows_per_s", "lag_records"].includes(name) || values.some((value) => value > 0);
+}

@@ -1,0 +1,392 @@
+"""The page as a console: what was, what moves, and what can be done there."""
+
+import math
+import time
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+
+from service.sql.planner.planner import plan_script
+from tests.support.axe import axe_source, violations
+from tests.support.control_plane import control_plane, script
+from tests.support.documents import Documents
+from tests.support.page_jobs import HOSTILE, copying, joining, stalled
+from tests.support.page_plane import job_url, remember
+from tests.support.wait import wait_until
+
+PHONE = 390
+
+
+@pytest.fixture(scope="module")
+def joining_job(plane):
+    job_id = plane.submit(script(), "clicks enriched")
+    plane.tell(job_id, **joining(time.time_ns() // 1_000_000 - 60_000))
+    remember(
+        plane.settings.jobs_dir / job_id,
+        records_per_s=lambda age_s: math.nan if 600 < age_s < 900 else 800 + age_s / 10,
+        rows_per_s=750,
+        lag_records=lambda age_s: 12 + age_s % 7,
+        join_ms=310,
+        commit_ms=90,
+        freshness_ms=700,
+    )
+    wait_until(lambda: plane.client.job(job_id)["state"] == "JOINING", deadline_s=60)
+    return job_id
+
+
+# What was
+# --------------------------------------------------------------------------------------------------
+
+
+def test_an_hour_or_a_day_is_drawn_with_gaps_marks_and_a_table_that_says_the_same(
+    plane, browser, joining_job
+):
+    browser.open(job_url(plane, joining_job))
+    text = browser.until("Throughput", "#numbers")
+    for title in ("Records that wait", "Time of a batch", "How old the data is"):
+        assert title in text
+    drawn = browser.run(_PATHS)
+    assert len(drawn) == 6  # what nobody has seen is not drawn
+    assert min(path.count("M") for path in drawn) == 1
+    assert max(path.count("M") for path in drawn) >= 2  # the gap stays one
+    assert "JOINING at" in text
+    assert browser.run("return document.querySelectorAll('#numbers .mark').length") >= 4
+    browser.find("#numbers details summary").click()
+    rows = browser.until("records read", "#numbers details[open] table")
+    assert "750/s" in rows
+    browser.find("[data-range=day]").click()
+    browser.wait(
+        lambda: max(path.count("L") for path in browser.run(_PATHS)) < 300, "steps of five minutes"
+    )
+    assert browser.find("[data-range=day]").get_attribute("aria-pressed") == "true"
+
+
+def test_whoever_points_at_an_instant_is_told_its_numbers(plane, browser, joining_job):
+    browser.open(job_url(plane, joining_job))
+    browser.until("Throughput", "#numbers")
+    point = """
+      const plot = document.querySelector("[data-plot=rates]");
+      const { left, width, top } = plot.getBoundingClientRect();
+      const at = { clientX: left + 0.1 * width, clientY: top + 5, bubbles: true };
+      plot.dispatchEvent(new PointerEvent("pointermove", at));
+    """
+    browser.run(point)
+    browser.until("records read 1,12", "#numbers")  # 54 minutes ago: 800 + 3240 / 10
+    browser.run("document.body.dispatchEvent(new PointerEvent('pointermove', {bubbles: true}))")
+    browser.wait(lambda: not browser.run("return document.querySelector('.cursor')"), "no cursor")
+
+
+PATHS = {
+    "nothing": ([], [], ""),
+    "unknown": ([None, None], [0, 1], ""),
+    "one_point": ([5], [0], "M0.0 5.0h0.1"),
+    "two": ([5, 6], [0, 1], "M0.0 5.0h0.1L1.0 6.0"),
+    "unknown_between": ([5, None, 6], [0, 1, 2], "M0.0 5.0h0.1M2.0 6.0h0.1"),
+    "missing_between": ([5, 6], [0, 3], "M0.0 5.0h0.1M3.0 6.0h0.1"),
+}
+
+
+def test_lines_break_where_nothing_is_known(plane, browser):
+    browser.open(plane.url)
+    body = "return a[0].map(([v, at]) => m.path(v, at, 1, (x) => x, (y) => y))"
+    drawn = browser.call("chart.js", body, [case[:2] for case in PATHS.values()])
+    assert drawn == [case[2] for case in PATHS.values()]
+    body = "return a[0].map(m.rounded)"
+    assert browser.call("chart.js", body, [0, 1, 3, 7, 12, 100, 0.3]) == [1, 1, 5, 10, 20, 100, 0.5]
+
+
+# What moves
+# --------------------------------------------------------------------------------------------------
+
+
+def test_each_part_of_the_picture_leads_to_what_is_behind_it(plane, browser, joining_job):
+    browser.open(job_url(plane, joining_job))
+    text = browser.until("Valve open", "#flow")
+    for part in ("user_info", "items", "Copy complete", "version 23", "batch 41", "enriched"):
+        assert part in text
+    browser.run("document.querySelector('#flow [data-key=valve]').focus()")
+    browser.press(Keys.ENTER)
+    focused = "return document.activeElement.id"
+    browser.wait(lambda: browser.run(focused) == "valve-title", "the valve's panel")
+    assert browser.driver.current_url == job_url(plane, joining_job)
+
+
+RATES = {"records_per_s": [882.4], "rows_per_s": [750], "changes_per_s": [0]}
+_DRAWN = """
+  const numbers = { at_ms: [a[1]], step_s: 10, span: { toMs: a[1] }, series: a[2] };
+  document.querySelector("main").append(m.flow({ job: a[0], numbers }));
+  const moving = [...document.querySelectorAll(".edge.moves")];
+  return [document.querySelector("main").innerText, moving.map((one) => one.parentNode.dataset.key),
+    [...new Set(moving.map((one) => getComputedStyle(one).animationName))]];
+"""
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_what_passes_moves_unless_less_motion_is_asked_for(plane, browser, motion):
+    features = [{"name": "prefers-reduced-motion", "value": motion}]
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.open(plane.url)
+    browser.until("New job", "main")
+    job = {**joining(1), "id": "x", "name": "x"}
+    text, moving, animations = browser.call("flow.js", _DRAWN, job, 1, RATES)
+    assert "882 records/s" in text
+    assert "750 rows/s" in text
+    assert {"source-valve", "valve-batches", "batches-sink"} <= set(moving)
+    assert not any(key.startswith("table-") for key in moving)
+    assert animations == (["none"] if motion == "reduce" else ["passing"])
+
+
+def test_a_closed_valve_holds_what_waits(plane, browser):
+    job_id = plane.submit(script(), "held back")
+    plane.tell(job_id, **copying(412_000))
+    browser.open(job_url(plane, job_id))
+    browser.until("163,000 held", "#flow")
+    text = browser.until("Copy 41 %", "#flow")
+    assert "Valve closed" in text
+    assert browser.run("return document.querySelectorAll('#flow .edge.moves').length") == 0
+
+
+def test_a_job_without_tables_is_drawn_without_them(plane, browser):
+    browser.open(plane.url)
+    body = """
+      const { parts, edges } = m.flowParts(a[0], {}, { tables: 3 });
+      return [parts.map((part) => part.id), edges.map(({ from, to }) => `${from} ${to}`)];
+    """
+    alone = {"phase": "JOIN", "probe": {"topic": "t"}, "dimensions": []}
+    drawn = browser.call("flow_parts.js", body, alone)
+    assert drawn == [["source", "batches", "sink"], ["source batches", "batches sink"]]
+    tables = [
+        {"name": str(n), "snapshot": {"rows_done": 1, "rows_total": 2}, "channels": []}
+        for n in range(9)
+    ]
+    ids, _ = browser.call("flow_parts.js", body, {**alone, "dimensions": tables})
+    assert len(ids) == 3 * 3 + 4  # what is too much shares a lane
+
+
+# What can be done
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_is_made_where_it_is_asked_for(tmp_path, shaken):
+    browser = shaken  # at the end the control plane is gone
+    with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
+        job_id = client.submit(script(), "lost")["id"]
+        browser.open(f"{plane.url}/#/jobs/{job_id}")
+        browser.until("It waits for your decision", "#problems")
+        browser.find(".decision [name=reason]").send_keys("not needed", Keys.ENTER)
+        browser.until("It is acknowledged.", ".orders")
+        row = browser.until("not needed", "#decisions")
+        assert "status page" in row
+        assert "records-lost continue" in row
+        browser.until("JOINING", ".title .state")
+
+
+def test_the_list_says_what_passes_what_waits_and_where_it_goes(plane, browser, joining_job):
+    browser.open(plane.url)
+    row = f"tr[data-key='{joining_job}']"
+    browser.until("/s", f"{row} [data-head=Now]")
+    assert "to join" in browser.text(f"{row} [data-head=Now]")
+    assert "enriched" in browser.text(f"{row} [data-head=Output]")
+    assert "M" in browser.run(
+        "return document.querySelector(arguments[0]).getAttribute('d')", f"{row} .spark path"
+    )
+
+
+@pytest.mark.parametrize("width", [PHONE, 1280])
+def test_no_view_is_wider_than_its_screen(plane, browser, joining_job, width):
+    job_id = plane.submit(script(), "strange names")
+    plane.tell(job_id, **stalled())
+    wait_until(lambda: plane.client.job(job_id)["state"] == "STALLED", deadline_s=60)
+    for address in (plane.url, job_url(plane, joining_job), job_url(plane, job_id)):
+        browser.screen(width)
+        browser.open(address)
+        browser.until("enriched" if address == job_url(plane, joining_job) else HOSTILE, "main")
+        assert browser.run("return document.documentElement.scrollWidth") <= width
+
+
+# A script
+# --------------------------------------------------------------------------------------------------
+
+WRITE = "document.querySelector('#script-text').value = arguments[0];"
+WRITE += "document.querySelector('#script-text').dispatchEvent(new Event('input', {bubbles: true}))"
+
+
+def test_a_refused_script_shows_the_place_and_goes_there(plane, shaken):
+    browser = shaken  # the refusal is in its console
+    browser.open(f"{plane.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    browser.run(WRITE, "CREATE TABLE a (k BIGINT)\nWITH ('connector' = 'print');\nDROPP TABLE b;")
+    browser.find("[data-action=check]").click()
+    browser.until("Line 3, column 1", ".answers")
+    assert browser.text(".answers mark") == "DROPP"
+    browser.find("[data-action=show-place]").click()
+    chosen = """
+      const area = document.activeElement;
+      return area.value.slice(area.selectionStart, area.selectionEnd);
+    """
+    assert browser.run(chosen) == "DROPP"
+    assert browser.find("#script-text").get_property("value").endswith("DROPP TABLE b;")
+
+
+def test_a_script_is_checked_submitted_and_found_in_the_list(plane, browser):
+    browser.open(f"{plane.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    browser.run(WRITE, f"SET 'pipeline.name'='written here';{script()}")
+    browser.find("[data-action=check]").click()
+    browser.until("It can be submitted", ".answers")
+    assert "LEFT JOIN users" in browser.text("#plan")
+    browser.find("[data-action=submit-script]").click()
+    browser.until("It is submitted: written here", ".answers")
+    browser.find(".answers a").click()
+    browser.until("written here", ".title")
+
+
+def test_a_bare_select_shows_its_rows_and_leaves_nothing(tmp_path, shaken):
+    browser = shaken
+    with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
+        browser.open(f"{plane.url}/#/new")
+        browser.until("Script (Flink SQL)", "main")
+        tables, _, rest = script().partition("CREATE TABLE enriched")
+        select = rest.partition("INSERT INTO enriched ")[2]
+        browser.run(WRITE, f"SET 'pipeline.name'='looks';{tables}{select}")
+        browser.until("Show rows", "main")
+        browser.find("[data-action=preview]").click()
+        browser.until("+I[1, ", "#rows pre")
+        browser.wait(lambda: not client.jobs(), "the job is removed")
+
+
+def test_a_script_survives_a_reload_and_an_example_replaces_only_what_is_empty(plane, browser):
+    browser.open(f"{plane.url}/#/new")
+    browser.until("Script (Flink SQL)", "main")
+    browser.run(WRITE, "")
+    browser.find("[data-action=example]").click()
+    value = "return document.querySelector('#script-text').value"
+    assert "INSERT INTO shown" in browser.run(value)
+    browser.driver.refresh()
+    browser.wait(lambda: "INSERT INTO shown" in (browser.run(value) or ""), "it is kept")
+
+
+PLACES = {
+    "first": ("SELEC x", 1, 1, "SELEC"),
+    "later_line": ("a\nbb ccc", 2, 4, "ccc"),
+    "sign": ("a = %", 1, 5, "%"),
+    "behind_emoji": ("'\U0001f600' x", 1, 5, "x"),
+    "end": ("a", 1, 2, ""),
+    "beyond": ("a", 9, 9, ""),
+}
+
+
+def test_places_of_refusals_are_found_in_the_text(plane, browser):
+    browser.open(plane.url)
+    body = "return a[0].map(([t, l, c]) => t.slice(...m.rangeOf(t, l, c)))"
+    marked = browser.call("editor_data.js", body, [case[:3] for case in PLACES.values()])
+    assert marked == [case[3] for case in PLACES.values()]
+
+
+def test_the_examples_can_be_planned(plane, browser):
+    browser.open(plane.url)
+    for text in browser.call("editor_data.js", "return Object.values(m.EXAMPLES)"):
+        assert plan_script(text).plan
+
+
+# Its data
+# --------------------------------------------------------------------------------------------------
+
+
+def test_rows_of_a_table_are_looked_up_by_key_and_versions_compared(plane, browser, joining_job):
+    browser.open(job_url(plane, joining_job))
+    browser.until("Look at its rows", "#table-items")
+    browser.open(f"{job_url(plane, joining_job)}/tables/users")
+    browser.until("1 row of version 3", "#rows")
+    assert "\x1b" not in browser.text("main")
+    may_ask = "return !document.querySelector('#changes button').disabled"
+    browser.wait(lambda: browser.run(may_ask), "the first answer")
+    browser.find("#of-key").send_keys("7", Keys.ENTER)
+    browser.wait(lambda: browser.run(may_ask), "an answer")
+    browser.find("#of-from").send_keys("1", Keys.ENTER)
+    assert "insert" in browser.until("1 key differs between versions 1 and 3", "#changes")
+    assert browser.find("#of-key").get_property("value") == "7"
+
+
+def test_dead_letters_are_shown_by_reason_and_joined_after_a_question(plane, browser):
+    job_id = plane.submit(script(), "letters")
+    plane.tell(job_id, **joining(1, dead_letters=7))
+    browser.open(job_url(plane, job_id))
+    browser.until("look at them", "#stream")
+    browser.find("#stream a").click()
+    browser.until("7 records: ", "#reason-0")
+    browser.find("[data-action=replay-ask]").click()
+    browser.until("Join all dead letters again?", "main")
+    browser.find("[data-action=replay-no]").click()
+    browser.wait(lambda: "again?" not in browser.text("main"), "no question any more")
+
+
+def test_dead_letters_are_joined_again_by_the_runner(tmp_path, shaken):
+    browser = shaken
+    with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
+        job_id = client.submit(script(), "letters")["id"]
+        wait_until(lambda: client.job(job_id)["state"] == "JOINING", deadline_s=60)
+        browser.open(f"{plane.url}/#/jobs/{job_id}/dead-letters")
+        browser.until("Join all again", "main")
+        browser.find("[data-action=replay-ask]").click()
+        browser.until("Yes, join them", "main")
+        browser.find("[data-action=replay-yes]").click()
+        browser.until("0 records joined again: 0 rows added", "main")
+
+
+# For everybody
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def axe(processes):
+    return axe_source()
+
+
+@pytest.fixture(scope="module")
+def views(plane, joining_job):
+    """Address and what is there once the view is whole."""
+    copying_job = plane.submit(script(), "copied now")
+    plane.tell(copying_job, **copying(412_000))
+    stalled_job = plane.submit(script(), "waits for somebody")
+    plane.tell(stalled_job, **stalled())
+    wait_until(lambda: plane.client.job(stalled_job)["state"] == "STALLED", deadline_s=60)
+    of_joining = job_url(plane, joining_job)
+    return {
+        "list": (plane.url, "STALLED"),
+        "nothing_fits": (f"{plane.url}/#/none", "There is no such view"),
+        "copying": (job_url(plane, copying_job), "Over time"),
+        "joining": (of_joining, "Over time"),
+        "stalled": (job_url(plane, stalled_job), "It waits for your decision"),
+        "editor": (f"{plane.url}/#/new", "Script (Flink SQL)"),
+        "table": (f"{of_joining}/tables/users", "1 row of version 3"),
+        "dead_letters": (f"{of_joining}/dead-letters", "7 records"),
+    }
+
+
+VIEWS = [
+    "list",
+    "nothing_fits",
+    "copying",
+    "joining",
+    "stalled",
+    "editor",
+    "table",
+    "dead_letters",
+]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nobody_is_kept_out_of_a_view(browser, views, axe, view):
+    address, whole = views[view]
+    browser.open(address)
+    browser.until(whole, "main")
+    for scheme, width in (("light", PHONE), ("light", 1280), ("dark", 1280)):
+        browser.scheme(scheme)
+        browser.screen(width)
+        assert violations(browser, axe) == [], (scheme, width)
+
+
+_PATHS = """
+  return [...document.querySelectorAll("#numbers .line")].map((path) => path.getAttribute("d"));
+"""
