@@ -47,8 +47,9 @@ fmt: setup ## Format, and repair what can be repaired
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-docs: setup ## The site of the documents, into build/site; the reference in docs/reference is written anew
+docs: setup ## The site of the documents, into build/site; docs/reference and deploy/observability are written anew
 	@$(BIN)/python docs/site/reference.py
+	@$(BIN)/python docs/site/observability.py
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --strict --quiet --config-file docs/site/mkdocs.yml
 
 bench: setup ## Measure

@@ -11,6 +11,7 @@
 | `VertexNotFoundError` | the job has no part of this id |
 | `JobConflictError` | the request does not fit the job's state or an earlier request |
 | `JobStateError` | the job's state does not allow what is asked of it |
+| `TableConflictError` | a table of the catalog is there already, or is used |
 | `RunnerAbsentError` | the request needs a runner that lives, and there is none |
 | `BusyError` | too much of the same is going on; later it can be done |
 | `InspectionError` | the process that reads a job's files ended without an answer |
@@ -18,6 +19,7 @@
 | `UnauthorizedError` | a request has no token, or one that cannot be used |
 | `ForbiddenError` | a request is not for this caller, or comes from where none may come from |
 | `TooManyRequestsError` | a caller asks, or fails to authenticate, too often |
+| `TableNotFoundError` | the catalog has no such table or view |
 | `TokenNotFoundError` | there is no such token |
 | `TokenLimitError` | there are too many tokens |
 | `StoreError` | the job store cannot be opened or is newer than this program |
@@ -74,6 +76,10 @@ class JobStateError(JobConflictError, fault="job-state"):
         self.state, self.desired_state = states
 
 
+class TableConflictError(JobConflictError, fault="table-conflict"):
+    """A table of the catalog is there already, or is used."""
+
+
 class RunnerAbsentError(JobConflictError, fault="runner-absent"):
     """The request needs a runner that lives: start the job."""
 
@@ -124,6 +130,10 @@ class TooManyRequestsError(ServiceError, fault="too-many-requests"):
     def __init__(self, message: str, *, hint: str, retry_after_s: float) -> None:
         super().__init__(message, hint=hint)
         self.retry_after_s = retry_after_s
+
+
+class TableNotFoundError(ServiceError, fault="table-not-found"):
+    """The catalog has no table or view of this name."""
 
 
 class TokenNotFoundError(ServiceError, fault="token-not-found"):

@@ -9,6 +9,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.batch.batches import FinishedBatch
+from joins.batch.pace import Pace
 from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
 from joins.durable.pins import Pin
 from joins.durable.probe_lives import ProbeLives
@@ -69,6 +70,7 @@ class ProbeProgress:
 
     Attributes:
         newest: pin of the newest batch that has ended since this runner started.
+        pace: how fast its batches go, by the monotonic clock.
         stages_ms: stage → how long it took in that batch; nothing before it has run here.
         ends_at_ms: when the topic's ends were read, by the clock; None while nobody knows where the
             topic that is joined ends: before the first look, or since one that failed or found
@@ -85,6 +87,7 @@ class ProbeProgress:
         self._looked_at = float("-inf")
         self._pinned: Pin | None = None
         self.newest: Pin | None = None
+        self.pace = Pace()
         self.stages_ms: Mapping[str, int] = {}
         self.retention = RetentionWatch(self._cluster)
         self.transactions = TransactionWatch(self._cluster)
@@ -118,11 +121,13 @@ class ProbeProgress:
     def begins(self, pin: Pin) -> None:
         """A batch begins under `pin`."""
         self._pinned = pin
+        self.pace.begin(time.monotonic())
 
     def record(self, batch: FinishedBatch) -> None:
         """Count a batch whose output is committed; durable when this returns."""
         self.counts.add(batch)
         self.newest, self.stages_ms = batch.pin, batch.stages_ms
+        self.pace.end(time.monotonic(), batch.counts.get("records", 0))
         write_json_atomically(self._checkpoint.progress_file, self.counts.as_json())
         self._report()
 

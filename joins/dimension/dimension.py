@@ -71,6 +71,9 @@ class DimensionRuntime:
 
     # reads better long: what a job does with a dimension, from its start to its end.
 
+    is_own = True
+    """Whether this job commits, folds and cleans up the tables."""
+
     def __init__(
         self,
         dimension: Dimension,
@@ -131,6 +134,9 @@ class DimensionRuntime:
     def _advance(self, version: int, state: ChangelogState) -> None:
         self._past = (*self._past[-_STATES_KEPT:], (version, state))
         self._head = (version, state)
+
+    def keep(self, oldest: int | None) -> None:
+        """Versions from `oldest` on are needed; told to whoever else cleans the tables up."""
 
     def event_watermarks(self, version: int) -> Mapping[int, tuple[int | None, int | None]]:
         """How far each partition of the changelog is in event time, as of `version`.

@@ -1,13 +1,15 @@
 """Leases: the oldest version of each dimension that somebody may still have to read.
 
 A version is leased by every kept pin, for its batch can be run again; by the opening while there is
-no pin, for the first batch may take it; and by the newest index, for the next batch takes it.
+no pin, for the first batch may take it; and by the newest index, for the next batch takes it. What
+a job so needs of a shared table it writes into a file, which the job reads that keeps the table.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.pins import Pin, PinStore
 
 
@@ -68,3 +70,57 @@ def oldest_leased(
         if version is not None and dimension in leased:
             leased[dimension] = min(leased[dimension], version)
     return leased
+
+
+def leases_in(checkpoint: Path) -> Path:
+    """The directory of the leases of who reads a shared table, by that of its job's checkpoint."""
+    return checkpoint / "leases"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What one job needs of a shared table, in a file of the job that keeps the table."""
+
+    file: Path
+
+    def begin(self) -> None:
+        """Hold all that is there, unless an earlier runner has said what is needed.
+
+        Whoever reads the table's newest version after this finds it whole: a clean-up that has not
+        seen the lease has left what was the newest version then, and all newer ones.
+        """
+        if read_json(self.file) is None:
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.hold(0)
+
+    def hold(self, version: int) -> None:
+        """Need `version` and newer ones from now on."""
+        write_json_atomically(self.file, {"version": version})
+
+
+def oldest_attached(directory: Path) -> int | None:
+    """The oldest version that a job holds which reads the table from outside; None without one.
+
+    Args:
+        directory: of the leases of one shared table.
+
+    Raises:
+        CheckpointError: a lease is damaged, so nobody knows what it holds.
+    """
+    versions = [read_json(file) for file in sorted(directory.glob("*.json"))]
+    return min((int(each["version"]) for each in versions if each is not None), default=None)
+
+
+def oldest_of_shared(directory: Path, ready: Mapping[str, int | None]) -> dict[str, int]:
+    """As `oldest_leased`, in a job that keeps a shared table and joins nothing with it itself.
+
+    Args:
+        directory: of the leases of those who do.
+        ready: as there.
+
+    Raises:
+        CheckpointError: as `oldest_attached`.
+    """
+    held = oldest_attached(directory)
+    newest = {name: version for name, version in ready.items() if version is not None}
+    return newest if held is None else {name: min(held, at) for name, at in newest.items()}

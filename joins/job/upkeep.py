@@ -4,13 +4,20 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import structlog
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.probe_control import ProbeControl
 from joins.dimension.maintenance import UpkeepSettings
-from joins.durable.leases import StateLease, oldest_kept, oldest_leased
+from joins.durable.leases import (
+    StateLease,
+    leases_in,
+    oldest_kept,
+    oldest_leased,
+    oldest_of_shared,
+)
 from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
 
@@ -28,8 +35,9 @@ class JobUpkeep:
         states = () if parts.event is None else parts.event.tables.states
         logs = [each.log for each in states]
         ours = (parts.dead_letters, *logs)
+        self._own = [dimension for dimension in parts.dimensions if dimension.is_own]
         self._maintenance = Maintenance(
-            parts.dimensions,
+            self._own,
             JobLogs(
                 # Of two INSERTs into one table the later one commits last: what it has, both have.
                 [*{log.path: log for log in parts.outputs if log not in ours}.values()],
@@ -74,17 +82,21 @@ class JobUpkeep:
     def _keep_up(self) -> None:
         """Compaction and clean-up of every table, below what is leased."""
         pins, kept = self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
-        leased = oldest_leased(
-            pins,
-            kept,
-            self._parts.opening.view().versions_at_open,
-            {d.dimension.name: d.keeper.ready_version for d in self._parts.dimensions},
-        )
+        leased = self._leased(pins, kept)
+        for dimension in self._parts.dimensions:
+            self._attempt("lease", partial(dimension.keep, leased.get(dimension.dimension.name)))
         oldest = oldest_kept(pins, kept)
         batch = None if oldest is None else oldest.batch
         for part, work in self._maintenance.steps(leased, self._state_leases(), batch):
             if not self._stopping.is_set():
                 self._attempt(part, work)
+
+    def _leased(self, pins: Path, kept: int) -> dict[str, int]:
+        """Dimension → the oldest version that must stay readable."""
+        ready = {d.dimension.name: d.keeper.ready_version for d in self._parts.dimensions}
+        if self._parts.plan.shared_table is not None:
+            return oldest_of_shared(leases_in(self._parts.checkpoint.directory), ready)
+        return oldest_leased(pins, kept, self._parts.opening.view().versions_at_open, ready)
 
     def _state_leases(self) -> tuple[StateLease, ...]:
         """The versions of the state that the newest batch has read, and the kept ones before."""
@@ -117,5 +129,5 @@ class JobUpkeep:
     def _trim(self) -> None:
         """Changelog topics keep nothing below the last committed batch of the build side."""
         cluster = KafkaCluster(self._parts.changelog_kafka)
-        for dimension in self._parts.dimensions:
+        for dimension in self._own:
             cluster.delete_records_before(dimension.places.topic, dimension.trimmable_offsets())

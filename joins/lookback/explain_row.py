@@ -101,13 +101,15 @@ class RowExplainer:
         """
         topics = self._records.topics
         number = topics.number(place.topic, place.partition)
-        if number is None or place.offset < 0:
+        kernel = self.places.kernel
+        if number is None or place.offset < 0 or not kernel.is_read(number):
+            known, place_text = topics.of(kernel.reads), f"{place.partition}/{place.offset}"
+            reader = kernel.member.name if kernel.member and kernel.reads else "the job"
             raise UnknownTopicError(
-                f'topic "{place.topic}" at {place.partition}/{place.offset} is not read by the job',
-                hint=f"Write {topics.first.name}/partition/offset, with numbers from 0 on"
-                + (f"; its topics are {topics.text}." if topics.are_several else "."),
+                f'topic "{place.topic}" at {place_text} is not read by {reader}',
+                hint=f"Write {known.first.name}/partition/offset, with numbers from 0 on"
+                + (f"; its topics are {known.text}." if topics.are_several else "."),
             )
-        self._check_read(place.topic)
         place = replace(place, partition=number)
         pin = self._history.covering(place.partition, place.offset)
         if pin is None:
@@ -115,16 +117,6 @@ class RowExplainer:
         if self._journeys is not None:
             return self._with_journey(self._journeys, place, pin)
         return self._with_batch(place, pin)
-
-    def _check_read(self, topic: str) -> None:
-        """See that the INSERT reads the topic, which is one of the job."""
-        kernel = self.places.kernel
-        if kernel.member is not None and topic not in kernel.topic_names:
-            raise UnknownTopicError(
-                kernel.member.reason(f'topic "{topic}" is not read'),
-                hint="Name the sink of an INSERT that reads it, or none: then it is the first one "
-                "that does.",
-            )
 
     # Records that no batch has
     # ------------------------------------------------------------------------------------------

@@ -424,8 +424,8 @@ class Replayer:
             return letters
         if kernel.reads:
             letters = letters.filter(pc.is_in(letters["topic"], pa.array(kernel.topic_names)))
-        told = [kernel.member.is_told(reason) for reason in letters.column("reason").to_pylist()]
-        return letters.filter(pa.array(told, pa.bool_()))
+        own = [kernel.member.is_told(reason) for reason in letters.column("reason").to_pylist()]
+        return letters.filter(pa.array(own, pa.bool_()))
 
     def _sent(
         self, pin: Pin, sink: KafkaSink, expected: CanonicalRows

@@ -5,6 +5,7 @@
 | `JoinError` | root of this package |
 | `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
+| `SharedTableError` | a shared table stands still, by the job that keeps it |
 | `DefinitionError` | a table of a database or of Delta is not what the script declares |
 | `UnreadableSchemaError` | a schema of a registry is none of Avro, or made of others |
 | `SnapshotNeededError` | a binlog or Delta log cannot be followed on, a new snapshot can |
@@ -60,6 +61,10 @@ class SourceError(JoinError, fault="source"):
 
 class SourceUnavailableError(SourceError, fault="source-unavailable"):
     """A source cannot be reached now; the job waits and goes on when it is back."""
+
+
+class SharedTableError(SourceError, fault="shared-table"):
+    """A shared table stands still: its own job is stalled, paused, stopped or silent."""
 
 
 class DefinitionError(SourceError, fault="definition"):

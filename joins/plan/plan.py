@@ -303,6 +303,10 @@ class DatagenSource:
     kind: Literal["datagen"] = "datagen"
 
 
+NO_STREAM = DatagenSource(rows_per_second=0, number_of_rows=None, fields=())
+"""Of a job that keeps a shared table: a topic into which nobody writes."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeSource:
     """The stream side of the join: a relation of records that wait for the dimensions.
@@ -332,7 +336,7 @@ class ProbeSource:
         """The topics that are read; none of a generated stream."""
         if not isinstance(self.source, KafkaSource):
             return ()
-        return self.source.topics.names_of(self.reads)
+        return self.source.topics.of(self.reads).names
 
     @property
     def unnamed(self) -> "ProbeSource":
@@ -523,7 +527,23 @@ class FileSource:
         return RecordFormat(KafkaFormat(self.format), self.options)
 
 
-DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource
+@dataclass(frozen=True, slots=True)
+class SharedSource:
+    """A shared table: another job copies it, follows it and commits its changelog.
+
+    Attributes:
+        job_id: of the job that keeps it.
+        table: its name in the catalog, and in that job's plan.
+        changelog_partitions: of its changelog topic.
+    """
+
+    job_id: str
+    table: str
+    changelog_partitions: int | None
+    kind: Literal["shared"] = "shared"
+
+
+DimensionSource = MysqlCdcSource | DeltaTableSource | TopicSource | FileSource | SharedSource
 
 
 COORDINATES = (
@@ -844,6 +864,8 @@ class JoinPlan:
         window: what the joined rows are aggregated into, None for a plain join.
         more_inserts: of a statement set, those behind the first.
         unnests: arrays and maps whose elements become rows, in their order.
+        shared_table: the one that the job keeps for others: its only dimension, joined with nothing
+            (its stream is `NO_STREAM`). None of all other jobs.
     """
 
     name: str
@@ -860,6 +882,13 @@ class JoinPlan:
     format_version: int = PLAN_FORMAT_VERSION
     more_inserts: tuple[FurtherInsert, ...] = ()
     unnests: tuple[Unnest, ...] = ()
+    shared_table: str | None = None
+
+    @property
+    def attached(self) -> tuple[str, ...]:
+        """The jobs whose shared tables this one reads, each once."""
+        sources = (dimension.source for dimension in self.dimensions)
+        return tuple(dict.fromkeys(s.job_id for s in sources if isinstance(s, SharedSource)))
 
     @property
     def inserts(self) -> tuple["JoinPlan", ...]:
@@ -871,6 +900,24 @@ class JoinPlan:
     def needs_event_batches(self) -> bool:
         """Whether records wait for watermarks or windows: batches keep state then."""
         return self.window is not None or any(join.time is not None for join in self.joins)
+
+
+def shared_table_plan(dimension: Dimension, sql: str) -> JoinPlan:
+    """The plan of the job that keeps a shared table: a build side, and an empty stream."""
+    column, alias = Field("nothing", SqlType(TypeName.BIGINT)), "nothing"
+    value = Column(alias, column.name, column.type)
+    return JoinPlan(
+        name=dimension.name,
+        sql=sql,
+        probe=ProbeSource(alias, alias, NO_STREAM, (column,)),
+        dimensions=(dimension,),
+        joins=(),
+        where=None,
+        output=(OutputColumn(column.name, value),),
+        sink_table=alias,
+        sink=BlackholeSink(),
+        shared_table=dimension.name,
+    )
 
 
 def _of_one(first: JoinPlan, insert: FurtherInsert) -> JoinPlan:

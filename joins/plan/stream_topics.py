@@ -84,9 +84,9 @@ class StreamTopics:
         """By index."""
         return tuple(topic.name for topic in self.topics)
 
-    def names_of(self, indexes: Sequence[int]) -> tuple[str, ...]:
-        """The names of some of them; of all where `indexes` is empty."""
-        return tuple(self.topics[index].name for index in indexes) or self.names
+    def of(self, indexes: Sequence[int]) -> "StreamTopics":
+        """Those at `indexes`, whose numbers are other ones then; all where `indexes` is empty."""
+        return StreamTopics(tuple(self.topics[index] for index in indexes)) if indexes else self
 
     @property
     def text(self) -> str:

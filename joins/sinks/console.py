@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from joins.durable.pins import Pin
-from joins.kernels.json.render import render_rows, with_text_times
+from joins.kernels.json.render import render_objects, render_rows, with_text_times
 from joins.kernels.probe.probe import JoinedBatch
 from joins.plan.plan import OutputColumn
 from joins.worker.probe_task import BatchTask
@@ -36,23 +36,28 @@ class _Rendering:
 
     output: tuple[OutputColumn, ...]
     identifier: str
+    are_objects: bool = False
 
     def __call__(self, batch: JoinedBatch, _: Pin) -> pa.RecordBatch:
         rows = with_text_times(batch.rows, [item.expression.type for item in self.output])
-        lines = render_rows(rows, self.identifier, batch.kinds)
+        if self.are_objects:
+            lines = render_objects(rows, batch.kinds)
+        else:
+            lines = render_rows(rows, self.identifier, batch.kinds)
         return pa.record_batch([lines], schema=_LINES)
 
 
 class ConsoleSinkWriter:
     """Prints each row as `+I[…]`, or its own kind, to `stream`; a retried batch may come twice.
 
-    Of a preview only the first `row_limit` rows are printed.
+    Of a preview only the first `row_limit` rows are printed, each as a JSON object behind its kind.
     """
 
     def __init__(self, stream: Lines, identifier: str | None, row_limit: int | None = None) -> None:
         self._stream = stream
         self._left = row_limit
         self._identifier = identifier
+        self._is_preview = row_limit is not None
         self._lines: list[str] = []
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
@@ -64,7 +69,9 @@ class ConsoleSinkWriter:
         return merge_reports(row.report for row in rows if row.report is not None)
 
     def _encode(self, output: tuple[OutputColumn, ...]) -> _Rendering | None:
-        return None if self._identifier is None else _Rendering(output, self._identifier)
+        if self._identifier is None:
+            return None
+        return _Rendering(output, self._identifier, self._is_preview)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Print the rows."""

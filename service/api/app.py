@@ -15,6 +15,7 @@ from service.api.http.negotiation import check_accept
 from service.api.http.parameters import check_query
 from service.api.routes import (
     acknowledgements,
+    catalog,
     dead_letters,
     events,
     flink,
@@ -47,6 +48,7 @@ _ROUTERS = (
     dead_letters.router,
     inspection.router,
     tables.router,
+    catalog.router,
     flink.router,
     statements.router,
     metrics.router,

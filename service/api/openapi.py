@@ -8,6 +8,7 @@ from service.api.app import create_app
 from service.api.routes.jobs import Services
 from service.config import Settings
 from service.jobs.store.store import JobStore
+from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.hooks import Hooks
 from service.jobs.supervise.supervisor import Supervisor
@@ -21,7 +22,9 @@ def document(hooks: Hooks) -> str:
         settings = Settings(data_dir=Path(directory))
         store = JobStore.open("sqlite://")
         supervisor = Supervisor(store, settings, hooks.remove)
-        services = Services(settings, store, supervisor, Submissions(store, settings, hooks))
+        submissions = Submissions(store, settings, hooks)
+        tables = CatalogTables(store, settings, submissions)
+        services = Services(settings, store, supervisor, submissions, tables)
         description = create_app(services).openapi()
         store.close()
     return json.dumps(description, indent=2, ensure_ascii=False, sort_keys=True) + "\n"

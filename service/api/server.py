@@ -24,6 +24,7 @@ from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.store import JobStore
+from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.hooks import Hooks, default_hooks
 from service.jobs.supervise.supervisor import Supervisor
@@ -91,7 +92,8 @@ class ControlPlane:
         command = self._runner_command
         supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
         submissions = Submissions(store, settings, self._hooks)
-        services = Services(settings, store, supervisor, submissions, self._inspector)
+        tables = CatalogTables(store, settings, submissions)
+        services = Services(settings, store, supervisor, submissions, tables, self._inspector)
         self._parts = _Parts(lock, listener, services, _server(services, tls))
         self.url = _url(listener, "http" if tls is None else "https")
 

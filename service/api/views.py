@@ -13,15 +13,16 @@ from service.jobs.store.reports import Status
 from service.jobs.supervise.liveness import UNRESPONSIVE
 from service.jobs.supervise.watch import RunnerView
 from service.schemas.inspection import WarningView
+from service.schemas.job_list import ListedJob
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,
     JobProgress,
-    JobSummary,
+    ProbeView,
     ReportView,
     RunnerState,
+    SinkView,
 )
-from service.schemas.pulse import PulseView, SinkView
 
 _WARNING_HINTS = {
     "submission": "Submit a corrected script if this is not what you want.",
@@ -29,9 +30,27 @@ _WARNING_HINTS = {
 }
 
 
-def job_summary(job: Job, status: Status | None, pulse: PulseView | None = None) -> JobSummary:
-    """The job as it stands in a list."""
-    return JobSummary(**_summary(job, status), pulse=pulse)
+def listed_job(
+    job: Job, status: Status | None, runner: RunnerView, sinks: Sequence[SinkView]
+) -> ListedJob:
+    """The job as it stands in a list; without its numbers if its runner's report cannot be read."""
+    own = {**_summary(job, status), "sinks": sinks}
+    is_live = _is_live(job, status, runner)
+    content = {} if status is None else shown(status.content, is_live=is_live)
+    try:
+        return ListedJob.model_validate({**own, **_glance(content.get("probe"))})
+    except (ValidationError, TypeError):
+        return ListedJob.model_validate(own)
+
+
+def _glance(reported: object) -> dict[str, Any]:
+    """What a list shows of the stream."""
+    if reported is None:
+        return {}
+    probe = ProbeView.model_validate(reported)
+    known = probe.model_dump(include=ListedJob.model_fields.keys() - {"freshness_ms"})
+    ages = [age_ms for age_ms in probe.freshness_ms.values() if age_ms is not None]
+    return {**known, "freshness_ms": max(ages, default=None)}
 
 
 def job_detail(
@@ -122,6 +141,7 @@ def _summary(job: Job, status: Status | None) -> dict[str, Any]:
         "error": _error(job, status),
         "created_at_ms": job.created_at_ms,
         "updated_at_ms": job.updated_at_ms,
+        "shared_table": job.shared_table,
     }
 
 

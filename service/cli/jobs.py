@@ -25,7 +25,7 @@ from service.cli.output import (
     show_json,
     tell,
 )
-from service.cli.progress import working
+from service.cli.terminal.progress import working
 from service.cli.views import bars, bars_grid, job_parts, jobs_table
 from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
 from service.jobs.store.job import JobState
@@ -57,7 +57,8 @@ def list_jobs(
         for job in jobs:
             typer.echo(job.id)
     else:
-        show(jobs_table(jobs, whole=not console().is_terminal))
+        screen = console()
+        show(jobs_table(jobs, width=screen.width if screen.is_terminal else None))
 
 
 @app.command("get")

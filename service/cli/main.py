@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,12 +24,15 @@ from service.cli import secrets as cli_secrets
 from service.cli import sql as cli_sql
 from service.cli import tables as cli_tables
 from service.cli import tokens as cli_tokens
+from service.cli import top as cli_top
 from service.cli import up as cli_up
 from service.cli import wait as cli_wait
 from service.cli import watermarks as cli_watermarks
 from service.cli.exits import ExitCode, exit_code, place_of
-from service.cli.options import Form
+from service.cli.options import DataCommand, Form
 from service.cli.output import OutputFormat, say, say_error, show_json
+from service.cli.topics.inspect import inspect_topic
+from service.cli.topics.records import app as topic_app
 from service.footprint import kept_for_good, leave_out
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -87,6 +91,24 @@ def version(output: Form = OutputFormat.TABLE) -> None:
     ) if output is OutputFormat.JSON else typer.echo(release)
 
 
+class Shell(StrEnum):
+    """A shell that completes."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(help="Which shell it is for.")]) -> None:
+    """Print a script of completion, such as for `source <(sluice completion bash)`."""
+    # typer's own option of this prints that of the shell that it runs in, and no other
+    from typer._completion_shared import get_completion_script
+
+    names = {"prog_name": "sluice", "complete_var": "_SLUICE_COMPLETE"}
+    typer.echo(get_completion_script(shell=shell.value, **names))
+
+
 @app.command()
 def demo(
     rows: Annotated[int, typer.Option(help="Users in the table.", min=1)] = 200_000,
@@ -117,17 +139,20 @@ for _command in (
     cli_scripts.explain,
     cli_sql.sql,
     cli_wait.wait,
+    cli_top.top,
     cli_watermarks.watermarks,
     cli_inspect.acknowledge,
     cli_inspect.replay,
     cli_inspect.explain_row,
     cli_inspect.doctor,
     cli_tables.preview,
-    cli_scripts.inspect_topic,
+    inspect_topic,
 ):
     app.command()(_command)
 app.add_typer(cli_jobs.app, name="jobs")
+app.add_typer(cli_tables.catalog, name="tables")
 app.add_typer(cli_tables.app, name="dim")
+app.add_typer(topic_app, name="topic")
 app.add_typer(cli_dlq.app, name="dlq")
 app.add_typer(cli_secrets.app, name="secrets")
 app.add_typer(cli_tokens.app, name="tokens")
@@ -135,6 +160,10 @@ app.add_typer(cli_export.app, name="export")
 for _group in app.registered_groups:
     assert _group.typer_instance is not None
     _group.typer_instance.rich_markup_mode = None  # help is plain text everywhere
+    for _verb in _group.typer_instance.registered_commands:
+        _verb.cls = DataCommand
+for _verb in app.registered_commands:
+    _verb.cls = DataCommand
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from service.cli.output import OutputFormat
 from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT, Credentials
@@ -15,11 +17,24 @@ from watermark.errors import SluiceError
 if TYPE_CHECKING:
     from service.client import Sluice
     from service.config import Settings
-    from service.schemas.jobs import JobSummary
+    from service.schemas.jobs import JobDetail, JobSummary
 
+Offered = TypeVar("Offered")
 _COMPLETION_PATIENCE_S = 1.0
 _PLACE_VARIABLES = ("SLUICE_HOST", "SLUICE_PORT", "SLUICE_TLS_CERT")
 _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class DataCommand(TyperCommand):
+    """A command; where its data has a form, `--json` is short for `--output json`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (private in typer)
+        """Read the arguments, the short form first written out."""
+        if any("--output" in param.opts for param in self.params):
+            end = args.index("--") if "--" in args else len(args)
+            words = (["--output", "json"] if word == "--json" else [word] for word in args[:end])
+            args = [*chain.from_iterable(words), *args[end:]]
+        return super().parse_args(ctx, args)
 
 
 def open_client(server: str | None, *, attempts: int = 1) -> "Sluice":
@@ -57,24 +72,49 @@ def _address(server: str | None) -> str:
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids and names of jobs that begin with `incomplete`, for a shell that is waiting.
+    """Ids and names of jobs that begin with `incomplete`, for a shell that is waiting."""
+    jobs = _offered(context, lambda client: tuple(client.jobs()))
+    return list(_references(jobs, incomplete))
 
-    Says nothing, whatever happens, and waits for a second at the most.
-    """
-    jobs: list[JobSummary] = []
+
+def complete_table(context: typer.Context, incomplete: str) -> list[str]:
+    """Tables that the job of the command line joins with, for a shell that is waiting."""
+    return _of_job(context, incomplete, lambda job: [each.name for each in job.dimensions])
+
+
+def complete_sink(context: typer.Context, incomplete: str) -> list[str]:
+    """Tables that the job of the command line writes to, for a shell that is waiting."""
+    return _of_job(context, incomplete, lambda job: [each.table for each in job.sinks])
+
+
+def _of_job(
+    context: typer.Context, incomplete: str, names_of: Callable[["JobDetail"], list[str]]
+) -> list[str]:
+    job = context.params.get("job")
+    if job is None:
+        return []
+    names = _offered(context, lambda client: tuple(names_of(client.job(job).status())))
+    return [name for name in names if name.startswith(incomplete) and " " not in name]
+
+
+def _offered(
+    context: typer.Context, ask: Callable[["Sluice"], tuple[Offered, ...]]
+) -> tuple[Offered, ...]:
+    """What the control plane has; nothing after a second, or whatever happens: nobody is told."""
+    offered: list[Offered] = []
     server = context.params.get("server")
 
-    def ask() -> None:
+    def asking() -> None:
         try:
             with open_client(server) as client:
-                jobs.extend(client.jobs())
+                offered.extend(ask(client))
         except (SluiceError, ValueError):
             return  # no control plane, or another program at its address: there is nothing to offer
 
-    asking = threading.Thread(target=ask, name="completion", daemon=True)
-    asking.start()
-    asking.join(_COMPLETION_PATIENCE_S)
-    return list(_references(tuple(jobs), incomplete))
+    thread = threading.Thread(target=asking, name="completion", daemon=True)
+    thread.start()
+    thread.join(_COMPLETION_PATIENCE_S)
+    return tuple(offered)
 
 
 def _references(jobs: Iterable["JobSummary"], incomplete: str) -> Iterator[tuple[str, str]]:
@@ -91,7 +131,8 @@ Server = Annotated[
     str | None, typer.Option(help="Address of the control plane.", envvar="SLUICE_SERVER")
 ]
 Form = Annotated[
-    OutputFormat, typer.Option("--output", "-o", help="Form of the data on standard output.")
+    OutputFormat,
+    typer.Option("--output", "-o", help="Form of the data on standard output; or --json."),
 ]
 Job = Annotated[
     str,
@@ -101,7 +142,10 @@ Job = Annotated[
 ]
 Sink = Annotated[
     str | None,
-    typer.Option(help="Of a statement set: the table, or the number, of the INSERT that is meant."),
+    typer.Option(
+        help="Of a statement set: the table, or the number, of the INSERT that is meant.",
+        autocompletion=complete_sink,
+    ),
 ]
 Timeout = Annotated[
     float, typer.Option(help="Seconds to wait at the most.", metavar="SECONDS", min=0.0)

@@ -22,6 +22,7 @@ Answer = TypeVar("Answer")
 _PIPE_WIDTH = 240
 _CELL = 200
 _RANGES = 8
+_STEPS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 
 class OutputFormat(StrEnum):
@@ -141,6 +142,32 @@ def or_dash(value: object) -> str:
 def number(value: int | None) -> str:
     """A count with its thousands apart."""
     return "-" if value is None else f"{value:,}"
+
+
+def brief(value: float | None) -> str:
+    """A count or a rate in at most five characters, such as `12`, `0.4`, `45.2k`, `1.3M`."""
+    if value is None:
+        return "-"
+    for size, unit in _STEPS:
+        if value >= size:
+            scaled = value / size
+            return f"{scaled:.1f}{unit}" if scaled < 100 else f"{scaled:.0f}{unit}"
+    return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def span(value_ms: int | None) -> str:
+    """A time in at most six characters, such as `80 ms`, `3.4 s`, `12 min`."""
+    if value_ms is None:
+        return "-"
+    if value_ms < 1000:
+        return f"{value_ms} ms"
+    seconds = value_ms / 1000
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    if minutes < 100:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h" if minutes < 6000 else f"{minutes / 1440:.0f} d"
 
 
 def instant(at_ms: int) -> str:

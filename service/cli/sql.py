@@ -1,8 +1,10 @@
 """`sluice sql`: statements of a script carried out one after the other, or typed at a prompt."""
 
+import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,16 +13,21 @@ import typer
 
 from service.cli.options import Form, Server, Timeout, open_client
 from service.cli.output import OutputFormat, clean, one_line, plain, say, show, show_json, table
-from service.cli.progress import working
 from service.cli.scripts import read_script, warn
-from service.cli.wait import GOALS, follow
+from service.cli.terminal.progress import job_progress, working
+from service.cli.terminal.row_stream import RowStream
+from service.cli.wait import GOALS, looks
 from service.errors import SubmissionError
+from watermark.errors import SluiceError
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from service.client import RemoteJob, Sluice
     from service.schemas.jobs import JobDetail
+    from service.sql.grammar.syntax import Drop, Statement
 
-_ROW = re.compile(r"[+-][A-Z]\[")
+_ROW = re.compile(r"([+-][A-Z])(\{.*\})")
 _WHOLE = 10_000
 Result = Mapping[str, Any]
 
@@ -37,17 +44,22 @@ def sql(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives."""
+    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives.
+
+    Tables and views of a script that does nothing else are kept for every later script.
+    """
     if script is not None and execute is not None:
         raise typer.BadParameter("give a script or --execute, not both")
-    printer = show_json if output is OutputFormat.JSON else show_result
+    is_json = output is OutputFormat.JSON
+    printer, live = (show_json, None) if is_json else (show_result, RowStream)
     with open_client(server) as client:
-        talk = Conversation(client, printer, timeout)
+        talk = Conversation(client, printer, timeout, live)
         if execute is not None:
             talk.carry_out(execute)
         elif script is None and sys.stdin.isatty():
-            from service.cli.prompt import Prompt  # (readline changes the terminal)
+            from service.cli.terminal.prompt import Prompt  # (readline changes the terminal)
 
+            talk.in_parts = True
             Prompt(talk).run()
         else:
             talk.carry_out(read_script(script or Path("-")))
@@ -57,16 +69,24 @@ def sql(
 class Conversation:
     """Statements that are carried out in order; each sees what those before it have declared.
 
+    What is declared is forgotten at the end, but what the catalog is to keep: shared tables, and
+    tables and views of a whole script that does nothing else.
+
     Attributes:
         tell: is given what each statement has brought.
+        live: makes what shows rows of a preview as they come; without it `tell` gets all of them.
+        in_parts: more comes: that a text only declares does not make it one for the catalog.
         names: of the tables and views that are declared.
     """
 
     client: "Sluice"
     tell: Callable[[Result], None]
     timeout_s: float
+    live: Callable[[], RowStream] | None = None
+    in_parts: bool = False
     names: tuple[str, ...] = ()
     _declared: str = field(default="", repr=False)
+    _columns: tuple[str, ...] | None = ()
 
     def carry_out(self, text: str) -> None:
         """Carry out each statement of `text`; a fault in the grammar of one keeps all from it.
@@ -81,11 +101,14 @@ class Conversation:
 
         whole = self._declared + text
         statements = pieces(whole)
-        parse(Script(whole))
+        nodes = parse(Script(whole))
         earlier = [piece for piece in statements if piece.start < len(self._declared)]
         new = statements[len(earlier) :]
         if not new:
             raise SubmissionError("there is no statement", hint="Write one, such as SHOW JOBS.")
+        if self._is_for_catalog(nodes[len(earlier) :]):
+            self._keep(only(whole, new))
+            return
         carry = {
             Use.DECLARES: self._declare,
             Use.ASKS: self._ask,
@@ -93,17 +116,63 @@ class Conversation:
             Use.PREVIEWS: self._preview,
         }
         try:
-            for piece in new:
+            for piece, node in zip(new, nodes[len(earlier) :], strict=True):
+                if _is_dropped_for_good(node, nodes):
+                    self._drop(node)
+                    continue
                 carry[piece.use](only(whole, [*earlier, piece]), piece.word)
                 if piece.use is Use.DECLARES:
                     earlier.append(piece)
         finally:
             self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
 
+    def _is_for_catalog(self, nodes: Sequence["Statement"]) -> bool:
+        """Whether statements declare what is to last, and do nothing else."""
+        from service.sql.grammar.syntax import CreateTable, CreateView
+
+        created = (node for node in nodes if isinstance(node, CreateTable | CreateView))
+        lasting = [node for node in created if not node.temporary]
+        shared = any(isinstance(node, CreateTable) and node.shared for node in lasting)
+        return len(lasting) == len(nodes) and (shared or not self.in_parts)
+
+    def _keep(self, script: str) -> None:
+        with working("checking what the script names"):
+            creation = self.client.catalog.create(script)
+        warn(creation.warnings)
+        rows = [[f"{name} is kept for later scripts"] for name in creation.created]
+        rows += [[f"{name} is there already"] for name in creation.kept]
+        self.tell({"statement": "CREATE", "columns": ["result"], "rows": rows})
+
+    def _drop(self, node: "Drop") -> None:
+        """Drop what is of the catalog."""
+        from service.client.refusals import NotFoundError
+
+        name, done = node.name.text, "is dropped"
+        try:
+            self.client.catalog.drop(name)
+        except NotFoundError:
+            if not node.if_exists:
+                raise
+            done = "is not there"
+        self.tell({"statement": "DROP", "columns": ["result"], "rows": [[f"{name} {done}"]]})
+
     def _declare(self, script: str, word: str) -> None:
         """Have the control plane look at a declaration, and ask what there is now."""
         tables, views = self.client.statements(f"{script}\n;SHOW TABLES;SHOW VIEWS;")[-2:]
         self.names = tuple(str(row[0]) for row in (*tables.rows, *views.rows))
+        self._columns = None if self.names else ()
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns of what is declared; none while the control plane does not say."""
+        if self._columns is None:
+            questions = "".join(f"DESCRIBE `{name}`;" for name in self.names)
+            try:
+                answers = self.client.statements(f"{self._declared}\n;{questions}")
+            except SluiceError:
+                return ()
+            own = answers[-len(self.names) :]
+            self._columns = tuple(str(row[0]) for answer in own for row in answer.rows)
+        return self._columns
 
     def _ask(self, script: str, word: str) -> None:
         self.tell(plain(self.client.statements(script)[-1]))
@@ -118,26 +187,101 @@ class Conversation:
 
     def _preview(self, script: str, word: str) -> None:
         """Run the job of a bare SELECT, take its rows from its log, and remove it."""
+        most = _preview_rows(script)
         with working("checking what the script names"):
             job = self.client.submit(script)
         try:
             warn(warning.message for warning in job.status().warnings)
-            done = follow(job, GOALS["finished"], self.timeout_s)
-            warn(_unread(done))
-            rows = [[line] for line in _log(job) if _ROW.match(line)]
-            self.tell({"statement": word, "columns": ["result"], "rows": rows})
+            rows = self._rows(job, most)
         finally:
-            job.delete()
+            with working("removing the preview"):
+                job.delete()
+        if self.live is None:
+            columns, own = rows.columns or [], rows.rows
+            self.tell({"statement": word, "columns": columns, "rows": own})
+
+    def _rows(self, job: "RemoteJob", most: int) -> "PreviewLog":
+        """What the job has printed, up to its end or to `most` rows; shown live as it comes."""
+        rows = PreviewLog(job, most)
+        shown = None if self.live is None else self.live()
+        with ExitStack() as stack:
+            show_progress = stack.enter_context(job_progress())
+            for document in looks(job, GOALS["finished"], self.timeout_s):
+                new = rows.read()
+                if new and shown is not None:
+                    stack.close()  # bars and rows are on one screen
+                    shown.show(rows.columns or [], new)
+                elif not rows.rows:
+                    show_progress(document)
+                if len(rows.rows) >= most:
+                    break
+        warn(_unread(document))
+        if shown is not None:
+            shown.end()
+        return rows
 
 
-def _log(job: "RemoteJob") -> Iterator[str]:
-    """The lines of a job's log."""
-    text, at = "", 0
-    while True:
-        block, after = job.log(at)
-        if after == at:
-            return iter(text.split("\n"))  # a value may have what else ends a line
-        text, at = text + block, after
+class PreviewLog:
+    """The rows in the log of a preview: lines such as `+I{"id": "1"}`.
+
+    Attributes:
+        columns: `op`, and those of the rows; None before the first one.
+        rows: all that were read.
+    """
+
+    def __init__(self, job: "RemoteJob", most: int) -> None:
+        self._job = job
+        self._most = most
+        self._at = 0
+        self._rest = ""
+        self.columns: list[str] | None = None
+        self.rows: list[list[str | None]] = []
+
+    def read(self) -> list[list[str | None]]:
+        """The rows that have come since the last call."""
+        before = len(self.rows)
+        while len(self.rows) < self._most:
+            block, after = self._job.log(self._at)
+            if after == self._at:
+                break
+            self._at = after
+            *lines, self._rest = (self._rest + block).split("\n")  # values may have other breaks
+            for line in lines:
+                self._add(line)
+        del self.rows[self._most :]
+        return self.rows[before:]
+
+    def _add(self, line: str) -> None:
+        row = _ROW.fullmatch(line)
+        if row is None:
+            return
+        try:
+            values = json.loads(row[2])
+        except ValueError:
+            return
+        self.columns = self.columns or ["op", *values]
+        self.rows.append([row[1], *values.values()])
+
+
+def _preview_rows(script: str) -> int:
+    """How many rows a script that ends in a SELECT may show."""
+    from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
+    from service.sql.grammar.syntax import Select
+    from service.sql.text.script import Script
+
+    query = parse(Script(script))[-1]
+    assert isinstance(query, Select), "a preview is a SELECT"
+    return query.preview_rows
+
+
+def _is_dropped_for_good(node: "Statement", nodes: Sequence["Statement"]) -> "TypeIs[Drop]":
+    """Whether a statement drops what no earlier one of the conversation has declared."""
+    from service.sql.grammar.syntax import CreateTable, CreateView, Drop
+
+    if not isinstance(node, Drop):
+        return False
+    created = (each for each in nodes if isinstance(each, CreateTable | CreateView))
+    return all(each.name.text != node.name.text or each.at > node.at for each in created)
 
 
 def _unread(job: "JobDetail") -> Iterator[str]:

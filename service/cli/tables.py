@@ -1,18 +1,20 @@
-"""`sluice dim ls | get | diff` and `sluice preview`: what a job joins with and what it has written.
+"""`sluice tables`: what every script may name; `sluice dim` and `preview`: what one job has.
 
 Names and values come from databases and streams, so each text passes `one_line`.
 """
 
 import json
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from service.cli.options import Form, Job, Server, Sink, open_client
+from service.cli.options import Form, Job, Server, Sink, complete_table, open_client
 from service.cli.output import (
     OutputFormat,
+    clean,
     facts_table,
     instant,
     number,
@@ -23,8 +25,11 @@ from service.cli.output import (
     table,
     tell,
 )
+from service.cli.scripts import read_script, warn
+from service.cli.terminal.progress import working
 
 if TYPE_CHECKING:
+    from service.schemas.catalog import CatalogTable, CatalogTableDetail, TableCreation
     from service.schemas.tables import (
         AbsentKey,
         DimensionChanges,
@@ -43,7 +48,11 @@ _REASONS = {
     "no-record": "has no record",
 }
 app = typer.Typer(help="Look at the tables that a job joins with.", no_args_is_help=True)
-TableName = Annotated[str, typer.Argument(help="Name of the table in the script.")]
+catalog = typer.Typer(help="Keep tables and views for every later script.", no_args_is_help=True)
+CatalogName = Annotated[str, typer.Argument(help="Name of the table or view.")]
+TableName = Annotated[
+    str, typer.Argument(help="Name of the table in the script.", autocompletion=complete_table)
+]
 Limit = Annotated[int, typer.Option(help="Most rows to show.", min=1, max=1000)]
 PageCursor = Annotated[str | None, typer.Option(help="Where the last page ended.")]
 
@@ -206,3 +215,82 @@ def _cell(value: object) -> str:
 
 def _shown(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{one_line(name)}={_cell(value)}" for name, value in values.items())
+
+
+# The catalog
+# --------------------------------------------------------------------------------------------------
+
+
+@catalog.command("create")
+def create_tables(
+    script: Annotated[
+        Path, typer.Option("--file", "-f", help="The CREATE statements, - for standard input.")
+    ],
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Keep the tables and views of a script; a shared table begins its copy."""
+    sql = read_script(script)
+    with open_client(server) as client, working("checking what the script names"):
+        creation = client.catalog.create(sql)
+    tell(creation, output, show_creation)
+
+
+def show_creation(creation: "TableCreation") -> None:
+    """What a script has brought into the catalog."""
+    warn(creation.warnings)
+    for name in creation.created:
+        typer.echo(one_line(name))
+    for name in creation.kept:
+        say(f"{one_line(name)} is there already")
+
+
+@catalog.command("ls")
+def list_tables(server: Server = None, output: Form = OutputFormat.TABLE) -> None:
+    """List tables and views; of shared tables their state, version, lag and readers."""
+    with open_client(server) as client:
+        tables = client.catalog.tables()
+    tell(tables, output, _show_tables)
+
+
+def _show_tables(tables: Iterable["CatalogTable"]) -> None:
+    rows = table("NAME", "KIND", "STATE", "PHASE", "VERSION", "ROWS", "LAG", "JOBS")
+    for each in tables:
+        numbers = map(number, (each.version, each.snapshot_rows, each.lag_records))
+        jobs = "-" if each.job_id is None else str(len(each.attached))
+        rows.add_row(
+            one_line(each.name), each.kind, each.state or "-", each.phase or "-", *numbers, jobs
+        )
+    show(rows)
+
+
+@catalog.command("get")
+def get_table(name: CatalogName, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
+    """Show a table or view: its statement, how far its copy is, who reads it."""
+    with open_client(server) as client:
+        answer = client.catalog.table(name)
+    tell(answer, output, _show_table)
+
+
+def _show_table(answer: "CatalogTableDetail") -> None:
+    facts = [("name", one_line(answer.name)), ("kind", answer.kind)]
+    if answer.job_id is not None:
+        facts += [
+            ("job", answer.job_id),
+            ("state", f"{answer.state} ({answer.phase or '-'})"),
+            ("reason", one_line(answer.reason or "-", 500)),
+            ("version", number(answer.version)),
+            ("rows of the copy", number(answer.snapshot_rows)),
+            ("lag", number(answer.lag_records)),
+            *(("read by", f"{one.id} {one_line(one.name)}") for one in answer.attached),
+        ]
+    show(facts_table(facts), Text(""))
+    typer.echo(clean(answer.sql))
+
+
+@catalog.command("rm")
+def remove_table(name: CatalogName, server: Server = None) -> None:
+    """Drop a table or view; one that jobs or views use stays."""
+    with open_client(server) as client:
+        client.catalog.drop(name)
+    say(f"{one_line(name)} is dropped")

@@ -14,7 +14,7 @@ import typer
 
 from service.cli.options import Form, open_client
 from service.cli.output import OutputFormat, facts_table, say, show, show_json
-from service.cli.progress import working
+from service.cli.terminal.progress import working
 
 if TYPE_CHECKING:
     from service.demo.up import Up

@@ -10,11 +10,21 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.output import clean, facts_table, instant, number, one_line, ranges, table
+from service.cli.output import (
+    brief,
+    clean,
+    facts_table,
+    instant,
+    number,
+    one_line,
+    ranges,
+    table,
+)
 from service.jobs.inspect.event_waiting import shown_time
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
     from service.schemas.inspection import AcknowledgementView, StallView
+    from service.schemas.job_list import ListedJob
     from service.schemas.jobs import (
         DimensionView,
         EventTimeView,
@@ -31,7 +41,9 @@ _MAXIMUM = 2**63 - 1
 _COLOURS = {"JOINING": "green", "FINISHED": "green", "STALLED": "yellow", "FAILED": "red"}
 _SETTLED = {"FINISHED": ("STOPPED", "RUNNING"), "FAILED": ("STOPPED",)}
 _SHORT_ID = 8
-_NAME_WIDTH = 24
+_HEADS = ("ID", "NAME", "STATE", "PHASE", "AGE")
+_CUT = {"NAME": 20, "SINK": 20}  # and so wide they are at the most
+_FOR_RATES, _FOR_SINK = 72, 96  # columns of a terminal
 _BAR_WIDTH = 24
 
 
@@ -50,24 +62,47 @@ class Bar:
     text: str
 
 
-def jobs_table(jobs: Sequence["JobSummary"], *, whole: bool) -> Table:
-    """A table of jobs; without `whole` ids are shortened and each job is one line."""
-    made = table("ID", "NAME", "STATE", "PHASE", "AGE", "REASON")
+def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
+    """A table of jobs.
+
+    Args:
+        jobs: in their order.
+        width: of a terminal; ids are shortened and each job is one line, with fewer columns where
+            there is little room. None where there is enough.
+    """
+    has_rates, has_sink = (width is None or width >= least for least in (_FOR_RATES, _FOR_SINK))
+    heads = [*_HEADS, *(("REC/S", "LAG") if has_rates else ()), *(("SINK",) if has_sink else ())]
+    made = table(*heads, "REASON")
     ids = [job.id for job in jobs]
-    shown = ids if whole else short_ids(ids)
+    shown = ids if width is None else short_ids(ids)
     for job, job_id in zip(jobs, shown, strict=True):
-        rest = (job.phase or "-", age(job.created_at_ms), one_line(job.reason))
-        made.add_row(job_id, one_line(job.name), state(job), *rest)
-    if not whole:
-        for column in made.columns:
-            column.no_wrap = True
-        made.columns[1].max_width = _NAME_WIDTH
-        made.columns[1].overflow = made.columns[-1].overflow = "ellipsis"
-        made.columns[-1].ratio = 1  # the reason alone has less room on a narrow terminal,
-        for column in (made.columns[0], made.columns[2]):  # and the others are cut from the right
-            column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
-        made.expand = True
+        cells: list[Text | str] = [
+            job_id,
+            one_line(job.name),
+            state(job),
+            job.phase or "-",
+            age(job.created_at_ms),
+        ]
+        cells += (brief(job.records_per_s), brief(job.lag_records)) if has_rates else ()
+        cells += (one_line(sinks(job)),) if has_sink else ()
+        made.add_row(*cells, one_line(job.reason))
+    for column in made.columns:
+        column.justify = "right" if column.header in ("REC/S", "LAG") else "left"
+    if width is not None:
+        _fit(made)
     return made
+
+
+def _fit(made: Table) -> None:
+    """Let each job be one line: the reason has less room on a narrow terminal."""
+    for column in made.columns:
+        column.no_wrap = True
+        if column.header in _CUT:
+            column.max_width, column.overflow = _CUT[str(column.header)], "ellipsis"
+        elif column.header != "REASON":  # the others are cut from the right
+            column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
+    made.columns[-1].overflow, made.columns[-1].ratio = "ellipsis", 1
+    made.expand = True
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
@@ -252,6 +287,19 @@ def state(job: "JobSummary") -> Text:
     settled = desired == "RUNNING" and name not in ("STOPPED", "PAUSED")
     settled = settled or desired in (name, *_SETTLED.get(name, ()))
     return Text(name if settled else f"{name} → {desired}", style=_COLOURS.get(name, ""))
+
+
+def gate(job: "JobSummary") -> str:
+    """Whether records go through; a dash while nobody knows."""
+    return {"JOIN": "open", "LOAD": "closed"}.get(job.phase or "", "-")
+
+
+def sinks(job: "ListedJob") -> str:
+    """Where rows go: the first table with its connector, and how many more there are."""
+    if not job.sinks:
+        return "-"
+    first, more = job.sinks[0], len(job.sinks) - 1
+    return f"{first.table} ({first.connector})" + (f" +{more}" if more else "")
 
 
 def watermark(value: "WatermarkView") -> str:

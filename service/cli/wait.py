@@ -1,6 +1,7 @@
 """Waiting for a job: what can be waited for, how far it is meanwhile, and when it is in vain."""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ import typer
 
 from service.cli.options import Form, Job, Server, Timeout, open_client
 from service.cli.output import OutputFormat, say, tell
-from service.cli.progress import job_progress
+from service.cli.terminal.progress import job_progress
 from service.client import NotFoundError, RefusedError
 from service.client.refusals import is_passing
 from service.errors import (
@@ -114,18 +115,32 @@ def follow(followed: "RemoteJob", goal: Goal, timeout_s: float) -> "JobDetail":
         JobConflictError: the job rests in another state, and nobody wants it to go on.
         WaitTimeoutError: it is not there in time.
     """
-    deadline = time.monotonic() + timeout_s
-    look = JobPoll(followed)
     with job_progress() as show:
-        while True:
-            job = look.job()
+        for job in looks(followed, goal, timeout_s):
             if job.state in goal.states:
                 return job
-            _check_hope(job, goal)
             show(job)
-            if time.monotonic() >= deadline:
-                raise _too_late(followed, job, goal, timeout_s)
-            time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
+    raise AssertionError("the last look is at the goal")
+
+
+def looks(followed: "RemoteJob", goal: Goal, timeout_s: float) -> Iterator["JobDetail"]:
+    """The job's documents, again and again, up to the one in which the goal is reached.
+
+    Raises:
+        As `follow`.
+    """
+    deadline = time.monotonic() + timeout_s
+    look = JobPoll(followed)
+    while True:
+        job = look.job()
+        if job.state not in goal.states:
+            _check_hope(job, goal)
+        yield job
+        if job.state in goal.states:
+            return
+        if time.monotonic() >= deadline:
+            raise _too_late(followed, job, goal, timeout_s)
+        time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))
 
 
 class JobPoll:

@@ -8,10 +8,11 @@ from uuid import uuid4
 
 import httpx
 
+from service.client import html
 from service.client.events import EventStream
 from service.client.pages import Pages
 from service.client.refusals import NotFoundError, RefusedError
-from service.client.tables import Batches, RemoteDimension
+from service.client.tables import Batches, OutputRows, RemoteDimension
 from service.client.transport import Answer, Transport, parsed
 from service.errors import ControlPlaneError, WaitTimeoutError
 from service.schemas.inspection import (
@@ -57,15 +58,24 @@ class RemoteJob:
         """Where it stands now."""
         return self._transport.ask(JobDetail, self._path)
 
+    def _repr_html_(self) -> str:
+        """Where it stands now, for a notebook."""
+        return html.job(self.status())
+
     def wait_until(self, target: str, *, timeout_s: float = 3600.0) -> JobDetail:
         """Wait for a phase (`LOAD`, `JOIN`) or a state (such as `JOINING`, `FINISHED`).
+
+        In a notebook the cell shows how far it is.
 
         Raises:
             ControlPlaneError: it has ended in another state, or the time is over.
         """
         deadline = time.monotonic() + timeout_s
+        show = html.notebook_display()
         while True:
             status = self.status()
+            if show is not None:
+                show(html.job(status))
             if target in (status.state, status.phase):
                 return status
             stays = status.state == "STOPPED" and status.desired_state != "RUNNING"
@@ -181,6 +191,10 @@ class RemoteJob:
     def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
         """The newest rows of its output; `sink` is the table of one of several INSERTs."""
         return self._transport.ask(Preview, f"{self._path}/preview", limit=limit, sink=sink)
+
+    def output(self, *, limit: int = 100, sink: str | None = None) -> OutputRows:
+        """The newest rows of its Delta output as a table, at most 1,000; `sink` as of `preview`."""
+        return OutputRows(self._transport, f"{self._path}/preview", limit=limit, sink=sink)
 
     def log(self, offset: int | None = None) -> tuple[str, int]:
         """A block of its runner's log (the end without an offset) and where the next one starts."""

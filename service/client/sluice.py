@@ -6,12 +6,16 @@ from pathlib import Path
 from types import TracebackType
 from uuid import uuid4
 
+from service.client import html
+from service.client.catalog import Catalog
 from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
 from service.client.transport import Transport
 from service.errors import JobNotFoundError
 from service.schemas.inspection import CheckReport
-from service.schemas.jobs import JobPage, JobSummary
+from service.schemas.job_list import JobPage, ListedJob
+from service.schemas.jobs import JobSummary
+from service.schemas.program import VersionView
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
 from service.schemas.tokens import CreatedToken, TokenPage, TokenView
 from service.security.credentials import Credentials
@@ -39,6 +43,8 @@ class Sluice(AbstractContextManager["Sluice"]):
         True
     """
 
+    # reads better long: one method for each address that is not of one job
+
     def __init__(
         self,
         control_plane: str,
@@ -48,6 +54,15 @@ class Sluice(AbstractContextManager["Sluice"]):
         attempts: int = 6,
     ) -> None:
         self._transport = Transport(control_plane, Credentials(token, ca_file), attempts)
+
+    def _repr_html_(self) -> str:
+        """Its jobs, for a notebook."""
+        return html.jobs(self.jobs())
+
+    @property
+    def url(self) -> str:
+        """The address of the control plane."""
+        return self._transport.url
 
     def close(self) -> None:
         """Close the connections."""
@@ -93,6 +108,11 @@ class Sluice(AbstractContextManager["Sluice"]):
         """
         return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
 
+    @property
+    def catalog(self) -> Catalog:
+        """The tables and views that every later script may name."""
+        return Catalog(self._transport)
+
     def job(self, reference: str) -> RemoteJob:
         """The job of this id, unique beginning of an id, or name.
 
@@ -112,7 +132,7 @@ class Sluice(AbstractContextManager["Sluice"]):
             )
         return RemoteJob(self._transport, ids[0])
 
-    def jobs(self) -> Pages[JobPage, JobSummary]:
+    def jobs(self) -> Pages[JobPage, ListedJob]:
         """All jobs, the newest first."""
         return Pages(self._transport, JobPage, "/v1/jobs", 500)
 
@@ -124,6 +144,10 @@ class Sluice(AbstractContextManager["Sluice"]):
         """
         path = "/v1/events" if job_id is None else f"/v1/jobs/{job_id}/events"
         return self._transport.ask(EventPage, path, cursor=after, limit=500).items
+
+    def version(self) -> VersionView:
+        """Which program answers, and the brokers that it uses by itself."""
+        return self._transport.ask(VersionView, "/v1/version")
 
     def doctor(self) -> CheckReport:
         """Examine the control plane's machine."""

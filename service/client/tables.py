@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from service.client.pages import Item, Page, Pages
+from service.client.tabular import Tabular
 from service.client.transport import Transport
 from service.schemas.inspection import BatchView
 from service.schemas.progress import BatchPage
@@ -21,30 +22,28 @@ from service.schemas.tables import (
 )
 
 if TYPE_CHECKING:
+    import httpx
     import pyarrow as pa
 
 KeyValue = str | int | bool | bytes | float | object
 _ARROW = "application/vnd.apache.arrow.stream"
+_CHANGE = "_change_type"
 _PAGE = 1_000
 _BATCHES = 200
 
 
-class _OfVersions(Pages[Page, Item]):
+class _OfVersions(Pages[Page, Item], Tabular):
     """Pages of a table, all of the versions of the first one."""
 
-    # reads better deep: rows and changes have pages as all lists, and Arrow as no other
+    # reads better deep: rows and changes have pages as all lists, and Arrow as few others
 
     _cursor_is_all = True
 
-    def _streams(self) -> Iterator["pa.Table"]:
-        import pyarrow as pa
-
+    def _streams(self, limit: int = _PAGE) -> Iterator["pa.Table"]:
         query: dict[str, Any] = {n: v for n, v in self._query.items() if v is not None}
         while True:
-            answer = self._transport.send(
-                "GET", self._path, params={**query, "limit": _PAGE}, headers={"Accept": _ARROW}
-            )
-            yield pa.ipc.open_stream(answer.content).read_all()
+            answer, rows = _arrow(self._transport, self._path, {**query, "limit": limit})
+            yield rows
             cursor = answer.headers.get("Sluice-Next-Cursor")
             if cursor is None:
                 return
@@ -55,6 +54,34 @@ class _OfVersions(Pages[Page, Item]):
         import pyarrow as pa
 
         return pa.concat_tables(self._streams())
+
+    def _first(self, most: int) -> "pa.Table":
+        rows = next(self._streams(most))
+        own = [n for n in rows.column_names if not n.startswith("_") or n == _CHANGE]
+        return rows.select(own)  # where and when a row was changed is not what people look for
+
+
+def _arrow(
+    transport: Transport, path: str, query: Mapping[str, Any]
+) -> tuple["httpx.Response", "pa.Table"]:
+    """An answer that is an Arrow stream, and its rows."""
+    import pyarrow as pa
+
+    answer = transport.send("GET", path, params=query, headers={"Accept": _ARROW})
+    return answer, pa.ipc.open_stream(answer.content).read_all()
+
+
+class OutputRows(Tabular):
+    """The newest rows of a job's Delta output, with the types of the table itself."""
+
+    def __init__(self, transport: Transport, path: str, **query: object) -> None:
+        self._transport = transport
+        self._path = path
+        self._query = {name: value for name, value in query.items() if value is not None}
+
+    def to_arrow(self) -> "pa.Table":
+        """The rows, the newest batch first."""
+        return _arrow(self._transport, self._path, self._query)[1]
 
 
 class Rows(_OfVersions[DimensionRows, DimensionRow]):
@@ -103,6 +130,10 @@ class RemoteDimension:
         self._table = table
         self._version = version
 
+    def _repr_html_(self) -> str:
+        """Its first rows, for a notebook."""
+        return self.rows()._repr_html_()
+
     def at(self, version: int | None) -> "RemoteDimension":
         """The same table at `version`, None for the newest."""
         return RemoteDimension(self._transport, self._job_id, self._table, version)
@@ -133,7 +164,7 @@ class RemoteDimension:
         return RowChanges(self._transport, DimensionChanges, path, _PAGE, **query)
 
 
-class Batches(Pages[BatchPage, BatchView]):
+class Batches(Pages[BatchPage, BatchView], Tabular):
     """The batches of a job, the newest first; iterating asks for them page by page.
 
     Args:
@@ -146,6 +177,10 @@ class Batches(Pages[BatchPage, BatchView]):
 
     def __iter__(self) -> Iterator[BatchView]:
         return islice(super().__iter__(), self._most)
+
+    def _first(self, most: int) -> "pa.Table":
+        shown = most if self._most is None else min(most, self._most)
+        return Batches(self._transport, self._path, shown).to_arrow()
 
     def to_arrow(self) -> "pa.Table":
         """A row a batch: number, commit, counts, and offsets and versions of its pin as maps.

@@ -29,27 +29,30 @@ class Transport:
         credentials: what is shown to it.
         attempts: of each request, while the control plane cannot be reached.
 
+    Attributes:
+        url: the address, without a slash at its end.
+
     Raises:
         UnreachableError: `url` is no address.
         ControlPlaneError: a token would travel to it in the clear.
     """
 
     def __init__(self, url: str, credentials: Credentials, attempts: int) -> None:
-        self._url = url.rstrip("/")
+        self.url = url.rstrip("/")
         self._attempts = attempts
-        _check_address(self._url)
+        _check_address(self.url)
         headers = {}
         if credentials.token is not None:
-            _check_way(self._url)
+            _check_way(self.url)
             headers["Authorization"] = f"Bearer {credentials.token}"
         # verify=False: there is nothing to verify without TLS, and redirects are not followed;
         # trust_env=False: a proxy of the environment has no business between us and loopback
         self._http = httpx.Client(
-            base_url=self._url,
+            base_url=self.url,
             timeout=_TIMEOUT,
             trust_env=False,
             headers=headers,
-            verify=_trusted(credentials.ca_file) if self._url.startswith("https:") else False,
+            verify=_trusted(credentials.ca_file) if self.url.startswith("https:") else False,
         )
 
     def close(self) -> None:
@@ -87,7 +90,7 @@ class Transport:
             answer = self._http.request(method, path, **options)
         except (httpx.TransportError, httpx.InvalidURL) as exc:
             raise UnreachableError(
-                f'control plane at "{self._url}" cannot be reached: {_cause(exc)}',
+                f'control plane at "{self.url}" cannot be reached: {_cause(exc)}',
                 hint="Start it with sluice serve, or name another one with --server.",
             ) from exc
         if answer.is_error:
@@ -105,14 +108,14 @@ class Transport:
                 yield answer
         except (httpx.TransportError, httpx.InvalidURL) as exc:
             raise ControlPlaneError(
-                f'stream of "{self._url}{path}" has ended: {_cause(exc)}',
+                f'stream of "{self.url}{path}" has ended: {_cause(exc)}',
                 hint="Open it again; Last-Event-ID says where to go on.",
             ) from exc
 
     def _refusal(self, answer: httpx.Response) -> ControlPlaneError:
         if not answer.headers.get("content-type", "").startswith("application/problem+json"):
             return UnreachableError(
-                f'"{self._url}" answered {answer.status_code} and is no control plane of Sluice',
+                f'"{self.url}" answered {answer.status_code} and is no control plane of Sluice',
                 hint="Name the control plane's address with --server.",
             )
         again = answer.headers.get("Retry-After", "")

@@ -23,12 +23,13 @@ from joins.plan.plan import (
     MetadataField,
     MysqlCdcSource,
     PrintSink,
+    SharedSource,
     TopicSource,
 )
 
 _Place = (
     KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource
-    | PrintSink | BlackholeSink | TopicSource | FileSource
+    | PrintSink | BlackholeSink | TopicSource | FileSource | SharedSource
 )  # fmt: skip
 
 
@@ -62,7 +63,7 @@ class Dataset:
 
 
 def name_of(place: _Place) -> DatasetName | None:
-    """The name; None of what is no data elsewhere: generated, printed or dropped rows."""
+    """The name; None of what is no data elsewhere: generated, printed, dropped or shared rows."""
     if isinstance(place, KafkaSource | KafkaSink | TopicSource):
         return _topic(place.kafka)
     if isinstance(place, MysqlCdcSource):

@@ -164,6 +164,8 @@ def _why_joining(join: TemporalJoin) -> str:
     if held:
         more = f", and {len(held) - 1} more" if len(held) > 1 else ""
         return f"{done}; {held[0].text}{more}"
+    if join.parts.plan.shared_table is not None:
+        return f"{done}; changes are committed as they come"
     if join.event is None:
         return f"{done}; {_MEANWHILE if copied else 'records are joined as they come'}"
     waits_for = None if join.event.view is None else join.event.view.waits_for()
@@ -292,6 +294,8 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         matched=counts.matched if join.parts.dimensions else None,
         unmatched=counts.unmatched if join.parts.dimensions else None,
         dead_letters=counts.dead_letters,
+        records_per_s=progress.pace.records_per_s(time.monotonic()),
+        batch_ms=progress.pace.batch_ms,
         batch_stages_ms=dict(progress.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )

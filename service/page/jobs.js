@@ -68,26 +68,25 @@ function row(job) {
       "th",
       { scope: "row", "data-head": "Job" },
       h("a", { href: `#/jobs/${encodeURIComponent(job.id)}` }, said(job.name)),
+      job.shared_table && h("span", { class: "quiet" }, " shared table"),
       h("code", { class: "id" }, plain(job.id)),
     ),
     h("td", { "data-head": "State" }, state(job.state), phase(job), wanted(job)),
     h("td", { "data-head": "Why" }, said(job.reason), hint(job)),
     h("td", { "data-head": "Now" }, now(job)),
-    h("td", { "data-head": "Output" }, output(job.pulse?.sinks)),
-    h("td", { "data-head": "Last half hour" }, recent(job.pulse?.recent)),
+    h("td", { "data-head": "Output" }, output(job.sinks)),
+    h("td", { "data-head": "Last half hour" }, recent(job.recent)),
     h("td", { "data-head": "Changed" }, time(job.updated_at_ms)),
   );
 }
 
-/** What passes and what waits, as far as somebody has seen it in the last half minute. */
-function now({ phase: at, pulse }) {
-  if (!pulse) return null;
-  const isOpen = at === "JOIN";
-  const waiting = isOpen ? pulse.lag_records : pulse.held_records;
+/** What passes and what waits, as far as the job's runner has told it. */
+function now(job) {
+  const isOpen = job.phase === "JOIN";
+  const waiting = isOpen ? job.lag_records : job.held_records;
   const parts = [
-    isOpen && pulse.records_per_s !== null && `${rate(pulse.records_per_s)} records/s`,
-    !isOpen && pulse.copied_rows_per_s > 0 && `${rate(pulse.copied_rows_per_s)} rows/s copied`,
-    waiting !== null && `${count(Math.round(waiting))} ${isOpen ? "to join" : "held"}`,
+    isOpen && job.records_per_s !== null && `${rate(job.records_per_s)} records/s`,
+    waiting !== null && `${count(waiting)} ${isOpen ? "to join" : "held"}`,
   ].filter(Boolean);
   return parts.length ? parts.map((text) => h("div", {}, text)) : h("span", { class: "quiet" }, "–");
 }

@@ -80,7 +80,7 @@ export class JobList {
     const jobs = [];
     let cursor = null;
     do {
-      const query = new URLSearchParams({ limit: String(PAGE), pulse: "true" });
+      const query = new URLSearchParams({ limit: String(PAGE), recent: "true" });
       if (this.filter.search) query.set("search", this.filter.search);
       if (this.filter.state) query.set("state", this.filter.state);
       if (cursor) query.set("cursor", cursor);

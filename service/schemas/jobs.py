@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.jobs.store.job import DesiredState, JobState
 from service.schemas.document import Body, Document, OrNewer
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
-from service.schemas.pulse import PulseView, SinkView
 
 SQL_LIMIT_BYTES = 64 * 1024
 
@@ -179,6 +178,13 @@ class ProbeView(Document):
         Field(description="What keeps partitions from being read further."),
     ] = []
     batch: int | None = None
+    records_per_s: Annotated[
+        float | None,
+        Field(description="That batches have read in about the last ten seconds."),
+    ] = None
+    batch_ms: Annotated[
+        int | None, Field(description="From the pin of the newest batch to its commit.")
+    ] = None
     batch_stages_ms: Annotated[
         dict[str, int],
         Field(description="How long index, join and commit of the newest batch took."),
@@ -339,9 +345,18 @@ class JobSummary(Document):
     error: ErrorView | None
     created_at_ms: int
     updated_at_ms: int
-    pulse: Annotated[
-        PulseView | None, Field(description="Only in a list, and only with `pulse=true`.")
+    shared_table: Annotated[
+        str | None, Field(description="The table of the catalog that the job keeps for others.")
     ] = None
+
+
+class SinkView(Document):
+    """Where the rows of one INSERT go."""
+
+    insert: Annotated[int, Field(description="Its number in the script, from 1.")]
+    table: Annotated[str, Field(description="As in the script.")]
+    connector: str
+    place: Annotated[str | None, Field(description="Path of a Delta table, topic of Kafka.")]
 
 
 class JobDetail(JobProgress, JobSummary):
@@ -359,26 +374,6 @@ class JobDetail(JobProgress, JobSummary):
     ] = []
     runner: RunnerState
     report: Annotated[ReportView | None, Field(description="Null before the first.")] = None
-
-
-class JobPage(Document):
-    """Jobs, the newest first."""
-
-    items: list[JobSummary]
-    next_cursor: str | None
-
-
-class Health(Document):
-    """Answer of the health addresses."""
-
-    status: Literal["ok"]
-
-
-class VersionView(Document):
-    """Which program answers."""
-
-    name: Literal["sluice"]
-    version: str
 
 
 class Problem(BaseModel):

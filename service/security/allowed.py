@@ -20,6 +20,7 @@ from joins.plan.plan import (
     KafkaSink,
     KafkaSource,
     MysqlCdcSource,
+    SharedSource,
     TopicSource,
 )
 from service.config import Settings
@@ -53,7 +54,7 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
         _check_topic(table, source, settings)
         if source.evidence is not None and source.evidence.connect_url is not None:
             _check_connect(table, source.evidence.connect_url, settings)
-    else:
+    elif not isinstance(source, SharedSource):  # which was looked at when it was created
         confined_path(source, settings)
 
 

@@ -8,13 +8,14 @@ from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.probe_lives import known_topics
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
-from joins.plan.plan import Dimension, JoinPlan
+from joins.plan.plan import Dimension, JoinPlan, SharedSource
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import IndexPlace
 from joins.worker.schemas import task_schemas
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import index_directory
+from service.wiring.shared import shared_meta
 
 
 def changelog_partitions(dimension: Dimension, settings: Settings) -> int:
@@ -46,6 +47,17 @@ class JobContext:
     def app_id(self) -> str:
         """Of its commits."""
         return job_app_id(self.job_id, self.meta.incarnation)
+
+    def table_app_id(self, dimension: Dimension) -> str:
+        """Of the commits to the tables of a dimension, without its name.
+
+        Raises:
+            SourceUnavailableError: a shared table has not begun.
+        """
+        source = dimension.source
+        if not isinstance(source, SharedSource):
+            return self.app_id
+        return job_app_id(source.job_id, shared_meta(self.layout, source).incarnation)
 
     def partitions(self, dimension: Dimension) -> int:
         """Of the dimension's changelog topic."""

@@ -14,7 +14,9 @@ from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.batch.lookups import Lookups, Role
 from joins.dimension.build_side import BuildTask
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
+from joins.dimension.followed import FollowedDimension
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.leases import Lease
 from joins.durable.stalls import Stalls
 from joins.job.opening import Opening
 from joins.job.temporal_join import watermark_sink
@@ -27,6 +29,7 @@ from joins.plan.plan import (
     FileSource,
     LookupStrategy,
     MysqlCdcSource,
+    SharedSource,
     TopicSource,
 )
 from joins.source.coordinator import SourceCoordinator
@@ -42,6 +45,7 @@ from service.security.resolution import (
     output_path,
 )
 from service.wiring.context import JobContext
+from service.wiring.shared import shared_coordinator, shared_meta
 
 
 def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...]:
@@ -53,6 +57,8 @@ def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...
     source = dimension.source
     if isinstance(source, MysqlCdcSource):
         return _captured_table(job, dimension, source).captured
+    if isinstance(source, SharedSource):
+        shared_meta(job.layout, source)  # its table comes with its own job's first start
     return captured_columns(dimension.fields)
 
 
@@ -71,7 +77,7 @@ def dimension_runtime(
     job: JobContext, dimension: Dimension, columns: tuple[CapturedColumn, ...], opening: Opening
 ) -> DimensionRuntime:
     """What follows the dimension's changelog; its commits feed the `opening`."""
-    root = job.layout.tables / dimension.name
+    root = job.layout.table(dimension)
     is_indexed = dimension.lookup.strategy is LookupStrategy.INDEX
     index = index_directory(job.layout, job.settings) / dimension.name
     places = DimensionPlaces(
@@ -83,10 +89,12 @@ def dimension_runtime(
         index_specs=_all_specs(job, dimension) if is_indexed else (),
         spark_logs=job.checkpoint.spark_directory(f"build-{dimension.name}"),
     )
+    on_watermark, source = watermark_sink(opening), dimension.source
+    if isinstance(source, SharedSource):
+        lease, app_id = Lease(job.layout.lease(source)), job.table_app_id(dimension)
+        return FollowedDimension(dimension, places, lease, app_id=app_id, on_watermark=on_watermark)
     task = BuildTask(places.topic, places.changelog, columns, job.meta.epoch, dimension.watermark)
-    return DimensionRuntime(
-        dimension, places, task, app_id=job.app_id, on_watermark=watermark_sink(opening)
-    )
+    return DimensionRuntime(dimension, places, task, app_id=job.app_id, on_watermark=on_watermark)
 
 
 def _all_specs(job: JobContext, dimension: Dimension) -> tuple[IndexSpec, ...]:
@@ -108,6 +116,8 @@ def source_coordinator(
         return TopicCoordinator(dimension.name, config, stalls, acknowledgements)
     if isinstance(source, FileSource):
         return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls)
+    if isinstance(source, SharedSource):
+        return shared_coordinator(job.layout, dimension.name, source, stalls)
     table = _captured_table(job, dimension, source)
     settings = SourceSettings(
         connection=connection_of(source),
@@ -164,8 +174,8 @@ def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> T
 
 def tables_of(job: JobContext, dimension: Dimension) -> DimensionTables:
     """Where the dimension's rows are found by whoever has no index of them."""
-    root = job.layout.tables / dimension.name
-    return DimensionTables(root / "changelog", root / "current", f"{job.app_id}:{dimension.name}")
+    root, app_id = job.layout.table(dimension), job.table_app_id(dimension)
+    return DimensionTables(root / "changelog", root / "current", f"{app_id}:{dimension.name}")
 
 
 def lookups(job: JobContext, runtimes: Sequence[DimensionRuntime], number: int) -> Lookups:

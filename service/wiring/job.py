@@ -218,7 +218,7 @@ def _spark_settings(job: JobContext) -> SparkSettings:
 
 def _generator(job: JobContext) -> Callable[[], None] | None:
     source = job.plan.probe.source
-    if not isinstance(source, DatagenSource):
+    if not isinstance(source, DatagenSource) or job.plan.shared_table is not None:
         return None
     kafka = replace(internal_kafka(job.plan, job.settings), topic=job.meta.probe_topic)
     seed = uuid.UUID(job.meta.incarnation).int % 2**63

@@ -8,7 +8,7 @@ from joins.adapters.kafka.pool import OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.kernels.probe.generate import row_limit
-from joins.plan.plan import DatagenSource, JoinPlan, KafkaSource
+from joins.plan.plan import DatagenSource, Dimension, JoinPlan, KafkaSource, SharedSource
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 from service.config import Settings
 from service.security.resolution import (
@@ -53,8 +53,10 @@ def claim_meta(plan: JoinPlan, settings: Settings, checkpoint: Checkpoint, job_i
 def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
     cluster = KafkaCluster(internal_kafka(plan, settings))
     config = {**_CHANGELOG_CONFIG, "min.insync.replicas": str(settings.changelog_min_insync)}
-    topics = {d.name: f"sluice.{job_id}.{d.name}" for d in plan.dimensions}
+    topics = {d.name: _changelog_topic(d, job_id) for d in plan.dimensions}
     for dimension in plan.dimensions:
+        if isinstance(dimension.source, SharedSource):
+            continue  # another job has made it
         partitions = changelog_partitions(dimension, settings)
         cluster.create(topics[dimension.name], partitions, settings.changelog_replication, config)
     source = plan.probe.source
@@ -75,6 +77,13 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
         probe_backlog_offsets=stream.backlog,
         probe_topics=stream.topics if stream.topics.are_several else NO_TOPICS,
     )
+
+
+def _changelog_topic(dimension: Dimension, job_id: str) -> str:
+    source = dimension.source
+    if isinstance(source, SharedSource):
+        return f"sluice.{source.job_id}.{source.table}"
+    return f"sluice.{job_id}.{dimension.name}"
 
 
 def _generated(source: DatagenSource, cluster: KafkaCluster, topic: str) -> _Stream:

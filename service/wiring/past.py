@@ -37,7 +37,7 @@ def history_places(job: JobContext, number: int) -> HistoryPlaces:
         checkpoint=job.checkpoint,
         kernel=job.kernel(number).by_itself(),
         roles=job.index_places(plan.dimensions, number),
-        tables={d.name: job.layout.tables / d.name for d in plan.dimensions},
+        tables={d.name: job.layout.table(d) for d in plan.dimensions},
         dimensions={d.name: d for d in plan.dimensions},
         dead_letters=job.layout.dead_letters,
         replays=job.checkpoint.directory / _REPLAYS,

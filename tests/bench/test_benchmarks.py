@@ -52,6 +52,7 @@ PROMISED = (
     "poison",
     "maintenance",
     "project",
+    "shared",
     "watermark",
     "windows",
 )

@@ -304,9 +304,10 @@ def test_a_preview_prints_its_first_rows_and_ends(rig: Rig) -> None:
             told = " ".join(warning["message"] for warning in status["warnings"])
             assert "This is a preview" in told
             log = (job.directory / "runner.log").read_text()
-            rows = [line[3:-1].split(", ") for line in log.splitlines() if line.startswith("+I[")]
+            lines = [line for line in log.splitlines() if line.startswith("+I{")]
+            rows = [json.loads(line.removeprefix("+I")) for line in lines]
             assert len(rows) == 5
-            assert all(int(user) % 2 and gender == "F" for user, gender in rows)
+            assert all(int(row["user_id"]) % 2 and row["gender"] == "F" for row in rows)
 
 
 def second_runner(job: RunningJob) -> int:

@@ -14,7 +14,7 @@ import httpx
 import psutil
 
 from joins.plan.errors import SourceError, SourceUnavailableError
-from joins.plan.plan import JoinPlan
+from joins.plan.plan import JoinPlan, SharedSource
 from service.api.server import ControlPlane
 from service.config import Settings
 from service.jobs.store import plan_codec
@@ -47,6 +47,8 @@ def script(*, host: str = "127.0.0.1", password: str = "${secret:shop}") -> str:
 def check_outside(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> JoinPlan:
     """A preflight whose world is one database with one password; `down` does not answer."""
     source = plan.dimensions[0].source
+    if isinstance(source, SharedSource):
+        return plan
     if source.hostname == "down":
         raise SourceUnavailableError('database "down" does not answer', hint="Start it.")
     if secrets.resolve(source.password) != "open sesame":

@@ -4,8 +4,8 @@ The job's name says how it behaves: `crash…` dies by SIGKILL after its first r
 with 3 and an error, `silent…` stops reporting, `deaf…` ignores SIGTERM, `wait…` reports STALLED and
 ends with 1, `lost…` is STALLED until an operator acknowledges it, `slow…` answers requests after a
 file `go` is there, `done…` finishes once that file is there and then only answers, `late…` reports
-nothing before that file is there; any other name goes from SNAPSHOT to JOINING and stays there
-until SIGTERM.
+nothing before that file is there, `flows…` prints three rows of a preview and goes on; any other
+name goes from SNAPSHOT to JOINING and stays there until SIGTERM.
 """
 
 import argparse
@@ -151,6 +151,11 @@ class Program:
         self.requests.serve()
         return 0
 
+    def print_rows(self) -> None:
+        if self.name.startswith("flows"):
+            sys.stdout.write("".join(f'+I{{"id": "{number}"}}\n' for number in range(3)))
+            sys.stdout.flush()
+
     def run(self) -> int:
         go = self.layout.job_dir / "go"
         while self.name.startswith("late") and not go.exists() and not self.stopping:
@@ -171,10 +176,13 @@ class Program:
             self.report("STALLED", "no database", error)
             return 1
         if self.name.startswith("looks"):
-            sys.stdout.write("a line of a log\n+I[1, \u202e2\u2028\x85]\n-U[1, null]\n")
+            rows = ({"id": "1", "name": "\u202e2\u2028\x85"}, {"id": "1", "name": None})
+            first, second = (json.dumps(row, ensure_ascii=False) for row in rows)
+            sys.stdout.write(f"a line of a log\n+I{first}\n+I[no object\n-U{second}\n")
             sys.stdout.flush()
             self.report("FINISHED", "all is joined")
             return 0
+        self.print_rows()
         while not self.stopping:
             self.work()
             time.sleep(0.1)

@@ -1,5 +1,6 @@
 """Rows as text, as Flink's print connector shows them: `+I[1, 2, F]`."""
 
+import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,6 +47,22 @@ def _nested_text(column: pa.Array) -> pa.Array:
         opening, closing = ("{", "}") if is_map else ("[", "]")
     whole = pc.binary_join_element_wise(opening, inner, closing, "")
     return pc.if_else(column.is_valid(), whole, pa.scalar(None, pa.string()))
+
+
+def render_objects(rows: pa.RecordBatch, kinds: pa.Array | None = None) -> pa.Array:
+    """One line a row: its kind and a JSON object, such as `+I{"id": "1", "name": null}`.
+
+    Values are the texts of `render_rows`, which cannot be told apart there. `kinds` as there.
+    """
+    names = rows.schema.names
+    texts = [_text(column).to_pylist() for column in rows.columns]
+    signed = ["+I"] * rows.num_rows if kinds is None else signs(kinds).to_pylist()
+    objects = (
+        json.dumps({name: column[row] for name, column in zip(names, texts, strict=True)})
+        for row in range(rows.num_rows)
+    )
+    lines = [f"{sign}{shown}" for sign, shown in zip(signed, objects, strict=True)]
+    return pa.array(lines, pa.string())
 
 
 def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = None) -> pa.Array:

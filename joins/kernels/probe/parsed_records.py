@@ -216,8 +216,8 @@ class ParsedRecords:
                 yield row, reason
             elif row not in self.unparsed:
                 yield row, member.reason(reason)
-            elif (told := member.reason_unparsed(reason)) is not None:
-                yield row, told
+            elif (of_all := member.reason_unparsed(reason)) is not None:
+                yield row, of_all
 
 
 def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:

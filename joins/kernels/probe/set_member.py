@@ -28,9 +28,14 @@ class SetMember:
     is_alone: bool = False
     counts: tuple[int, ...] | None = None
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f'INSERT {self.number} INTO "{self.sink_table}"'
+
     def reason(self, text: str) -> str:
         """Why a record has no rows here, for a dead letter."""
-        return f'INSERT {self.number} INTO "{self.sink_table}": {text}'
+        return f"{self.name}: {text}"
 
     def reason_unparsed(self, text: str) -> str | None:
         """The same of a record that cannot be parsed; None where another INSERT tells it."""

@@ -38,7 +38,7 @@ from joins.plan.plan import (
     Unnest,
     WatermarkSpec,
 )
-from joins.plan.stream_topics import StreamTopics
+from joins.plan.stream_topics import StreamTopics, index_of
 from joins.plan.types import arrow_type
 
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
@@ -150,7 +150,11 @@ class ProbeKernelSpec:
     @property
     def topic_names(self) -> tuple[str, ...]:
         """The topics whose records it joins."""
-        return self.topics.names_of(self.reads)
+        return self.topics.of(self.reads).names
+
+    def is_read(self, number: int) -> bool:
+        """Whether the records of the partition with this number are joined."""
+        return not self.reads or index_of(number) in self.reads
 
     def own(self, records: pa.RecordBatch) -> pa.RecordBatch:
         """Those of `records` that it joins."""

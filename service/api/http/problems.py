@@ -5,7 +5,7 @@
 | 400 | the body is not JSON, a parameter has the wrong form, or a token is in the address |
 | 401 | there is no token, or it cannot be used |
 | 403 | the token's scope is too small, another web site asks, or the Host header is not ours |
-| 404, 405 | there is no such address, job, batch, record or method |
+| 404, 405 | there is no such address, job, table, batch, record or method |
 | 406 | the client accepts no form that the address has |
 | 408 | the body does not arrive |
 | 409 | the job's state, an idempotency key of another request, or what a runner has refused |
@@ -40,6 +40,7 @@ from service.errors import (
     JobConflictError,
     JobNotFoundError,
     StoreError,
+    TableNotFoundError,
     TokenLimitError,
     TokenNotFoundError,
     TooManyRequestsError,
@@ -54,6 +55,7 @@ _STATUS: dict[type[SluiceError], int] = {
     QuestionError: 400,
     JobNotFoundError: 404,
     VertexNotFoundError: 404,
+    TableNotFoundError: 404,
     JobConflictError: 409,
     NotReplayableError: 409,
     StoreError: 503,

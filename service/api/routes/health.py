@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from service.api.http.access import PUBLIC, VIEWER
 from service.api.routes.jobs import Injected
 from service.errors import StoreError
-from service.schemas.jobs import Health, VersionView
+from service.schemas.program import Health, VersionView
 from service.version import program_version
 
 _PATIENCE_S = 5.0
@@ -81,6 +81,10 @@ async def readyz(request: Request, services: Injected) -> Health:
 
 
 @router.get("/v1/version", summary="Which program answers", dependencies=[VIEWER])
-async def show_version() -> VersionView:
-    """Name and version of this control plane."""
-    return VersionView(name="sluice", version=program_version())
+async def show_version(services: Injected) -> VersionView:
+    """Name and version of this control plane, and the brokers that it uses by itself."""
+    return VersionView(
+        name="sluice",
+        version=program_version(),
+        kafka_bootstrap_servers=services.settings.kafka_bootstrap_servers,
+    )

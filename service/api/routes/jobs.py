@@ -3,14 +3,15 @@
 import os
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from service.api.http.access import OPERATOR, VIEWER
-from service.api.pulses import pulses_of
-from service.api.views import job_detail, job_summary
+from service.api.recent import recent_rates
+from service.api.views import job_detail, listed_job, sinks_of
 from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs.inspect.inspector import Inspector
@@ -21,15 +22,33 @@ from service.jobs.store.requests import RequestBox
 from service.jobs.store.rows import JobFilter
 from service.jobs.store.store import JobStore
 from service.jobs.submit import submission
+from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.runner_log import tail_before
 from service.jobs.supervise.supervisor import Supervisor
-from service.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
+from service.schemas.job_list import JobPage, ListedJob
+from service.schemas.jobs import JobDetail, RemovalView, SinkView, Submission
 
 _LOG_BLOCK_BYTES = 256 * 1024
 _REMOVAL_WAIT_S = 10.0
 _POLL_S = 0.05
 _SHOWN_ACKNOWLEDGEMENTS = 20
+_MOST_KNOWN = 10_000
+
+
+class PlannedSinks:
+    """The sinks of jobs, kept in memory: a plan never changes, and lists come without plans."""
+
+    def __init__(self) -> None:
+        self.of = lru_cache(_MOST_KNOWN)(self._read)
+
+    @staticmethod
+    def _read(store: JobStore, job_id: str) -> list[SinkView]:
+        """Those of a job; none if it has just gone."""
+        try:
+            return sinks_of(store.get(job_id).plan)
+        except JobNotFoundError:
+            return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +59,9 @@ class Services:
     store: JobStore
     supervisor: Supervisor
     submissions: Submissions
+    tables: CatalogTables
     inspector: Inspector = field(default_factory=Inspector)
+    sinks: PlannedSinks = field(default_factory=PlannedSinks)
 
     def detail(self, job: Job) -> JobDetail:
         """The job with its runner and the runner's newest report."""
@@ -48,6 +69,13 @@ class Services:
         acknowledged = read_acknowledgements(job_dir)[-_SHOWN_ACKNOWLEDGEMENTS:]
         runner = self.supervisor.runner_of(job.id)
         return job_detail(job, read_status(job_dir), runner, acknowledged)
+
+    def listed(self, job: Job, *, recent: bool = False) -> ListedJob:
+        """The job as a list has it, with its `recent` rates if they are wanted."""
+        runner, sinks = self.supervisor.runner_of(job.id), self.sinks.of(self.store, job.id)
+        layout = self.layout(job.id)
+        listed = listed_job(job, read_status(layout.job_dir), runner, sinks)
+        return listed.model_copy(update={"recent": recent_rates(layout)}) if recent else listed
 
     def layout(self, job_id: str) -> JobLayout:
         """The job's directory."""
@@ -121,15 +149,11 @@ def list_jobs(
     job_filter: Annotated[JobFilter, Depends(_job_filter)],
     cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    pulse: Annotated[bool, Query(description="With rates, lag and sinks of each job.")] = False,
+    recent: Annotated[bool, Query(description="With the last half hour of each job.")] = False,
 ) -> JobPage:
     """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
     jobs = services.store.page(job_filter, before=cursor, limit=limit + 1)
-    pulses = pulses_of(services.store, services.layout, jobs[:limit]) if pulse else {}
-    items = [
-        job_summary(job, read_status(services.layout(job.id).job_dir), pulses.get(job.id))
-        for job in jobs[:limit]
-    ]
+    items = [services.listed(job, recent=recent) for job in jobs[:limit]]
     return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
 
 

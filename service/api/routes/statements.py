@@ -46,7 +46,7 @@ def answer_statements(body: Statements, services: Injected) -> AnswerList:
             columns=list(answer.columns),
             rows=[list(row) for row in answer.rows],
         )
-        for answer in answers(body.sql, _StoredJobs(services))
+        for answer in answers(body.sql, _StoredJobs(services), services.store.catalog.entries())
     ]
     return AnswerList(answers=views)
 

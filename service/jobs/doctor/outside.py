@@ -25,6 +25,7 @@ from joins.plan.plan import (
     KafkaOptions,
     KafkaSink,
     KafkaSource,
+    SharedSource,
     TopicSource,
 )
 from joins.plan.stream_topics import partition_of
@@ -33,6 +34,7 @@ from joins.stream.transactions import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, bad, good, made, unknown
 from service.jobs.doctor.patient import Patient
 from service.security.resolution import connection_of, internal_kafka, output_path
+from service.wiring.shared import look
 
 _CLOCK_S = 2.0
 _FUTURE_MS = 5_000
@@ -67,8 +69,18 @@ def _source(patient: Patient, dimension: Dimension) -> Iterator[Check]:
         yield _files(patient, dimension, source)
     elif isinstance(source, TopicSource):
         yield from _foreign_topic(dimension, source)
+    elif isinstance(source, SharedSource):
+        yield _shared(patient, dimension, source)
     else:
         yield from _database(patient, dimension, connection_of(source))
+
+
+def _shared(patient: Patient, dimension: Dimension, source: SharedSource) -> Check:
+    title = f"source {dimension.name}"
+    fault = look(patient.layout, source).fault
+    if fault is not None:
+        return bad(title, fault.message, fault.hint)
+    return good(title, f"kept by job {source.job_id}, which goes on")
 
 
 def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:

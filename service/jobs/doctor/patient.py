@@ -68,4 +68,5 @@ class Patient:
 
     def changelog(self, dimension: str) -> Path:
         """The changelog table of a dimension."""
-        return self.layout.tables / dimension / "changelog"
+        declared = next(each for each in self.plan.dimensions if each.name == dimension)
+        return self.layout.table(declared) / "changelog"

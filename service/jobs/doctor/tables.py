@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from joins.adapters.delta.log import DeltaLog
-from joins.durable.leases import oldest_leased
+from joins.durable.leases import leases_in, oldest_attached, oldest_leased
 from joins.durable.pins import PinStore
 from joins.plan.errors import FencedError, SinkError
 from service.jobs.doctor.check import Check, bad, good, made, unknown
@@ -35,7 +35,7 @@ def check_tables(patient: Patient) -> list[Check]:
 
 
 def _tables(patient: Patient) -> dict[str, Path]:
-    roots = {d.name: patient.layout.tables / d.name for d in patient.plan.dimensions}
+    roots = {d.name: patient.layout.table(d) for d in patient.plan.dimensions}
     paths = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
     paths["dead_letters"] = patient.layout.dead_letters
     return paths | {output.name: output.path for output in patient.outputs}
@@ -127,7 +127,9 @@ def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
 
 
 def _pinned(patient: Patient, dimension: str) -> set[int]:
-    """Of the oldest and the newest pin, or of the opening."""
+    """Of the oldest and the newest pin, or of the opening; a shared table has no batches."""
+    if patient.plan.shared_table is not None:
+        return set()
     directory = patient.checkpoint.pins_directory
     names = sorted(p.stem for p in directory.glob("*.json")) if directory.is_dir() else []
     store = PinStore(directory)
@@ -146,13 +148,7 @@ def _is_readable(log: DeltaLog, version: int) -> bool:
 
 def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
     title = f"leases {dimension}"
-    phase = patient.checkpoint.read_phase() or {}
-    leased = oldest_leased(
-        patient.checkpoint.pins_directory,
-        patient.settings.replay_batches,
-        phase.get("versions", {}),
-        {},
-    ).get(dimension)
+    leased = _leased(patient, dimension)
     oldest = log.versions.oldest_version()
     if leased is None:
         return unknown(title, f"nothing is leased yet; the log begins at version {oldest}")
@@ -161,3 +157,13 @@ def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
         hint = "Restore the changelog's log from a backup, or lower SLUICE_REPLAY_BATCHES."
         return bad(title, detail, hint)
     return good(title, detail)
+
+
+def _leased(patient: Patient, dimension: str) -> int | None:
+    """The oldest version that somebody may still have to read."""
+    checkpoint = patient.checkpoint
+    if patient.plan.shared_table is not None:
+        return oldest_attached(leases_in(checkpoint.directory))
+    opening = (checkpoint.read_phase() or {}).get("versions", {})
+    kept = patient.settings.replay_batches
+    return oldest_leased(checkpoint.pins_directory, kept, opening, {}).get(dimension)

@@ -8,7 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 Document = Mapping[str, Any]
-_OF_THE_PROBE = ("held_records", "held_bytes", "lag_records", "ends_at_ms")
+_OF_THE_PROBE = (
+    "held_records",
+    "held_bytes",
+    "lag_records",
+    "ends_at_ms",
+    "records_per_s",
+    "batch_ms",
+)
 _OF_A_TABLE = ("lag_records", "binlog_delay_ms", "position", "emitted")
 _OF_THE_MOMENT = ("warnings", "stalls")
 

@@ -36,10 +36,12 @@ def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
 
 
 @contextmanager
-def open_explainer(job_dir: Path, topic: str, sink: str | None = None) -> Iterator[RowExplainer]:
-    """Explains records of `topic` of the job in `job_dir`; `sink` as of `open_replayer`.
+def open_explainer(
+    job_dir: Path, sink: str | None = None, topic: str = ""
+) -> Iterator[RowExplainer]:
+    """Explains records of the job in `job_dir`; `sink` as of `open_replayer`.
 
-    Without `sink`, of several INSERTs it is the first one that reads the topic.
+    Without `sink`, of several INSERTs it is the first one that reads `topic`.
 
     Raises:
         SluiceError: the job's files cannot be used.

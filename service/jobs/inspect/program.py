@@ -103,7 +103,7 @@ def replay_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 def explain_row(job_dir: Path, arguments: argparse.Namespace) -> Result:
     """What became of one record."""
-    with open_explainer(job_dir, arguments.topic, arguments.sink) as explainer:
+    with open_explainer(job_dir, arguments.sink, arguments.topic) as explainer:
         place = Coordinates(arguments.topic, arguments.partition, arguments.offset)
         return {**_of_insert(explainer.places), **explainer.explain(place)}
 

@@ -123,5 +123,5 @@ class JobTables:
 
     def _states(self, dimension: Dimension) -> DimensionStates:
         partitions = dimension.source.changelog_partitions or self._settings.changelog_partitions
-        log = DeltaLog(self._layout.tables / dimension.name / "changelog", "")
+        log = DeltaLog(self._layout.table(dimension) / "changelog", "")
         return DimensionStates(log, dimension, partitions)

@@ -104,6 +104,7 @@ class Job:
         crashes: runners that ended by themselves since the last healthy minute.
         restarts: runners started after the first one, over the job's life.
         events_offset: bytes of `events.jsonl` that are already in the store.
+        shared_table: the one that the job keeps for others; None of all other jobs.
     """
 
     id: str
@@ -121,6 +122,7 @@ class Job:
     remove_output: bool
     created_at_ms: int
     updated_at_ms: int
+    shared_table: str | None = None
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
@@ -189,6 +191,7 @@ class NewJob:
     Attributes:
         idempotency_key: the client's own key, None without one.
         request_digest: SHA-256 of the request, to recognise a key that is used for another one.
+        attached: the jobs whose shared tables it reads.
     """
 
     id: str
@@ -198,6 +201,8 @@ class NewJob:
     warnings: tuple[str, ...]
     idempotency_key: str | None
     request_digest: str
+    shared_table: str | None = None
+    attached: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from typing import Any, BinaryIO
 import psutil
 
 from joins.durable.checkpoint import read_json, write_atomically, write_json_atomically
+from joins.durable.leases import leases_in
 from joins.plan.errors import CheckpointError
+from joins.plan.plan import Dimension, SharedSource
 
 CREATE_TIME_TOLERANCE_S = 0.05
 EVENTS_LIMIT_BYTES = 1 << 20
@@ -89,6 +91,26 @@ class JobLayout:
     def tables(self) -> Path:
         """One directory per dimension with `changelog` and `current`."""
         return self.job_dir / "tables"
+
+    @property
+    def leases(self) -> Path:
+        """Of a job that keeps a shared table: what those need who read it, one file a job."""
+        return leases_in(self.checkpoint)
+
+    def of_shared(self, source: SharedSource) -> "JobLayout":
+        """The layout of the job that keeps a shared table."""
+        return JobLayout(self.job_dir.parent / source.job_id)
+
+    def table(self, dimension: Dimension) -> Path:
+        """Where `changelog` and `current` of a dimension are; a shared one is another job's."""
+        source = dimension.source
+        if isinstance(source, SharedSource):
+            return self.of_shared(source).tables / source.table
+        return self.tables / dimension.name
+
+    def lease(self, source: SharedSource) -> Path:
+        """What this job needs of a shared table."""
+        return self.of_shared(source).leases / f"{self.job_dir.name}.json"
 
     @property
     def dead_letters(self) -> Path:

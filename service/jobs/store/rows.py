@@ -7,13 +7,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from service.errors import JobNotFoundError
+from service.errors import JobNotFoundError, TableConflictError
 from service.jobs.store.job import (
     DesiredState,
     Job,
     JobError,
     JobEvent,
     JobState,
+    NewJob,
     StateUpdate,
     check_transition,
 )
@@ -41,6 +42,24 @@ JOBS = sa.Table(
     sa.Column("updated_at_ms", sa.BigInteger),
     sa.Column("idempotency_key", sa.String(255)),
     sa.Column("request_digest", sa.String(64)),
+    sa.Column("shared_table", sa.Text),
+)
+CATALOG = sa.Table(
+    "catalog",
+    _METADATA,
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("number", sa.BigInteger),
+    sa.Column("kind", sa.String(16)),
+    sa.Column("sql", sa.Text),
+    sa.Column("job_id", sa.String(36)),
+    sa.Column("partitions", sa.Integer),
+    sa.Column("created_at_ms", sa.BigInteger),
+)
+ATTACHMENTS = sa.Table(
+    "attachments",
+    _METADATA,
+    sa.Column("job_id", sa.String(36), primary_key=True),
+    sa.Column("table_job_id", sa.String(36), primary_key=True),
 )
 EVENTS = sa.Table(
     "events",
@@ -107,6 +126,44 @@ def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Jo
             f'job "{job_id}" does not exist', hint="List the jobs to see their ids."
         )
     return job_of(row)
+
+
+def insert_job(connection: sa.Connection, new: NewJob) -> None:
+    """Keep a new job in state CREATED, wanted RUNNING, and what it attaches to.
+
+    Raises:
+        TableConflictError: a shared table that it reads has gone.
+    """
+    created_at_ms = now_ms()
+    row = {
+        **{name: value for name, value in asdict(new).items() if name != "attached"},
+        "warnings": list(new.warnings),
+        "state": JobState.CREATED.value,
+        "desired_state": DesiredState.RUNNING.value,
+        "reason": "The job is stored and waits for its runner.",
+        "error": None,
+        "crashes": 0,
+        "restarts": 0,
+        "events_offset": 0,
+        "remove_output": False,
+        "created_at_ms": created_at_ms,
+        "updated_at_ms": created_at_ms,
+    }
+    connection.execute(sa.insert(JOBS).values(row))
+    record_event(connection, new.id, None, StateUpdate(JobState.CREATED, "submitted"))
+    for table_job_id in new.attached:
+        _attach(connection, new, table_job_id)
+
+
+def _attach(connection: sa.Connection, new: NewJob, table_job_id: str) -> None:
+    kept = sa.select(CATALOG.c.name).where(CATALOG.c.job_id == table_job_id).with_for_update()
+    if connection.execute(kept).first() is None:
+        raise TableConflictError(
+            f'a shared table that job "{new.name}" reads was dropped while the script was planned',
+            hint="Look at the tables with sluice tables ls, and submit the script again.",
+        )
+    values = {"job_id": new.id, "table_job_id": table_job_id}
+    connection.execute(sa.insert(ATTACHMENTS).values(values))
 
 
 def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from service.errors import JobConflictError
+from service.jobs.store.catalog_store import CatalogStore
 from service.jobs.store.database import StoreDatabase
 from service.jobs.store.job import (
     DesiredState,
@@ -24,16 +25,16 @@ from service.jobs.store.job import (
     check_wanted,
 )
 from service.jobs.store.rows import (
+    ATTACHMENTS,
     EVENTS,
     JOBS,
     LISTED,
     JobFilter,
     event_of,
     get_job,
+    insert_job,
     job_of,
     move_job,
-    now_ms,
-    record_event,
     update_job,
 )
 from service.jobs.store.token_store import TokenStore
@@ -49,6 +50,7 @@ class JobStore:
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
         self.tokens = TokenStore(database.reading, database.writing)
+        self.catalog = CatalogStore(database.reading, database.writing)
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -80,26 +82,11 @@ class JobStore:
 
         Raises:
             JobConflictError: its idempotency key is taken.
+            TableConflictError: a shared table that it reads has gone.
         """
-        created_at_ms = now_ms()
-        row = {
-            **asdict(new),
-            "warnings": list(new.warnings),
-            "state": JobState.CREATED.value,
-            "desired_state": DesiredState.RUNNING.value,
-            "reason": "The job is stored and waits for its runner.",
-            "error": None,
-            "crashes": 0,
-            "restarts": 0,
-            "events_offset": 0,
-            "remove_output": False,
-            "created_at_ms": created_at_ms,
-            "updated_at_ms": created_at_ms,
-        }
         try:
             with self._database.writing() as connection:
-                connection.execute(sa.insert(JOBS).values(row))
-                record_event(connection, new.id, None, StateUpdate(JobState.CREATED, "submitted"))
+                insert_job(connection, new)
                 return get_job(connection, new.id)
         except sa.exc.IntegrityError as exc:
             raise JobConflictError(
@@ -170,12 +157,6 @@ class JobStore:
             rows = connection.execute(query).mappings().all()
         return [event_of(row) for row in reversed(rows)]
 
-    def plans(self, job_ids: Sequence[str]) -> dict[str, bytes]:
-        """The plans of jobs by their ids; of those that there are."""
-        query = sa.select(JOBS.c.id, JOBS.c.plan).where(JOBS.c.id.in_(job_ids))
-        with self._database.reading() as connection:
-            return {row.id: row.plan for row in connection.execute(query)}
-
     def job_ids(self) -> frozenset[str]:
         """The ids of all jobs."""
         with self._database.reading() as connection:
@@ -208,6 +189,8 @@ class JobStore:
         """
         with self._changing(job_id) as (connection, job):
             check_wanted(job, desired, resume=resume)
+            if desired is DesiredState.REMOVED:
+                _check_no_table(job)
             values: dict[str, Any] = {"desired_state": desired.value}
             if desired is DesiredState.REMOVED:
                 values["remove_output"] = remove_output or job.remove_output
@@ -254,9 +237,20 @@ class JobStore:
         """Forget the job and its events."""
         with self._database.writing() as connection:
             connection.execute(sa.delete(EVENTS).where(EVENTS.c.job_id == job_id))
+            connection.execute(sa.delete(ATTACHMENTS).where(ATTACHMENTS.c.job_id == job_id))
             connection.execute(sa.delete(JOBS).where(JOBS.c.id == job_id))
 
     @contextmanager
     def _changing(self, job_id: str) -> Iterator[tuple[sa.Connection, Job]]:
         with self._database.writing() as connection:
             yield connection, get_job(connection, job_id, lock=True)
+
+
+def _check_no_table(job: Job) -> None:
+    """See that no shared table loses the job that keeps it, unless it goes itself."""
+    if job.shared_table is None or job.desired_state is DesiredState.REMOVED:
+        return
+    raise JobConflictError(
+        f'job "{job.id}" keeps shared table "{job.shared_table}"',
+        hint=f"Drop the table, which removes its job: sluice tables rm {job.shared_table}.",
+    )

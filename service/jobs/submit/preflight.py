@@ -27,6 +27,7 @@ from joins.plan.plan import (
     JoinPlan,
     KafkaSink,
     KafkaSource,
+    SharedSource,
     SinkWriter,
     StartupMode,
     TopicSource,
@@ -147,6 +148,8 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
 
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     source = dimension.source
+    if isinstance(source, SharedSource):
+        return  # it was looked at when it was created
     if isinstance(source, TopicSource):
         check_topic(source, dimension.declared_fields, dimension.declared_key)
         return

@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from joins.adapters.deadline import within
@@ -80,7 +80,7 @@ class Submissions:
         layout.create()
         try:
             checked = self._checked(planned, layout.job_dir)
-            return self._keep(request, job_id, checked.plan, checked.warnings)
+            return self._store.add(self._written(request, job_id, checked))
         except JobConflictError:  # the same request may have come twice at once
             layout.discard()
             earlier = self._earlier(request)
@@ -111,7 +111,7 @@ class Submissions:
 
     def _planned(self, sql: str, name: str | None) -> PlannedScript:
         check_script(sql)
-        return self._hooks.plan(sql, name=name)
+        return self._hooks.plan(sql, name=name, catalog=self._store.catalog.entries())
 
     def _checked(self, planned: PlannedScript, job_dir: Path) -> Draft:
         """The plan as the outside allows it; inline secrets go into `job_dir`."""
@@ -124,23 +124,59 @@ class Submissions:
         advice = self._hooks.advise(plan, self._settings)
         return Draft(plan, (*planned.warnings, *advice))
 
-    def _keep(
-        self, request: SubmissionRequest, job_id: str, plan: JoinPlan, warnings: tuple[str, ...]
-    ) -> Job:
+    def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:
+        """A job that is to keep a shared table, with its directory; it is not in the store yet.
+
+        Whoever does not store it discards its directory.
+
+        Args:
+            plan: of `joins.plan.plan.shared_table_plan`.
+
+        Returns:
+            The job, and the partitions of the table's changelog, which do not change any more.
+
+        Raises:
+            SluiceError: what the table names cannot be used.
+        """
+        if self._settings.kafka_bootstrap_servers is None:
+            raise SubmissionError(
+                f'shared table "{plan.name}" has no kafka for its changelog, which many jobs read',
+                hint="Set SLUICE_KAFKA_BOOTSTRAP_SERVERS and start the control plane again.",
+            )
+        job_id = new_job_id()
+        layout = JobLayout(self._settings.jobs_dir / job_id)
+        layout.create()
+        try:
+            draft = self._checked(PlannedScript(plan, (), ()), layout.job_dir)
+            (dimension,) = draft.plan.dimensions
+            known = dimension.source.changelog_partitions
+            partitions = known or self._settings.changelog_partitions
+            source = replace(dimension.source, changelog_partitions=partitions)
+            kept = replace(draft.plan, dimensions=(replace(dimension, source=source),))
+            request = SubmissionRequest(plan.sql, plan.name)
+            return self._written(request, job_id, replace(draft, plan=kept)), partitions
+        except BaseException:
+            layout.discard()
+            raise
+
+    def _written(self, request: SubmissionRequest, job_id: str, draft: Draft) -> NewJob:
+        """A job whose plan is on the disk."""
+        plan = draft.plan
         content = self._hooks.dump(plan)
         layout = JobLayout(self._settings.jobs_dir / job_id)
         write_new(layout.plan, content)
         layout.make_durable()
-        new = NewJob(
+        return NewJob(
             id=job_id,
             name=plan.name,
             plan=content,
             sql=plan.sql,
-            warnings=warnings,
+            warnings=draft.warnings,
             idempotency_key=request.idempotency_key,
             request_digest=request.digest,
+            shared_table=plan.shared_table,
+            attached=plan.attached,
         )
-        return self._store.add(new)
 
     def _earlier(self, request: SubmissionRequest) -> Job | None:
         if request.idempotency_key is None:

@@ -1,6 +1,6 @@
 """What the control plane asks of SQL and of the outside; `default_hooks` is the real thing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,12 +10,15 @@ from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
+from service.sql.stored.entries import CatalogEntry
 
 
 class ScriptPlanner(Protocol):
     """Turns a script into a frozen plan and takes inline secrets out of both."""
 
-    def __call__(self, sql: str, /, *, name: str | None) -> PlannedScript:
+    def __call__(
+        self, sql: str, /, *, name: str | None, catalog: Iterable[CatalogEntry]
+    ) -> PlannedScript:
         """Plan `sql` as the job `name`; raises a SluiceError that names line and column."""
         ...
 

@@ -13,7 +13,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.app_ids import job_app_id, late_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint
 from joins.plan.errors import IndexDirectoryError
-from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions
+from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions, SharedSource
 from joins.worker.node_directory import on_this_node
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
@@ -42,7 +42,10 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
         return ()
     cluster = KafkaCluster(_cluster_of(plan, settings, job_dir))
     for dimension in plan.dimensions:
-        cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
+        if isinstance(dimension.source, SharedSource):
+            layout.lease(dimension.source).unlink(missing_ok=True)
+        else:
+            cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
     if isinstance(plan.probe.source, DatagenSource):
         cluster.delete(f"sluice.{job_dir.name}.probe")
     if settings.index_dir is not None:

@@ -1,1 +1,1 @@
-"""Answers to the questions of a script: EXPLAIN, DESCRIBE, SHOW."""
+"""What is answered to a script that is no job: EXPLAIN, DESCRIBE, SHOW, and what lasts of it."""

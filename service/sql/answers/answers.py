@@ -1,6 +1,6 @@
 """What the questions of a script are answered: EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,6 @@ from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.functions import NAMES
 from service.sql.expressions.scope import ScopeColumn, TimeAttribute
 from service.sql.grammar.expression_nodes import Name
-from service.sql.grammar.parser import parse
 from service.sql.grammar.syntax import (
     CreateView,
     Describe,
@@ -26,9 +25,9 @@ from service.sql.grammar.syntax import (
 from service.sql.grammar.type_rules import type_text
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.query_planner import QueryPlanner
-from service.sql.planner.session import ScriptSession
-from service.sql.text.errors import SqlError
-from service.sql.text.script import Script
+from service.sql.planner.session import OpenScript, ScriptSession, open_script
+from service.sql.stored.entries import CatalogEntry, EntryKind
+from service.sql.text.errors import not_too_deep
 
 Row = tuple[str | None, ...]
 
@@ -83,7 +82,7 @@ JOB_COLUMNS = ("job id", "job name", "status", "start time")
 _DESCRIBE_COLUMNS = ("name", "type", "null", "key", "extras", "watermark")
 
 
-def answers(text: str, jobs: Jobs) -> tuple[Answer, ...]:
+def answers(text: str, jobs: Jobs, catalog: Iterable[CatalogEntry] = ()) -> tuple[Answer, ...]:
     """The answers to all questions of a script, in their order.
 
     Nothing is done before the whole script has been read: STOP JOB takes effect only in a script
@@ -93,27 +92,22 @@ def answers(text: str, jobs: Jobs) -> tuple[Answer, ...]:
         SqlError: a statement is not usable here; the error points at the place.
         SluiceError: of `jobs`.
     """
-    session = ScriptSession(Script(text), keep_secrets=False)
-    try:
-        prepared = [_prepared(session, statement, jobs) for statement in parse(session.script)]
-    except RecursionError as exc:
-        raise SqlError(
-            "the script is nested too deeply", hint="Split the expression or flatten it."
-        ) from exc
+    with not_too_deep():
+        opened = open_script(text, catalog, keep_secrets=False)
+        prepared = [_prepared(opened, statement, jobs) for statement in opened.statements]
     if not any(prepared):
-        raise session.script.error(
+        raise opened.session.script.error(
             0,
             "the script asks nothing",
             hint="Add EXPLAIN, DESCRIBE, SHOW, SET or STOP JOB; an INSERT INTO is submitted as a "
-            "job with POST /v1/jobs.",
+            "job with POST /v1/jobs, tables are kept for later scripts with POST /v1/tables.",
         )
     return tuple(answer() for answer in prepared if answer is not None)
 
 
-def _prepared(
-    session: ScriptSession, statement: Statement, jobs: Jobs
-) -> Callable[[], Answer] | None:
+def _prepared(opened: OpenScript, statement: Statement, jobs: Jobs) -> Callable[[], Answer] | None:
     """The answer to a statement, to be called once all are read; None for a declaration."""
+    session = opened.session
     script = session.script
     line, _ = script.line_and_column(statement.at)
     if isinstance(statement, JobStatement):
@@ -128,14 +122,15 @@ def _prepared(
     if isinstance(statement, Show) and statement.what == "JOBS":
         return lambda: Answer("SHOW JOBS", line, JOB_COLUMNS, tuple(j.row for j in jobs.all()))
     if isinstance(statement, Question):
-        answer = _answer(session, statement, line)
+        answer = _answer(opened, statement, line)
         return lambda: answer
     session.apply(statement)
     return None
 
 
-def _answer(session: ScriptSession, question: Question, line: int) -> Answer:
-    """The answer to a question about the script, as it has been read so far."""
+def _answer(opened: OpenScript, question: Question, line: int) -> Answer:
+    """The answer to a question about the script, as it has been read so far, and the catalog."""
+    session = opened.session
     if isinstance(question, Explain):
         job = JobPlanner(session).plan(question.statement)
         return Answer("EXPLAIN", line, ("result",), _column(explain(job.plan)))
@@ -148,15 +143,22 @@ def _answer(session: ScriptSession, question: Question, line: int) -> Answer:
     if question.name is not None:
         title = f"SHOW CREATE {question.what}"
         return Answer(title, line, ("result",), _column([_create(session, question.name)]))
-    of_all = session.relations.items()
+    views = _names(opened)
     names = {
-        "TABLES": sorted(session.relations),
-        "VIEWS": sorted(name for name, relation in of_all if isinstance(relation, CreateView)),
+        "TABLES": sorted(views),
+        "VIEWS": sorted(name for name, is_view in views.items() if is_view),
         "FUNCTIONS": list(NAMES),
     }
     title = f"SHOW {question.what}"
     column = f"{question.what.lower().removesuffix('s')} name"
     return Answer(title, line, (column,), _column(names[question.what]))
+
+
+def _names(opened: OpenScript) -> dict[str, bool]:
+    """Name → whether it is a view, of what the script has declared and what the catalog has."""
+    stored = {entry.name: entry.kind is EntryKind.VIEW for entry in opened.catalog}
+    relations = opened.session.relations.items()
+    return stored | {name: isinstance(relation, CreateView) for name, relation in relations}
 
 
 def _column(values: Sequence[str]) -> tuple[Row, ...]:

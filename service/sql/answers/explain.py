@@ -23,6 +23,7 @@ from joins.plan.plan import (
     KeyPair,
     PrintSink,
     ProbeSource,
+    SharedSource,
     Sink,
     SinkWriter,
     TopicSource,
@@ -219,6 +220,8 @@ def _columns(dimension: Dimension) -> Iterator[str]:
 def _dimension_source(source: DimensionSource) -> str:
     if isinstance(source, DeltaTableSource):
         return f"delta({source.path}, every {source.monitor_interval_ms} ms)"
+    if isinstance(source, SharedSource):
+        return f"shared({source.table}, kept by job {source.job_id})"
     if isinstance(source, FileSource):
         return f"filesystem({source.path}, {source.format}, read once)"
     if isinstance(source, TopicSource):

@@ -17,7 +17,10 @@ CREATE TABLE s (
     p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
 ) WITH ('connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'b:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset');
-CREATE TABLE s2 (id BIGINT, k STRING) WITH ('connector' = 'datagen');
+CREATE TABLE s2 (id BIGINT, k STRING) WITH ('connector' = 'kafka', 'topic' = 's2',
+    'properties.bootstrap.servers' = 'b:9092', 'format' = 'csv',
+    'scan.startup.mode' = 'earliest-offset');
+CREATE TABLE g (id BIGINT) WITH ('connector' = 'datagen');
 CREATE TABLE d (id BIGINT, name STRING, at TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'u', 'password' = '${secret:x}',
     'database-name' = 'shop', 'table-name' = 'd');
@@ -76,6 +79,8 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "INSERT OVERWRITE": "INSERT OVERWRITE o SELECT id FROM s;",
         "EXECUTE STATEMENT SET, BEGIN STATEMENT SET": "EXECUTE STATEMENT SET BEGIN "
         f"{_JOB} {_JOB} END;",
+        "a statement set of two streams": "EXECUTE STATEMENT SET BEGIN "
+        f"{_JOB} INSERT INTO o SELECT id FROM s2; END;",
         "INSERT INTO …; INSERT INTO …;": _JOB + "INSERT INTO o SELECT id + 1 FROM s;",
         "UPDATE, DELETE": "DELETE FROM o WHERE id = 1;",
         "ANALYZE, CALL, ADD JAR, LOAD MODULE": "ADD JAR 'x.jar';",
@@ -112,6 +117,10 @@ FORMS: Mapping[str, Mapping[str, str]] = {
         "EXISTS (SELECT …)": "INSERT INTO o SELECT id FROM s WHERE EXISTS (SELECT 1 FROM d);",
         "UNION ALL of one stream": "INSERT INTO o SELECT id FROM s UNION ALL SELECT id + 1 FROM s;",
         "UNION ALL of two streams": "INSERT INTO o SELECT id FROM s UNION ALL SELECT id FROM s2;",
+        "UNION ALL with datagen": "INSERT INTO o SELECT id FROM s UNION ALL SELECT id FROM g;",
+        "UNION ALL below a window": "CREATE VIEW v AS SELECT ts FROM s UNION ALL SELECT ts FROM s; "
+        f"INSERT INTO o SELECT COUNT(*) FROM TUMBLE(TABLE v, DESCRIPTOR(ts), {_MINUTE}) "
+        "GROUP BY window_start, window_end;",
         "UNION": "INSERT INTO o SELECT id FROM s UNION SELECT id FROM s;",
         "INTERSECT, EXCEPT": "INSERT INTO o SELECT id FROM s INTERSECT SELECT id FROM s;",
         "ORDER BY the time": "INSERT INTO o SELECT id FROM s ORDER BY ts;",

@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
-from joins.plan.plan import COORDINATES, Field, LookupStrategy, MetadataField, MysqlCdcSource
+from joins.plan.plan import (
+    COORDINATES,
+    Field,
+    LookupStrategy,
+    MetadataField,
+    MysqlCdcSource,
+    SharedSource,
+)
 from joins.plan.types import SqlType, TypeName, map_type
 from service.sql.catalog.connectors import (
     Connector,
@@ -82,6 +89,7 @@ class Table:
         lookup_strategy: that the options name.
         watermark: None without WATERMARK FOR.
         node: the statement, LIKE and hints worked in.
+        shared: where a shared table of the catalog is kept; None of all others.
     """
 
     name: str
@@ -97,6 +105,7 @@ class Table:
     without_effect: Mapping[TableRole, tuple[str, ...]]
     lookup_strategy: LookupStrategy | None = None
     watermark: TableWatermark | None = None
+    shared: SharedSource | None = None
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:

@@ -30,7 +30,8 @@ def table_text(script: Script, table: Table) -> str:
     options = [_option(option, secrets) for option in table.node.options]
     cut = ", ".join(quoted(name.text) for name in table.node.partitioned)
     clauses = f" PARTITIONED BY ({cut})" if cut else ""
-    columns = f"CREATE TABLE {quoted(table.name)} (\n{_listed(lines)}\n)"
+    shared = "SHARED " if table.node.shared else ""
+    columns = f"CREATE {shared}TABLE {quoted(table.name)} (\n{_listed(lines)}\n)"
     return f"{columns}{clauses} WITH (\n{_listed(options)}\n)"
 
 

@@ -29,12 +29,17 @@ class InlineSecret:
 class InlineSecrets:
     """All credentials of a script, also of tables that are dropped or not used.
 
-    One literal is one secret, however many tables have it by LIKE.
+    One literal is one secret, however many tables have it by LIKE; so are equal ones of one option.
     """
 
     def __init__(self, *, keep_values: bool) -> None:
         self._keep_values = keep_values
         self._by_position: dict[int, InlineSecret] = {}
+
+    @property
+    def first(self) -> InlineSecret | None:
+        """The first credential of the script, None if it has none."""
+        return next(iter(self._by_position.values()), None)
 
     def take(self, table: str, values: OptionValues) -> tuple[InlineSecret, ...]:
         """The credentials in a table's options; references replace them unless values are kept."""
@@ -51,13 +56,19 @@ class InlineSecrets:
 
     def _secret(self, table: str, node: OptionNode) -> InlineSecret:
         if node.value_at not in self._by_position:
-            plain = f"inline-{table}-{node.key.rpartition('.')[2]}"
-            taken = {secret.name for secret in self._by_position.values()}
-            name, number = plain, 2
-            while name in taken:
-                name, number = f"{plain}-{number}", number + 1
+            known = self._by_position.values()
+            alike = (s.name for s in known if (s.node.key, s.value) == (node.key, node.value))
+            name = next(alike, None) or self._new_name(table, node)
             self._by_position[node.value_at] = InlineSecret(name, node.value, node)
         return self._by_position[node.value_at]
+
+    def _new_name(self, table: str, node: OptionNode) -> str:
+        plain = f"inline-{table}-{node.key.rpartition('.')[2]}"
+        taken = {secret.name for secret in self._by_position.values()}
+        name, number = plain, 2
+        while name in taken:
+            name, number = f"{plain}-{number}", number + 1
+        return name
 
     def redacted(self, script: Script) -> str:
         """The script with references in place of the credentials, and none in its comments."""

@@ -1,6 +1,8 @@
 """Statements: what a script declares, the job that it is, and what it asks."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NoReturn
 
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_parser import ExpressionParser
@@ -39,7 +41,7 @@ _OTHER_STATEMENTS: dict[str, str] = {
 _OTHER_CREATES: dict[str, str] = {
     "FUNCTION": "Use the functions that are built in; code cannot be added to a job.",
     "MODEL": "Models are not supported.",
-    "OR": "Write CREATE; a script starts with no tables and no views.",
+    "OR": "Write CREATE; a table of the catalog is dropped before it is declared anew.",
 }
 
 
@@ -130,16 +132,36 @@ class _StatementParser:
     def _create(self) -> CreateTable | CreateTableAs | CreateView | Namespace:
         cursor = self._cursor
         at = cursor.advance().start
-        cursor.accept_words("TEMPORARY")
+        temporary = cursor.accept_words("TEMPORARY")
+        shared = cursor.accept_words("SHARED")
         for word, hint in _OTHER_CREATES.items():
             if cursor.at_words(word) or cursor.at_words("SYSTEM", word):
                 shown = "OR REPLACE" if word == "OR" else word
                 raise cursor.script.error(at, f"CREATE {shown} is not supported", hint=hint)
+        if shared and (temporary or not cursor.at_words("TABLE")):
+            raise cursor.script.error(
+                at,
+                f"CREATE {'TEMPORARY ' * temporary}SHARED {cursor.token.text.upper()[:40]} is not "
+                "supported",
+                hint="Write CREATE SHARED TABLE name (columns) WITH (options): it lasts, and is a "
+                "table.",
+            )
         if cursor.accept_words("VIEW"):
-            return self._view(at)
+            return replace(self._view(at), temporary=temporary)
         if self._namespaces.is_named():
             return self._namespaces.create(at)
-        return TableParser(cursor, self._expressions, self._queries).create(at)
+        table = TableParser(cursor, self._expressions, self._queries).create(at)
+        if isinstance(table, CreateTable):
+            return replace(table, temporary=temporary, shared=shared)
+        return self._not_shared(table) if shared else table
+
+    def _not_shared(self, table: CreateTableAs) -> NoReturn:
+        raise self._cursor.script.error(
+            table.at,
+            "CREATE SHARED TABLE … AS is not supported",
+            hint="A shared table is copied from a database, files or a topic: write CREATE SHARED "
+            "TABLE name (columns) WITH (options).",
+        )
 
     def _view(self, at: int) -> CreateView:
         cursor = self._cursor

@@ -11,6 +11,8 @@ from enum import Enum, auto
 from joins.plan.plan import JoinType, WindowKind
 from service.sql.grammar.expression_nodes import Name, Node, Reference, TypeNode
 
+_PREVIEW_ROWS = 100
+
 
 @dataclass(frozen=True, slots=True)
 class PhysicalColumn:
@@ -100,6 +102,8 @@ class CreateTable:
     Attributes:
         bare_key: its PRIMARY KEY is without NOT ENFORCED.
         partitioned: the columns of PARTITIONED BY.
+        temporary: of the script alone, by CREATE TEMPORARY.
+        shared: one copy for many jobs, by CREATE SHARED.
     """
 
     name: Name
@@ -112,6 +116,8 @@ class CreateTable:
     watermark: WatermarkNode | None = None
     bare_key: bool = False
     partitioned: tuple[Name, ...] = ()
+    temporary: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,10 +279,19 @@ class Select:
     order: tuple[OrderItem, ...] = ()
     hints: tuple[HintNode, ...] = ()
 
+    @property
+    def preview_rows(self) -> int:
+        """What it prints as a preview, at the most."""
+        return self.limit or _PREVIEW_ROWS
+
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW; the query stands from `start` to `end` in the script."""
+    """CREATE VIEW; the query stands from `start` to `end` in the script.
+
+    Attributes:
+        temporary: of the script alone, by CREATE TEMPORARY.
+    """
 
     name: Name
     if_not_exists: bool
@@ -285,6 +300,7 @@ class CreateView:
     at: int
     start: int
     end: int
+    temporary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

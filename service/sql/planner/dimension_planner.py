@@ -10,6 +10,7 @@ from joins.plan.plan import (
     COORDINATES,
     BoundedMode,
     ChosenBy,
+    DatagenSource,
     Dimension,
     DimensionJoin,
     DimensionSource,
@@ -97,6 +98,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
     """Where the rows come from, of a table that can be a dimension."""
+    if table.shared is not None:
+        return table.shared  # it was looked at when it was declared
     connector = table.connector
     if isinstance(connector, DeltaTable):
         _check_delta(script, table, connector)
@@ -294,6 +297,33 @@ def check_one_topic(script: Script, table: Table, connector: KafkaTable, what: s
             f'table "{table.name}" has several topics by "{connector.several_topics}", {what} has '
             "one",
             hint="Name one topic with 'topic', and declare a table for each of the others.",
+        )
+
+
+def check_not_shared(script: Script, table: Table, at: int, what: str, *, hint: str) -> None:
+    """See that a table, which stands at `at`, is no shared one.
+
+    Raises:
+        SqlError: it is.
+    """
+    if table.shared is not None:
+        fault = f'"{table.name}" is a shared table, which cannot be {what}'
+        raise script.error(at, fault, hint=hint)
+
+
+def check_probe(script: Script, table: Table, at: int) -> None:
+    """See that a table, which stands at `at`, can be the stream of a job.
+
+    Raises:
+        SqlError: it is shared, or of another connector.
+    """
+    shared = "The first table is the stream: kafka or datagen; join the shared table."
+    check_not_shared(script, table, at, "a probe", hint=shared)
+    if not isinstance(table.connector, KafkaTable | DatagenSource):
+        raise script.error(
+            at,
+            f'table "{table.name}" is {table.connector_name}, which cannot be a probe',
+            hint="The first table is the stream: kafka or datagen.",
         )
 
 

@@ -34,7 +34,12 @@ from service.sql.grammar.syntax import (
     Select,
     StatementSet,
 )
-from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
+from service.sql.planner.dimension_planner import (
+    check_no_effect,
+    check_not_shared,
+    check_one_topic,
+    same_path,
+)
 from service.sql.planner.kept_types import check_zone, created_columns, shown
 from service.sql.planner.probe_planner import (
     PREVIEW_RECORDS,
@@ -46,16 +51,15 @@ from service.sql.planner.probe_planner import (
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import Base
 from service.sql.planner.session import ScriptSession
-from service.sql.planner.set_planner import check_count, one_job
-from service.sql.planner.stream_planner import PlannedInsert
-from service.sql.planner.union_planner import Unions
+from service.sql.planner.sets.set_planner import check_count, one_job
+from service.sql.planner.sets.stream_planner import PlannedInsert
+from service.sql.planner.sets.union_planner import Unions
 from service.sql.planner.update_sinks import partitioned_sink, taking_updates
 from service.sql.planner.view_columns import QUERY, preview_output
 from service.sql.text.errors import suggestion
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
 PREVIEW = "preview"
-PREVIEW_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +168,7 @@ class JobPlanner:
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
         values = query.windows.assigned([_value(column) for column in columns], query.unnests)
-        rows = select.limit or PREVIEW_ROWS
+        rows = select.preview_rows
         values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
         self._check_size(select, values)
@@ -195,7 +199,7 @@ class JobPlanner:
         settings = self._session.settings
         plan = JoinPlan(
             name=name or settings.get(PIPELINE_NAME) or target.table,
-            sql=self._session.secrets.redacted(self._script),
+            sql=self._session.secrets.redacted(self._script).removesuffix(self._script.behind),
             probe=probe,
             dimensions=tuple(unreported(query.dimensions.values(), extent)),
             joins=tuple(query.joins),
@@ -277,6 +281,8 @@ class JobPlanner:
                 f'"{insert.table.text}" is a view, which cannot be written',
                 hint="Write to a table of delta, kafka, print or blackhole.",
             )
+        hint = "Write to a table of delta, kafka, print or blackhole."
+        check_not_shared(self._script, target, insert.table.at, "written", hint=hint)
         return self._session.hinted(target, insert.options)
 
     def _sink(self, insert: Insert, table: Table) -> Sink:

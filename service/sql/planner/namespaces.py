@@ -6,7 +6,7 @@ from service.sql.text.errors import SqlError, suggestion
 from service.sql.text.script import Script
 
 Home = tuple[str, str]
-_DEFAULT: Home = ("default_catalog", "default_database")
+DEFAULT_HOME: Home = ("default_catalog", "default_database")
 _IN_MEMORY = "generic_in_memory"
 
 
@@ -15,8 +15,8 @@ class Namespaces:
 
     def __init__(self, script: Script) -> None:
         self._script = script
-        self._catalogs: dict[str, set[str]] = {_DEFAULT[0]: {_DEFAULT[1]}}
-        self._current = _DEFAULT
+        self._catalogs: dict[str, set[str]] = {DEFAULT_HOME[0]: {DEFAULT_HOME[1]}}
+        self._current = DEFAULT_HOME
 
     def home_of(self, name: Name) -> Home:
         """The catalog and database that a table's name means.
@@ -54,7 +54,8 @@ class Namespaces:
             databases = self._catalogs.get(node.name.text)
             if databases is None:
                 raise self._unknown("catalog", node.name.text, node.name.at, self._catalogs)
-            self._current = node.name.text, min(databases | {_DEFAULT[1]}, key=_DEFAULT[1].__ne__)
+            default = DEFAULT_HOME[1]
+            self._current = node.name.text, min(databases | {default}, key=default.__ne__)
             return
         catalog, database = self.database(node)
         self._check(catalog, database, node.name.at)
@@ -65,7 +66,7 @@ class Namespaces:
         if node.what == "CATALOG":
             self._check_kind(node)
             if self._is_new(node, self._catalogs):
-                self._catalogs[name] = {_DEFAULT[1]}
+                self._catalogs[name] = {DEFAULT_HOME[1]}
             return
         catalog, _ = self.database(node)
         databases = self._catalogs.get(catalog)

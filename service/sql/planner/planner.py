@@ -1,11 +1,10 @@
 """From a script to the frozen plan of its one job."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
 from service.sql.catalog.inline_secrets import InlineSecret
-from service.sql.grammar.parser import parse
 from service.sql.grammar.syntax import (
     CreateTable,
     CreateView,
@@ -18,8 +17,9 @@ from service.sql.grammar.syntax import (
     StopJob,
 )
 from service.sql.planner.insert_planner import JobPlanner
-from service.sql.planner.session import ScriptSession
-from service.sql.text.errors import SqlError
+from service.sql.planner.session import OpenScript, ScriptSession, open_script
+from service.sql.stored.entries import CatalogEntry
+from service.sql.text.errors import SqlError, not_too_deep
 from service.sql.text.script import Script
 
 _AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
@@ -45,39 +45,41 @@ class PlannedScript:
     warnings: tuple[str, ...]
 
 
-def plan(script: str, *, name: str | None = None) -> JoinPlan:
+def plan(script: str, *, name: str | None = None, catalog: Iterable[CatalogEntry] = ()) -> JoinPlan:
     """Plan a script; inline secrets stay in the plan's options, but not in its `sql`.
 
     Args:
         script: Flink SQL: CREATE TABLE and SET statements and one INSERT INTO.
         name: of the job; wins over SET 'pipeline.name'.
+        catalog: what the script may name without declaring it.
 
     Raises:
         SqlError: the script cannot be planned; the error points at the place.
     """
-    return _guarded(script, name, keep_secrets=True).plan
+    return _guarded(script, name, catalog, keep_secrets=True).plan
 
 
-def plan_script(script: str, *, name: str | None = None) -> PlannedScript:
+def plan_script(
+    script: str, *, name: str | None = None, catalog: Iterable[CatalogEntry] = ()
+) -> PlannedScript:
     """Plan a script for the job store: inline secrets become references.
 
     Raises:
         SqlError: as `plan`.
     """
-    return _guarded(script, name, keep_secrets=False)
+    return _guarded(script, name, catalog, keep_secrets=False)
 
 
-def _guarded(text: str, name: str | None, *, keep_secrets: bool) -> PlannedScript:
-    try:
-        return _plan(ScriptSession(Script(text), keep_secrets=keep_secrets), name)
-    except RecursionError as exc:
-        raise SqlError(
-            "the script is nested too deeply", hint="Split the expression or flatten it."
-        ) from exc
+def _guarded(
+    text: str, name: str | None, catalog: Iterable[CatalogEntry], *, keep_secrets: bool
+) -> PlannedScript:
+    with not_too_deep():
+        return _plan(open_script(text, catalog, keep_secrets=keep_secrets), name)
 
 
-def _plan(session: ScriptSession, name: str | None) -> PlannedScript:
-    statement, ignored = _job_statement(session, parse(session.script))
+def _plan(opened: OpenScript, name: str | None) -> PlannedScript:
+    session = opened.session
+    statement, ignored = _job_statement(session, opened.statements)
     job = JobPlanner(session).plan(statement, name)
     secrets = {secret.name: secret for table in job.tables for secret in table.inline_secrets}
     warnings = (
@@ -150,5 +152,6 @@ def _no_job(script: Script, statements: tuple[Statement, ...]) -> SqlError:
         max(len(script.text.rstrip()) - 1, 0),
         "the script has no INSERT INTO",
         hint="End it with INSERT INTO sink SELECT … FROM probe JOIN dimension …; "
-        "questions such as EXPLAIN and SHOW TABLES are for sluice sql, or POST /v1/statements.",
+        "questions such as EXPLAIN and SHOW TABLES are for sluice sql, or POST /v1/statements; "
+        "tables for all later scripts are kept by sluice tables create -f FILE.",
     )

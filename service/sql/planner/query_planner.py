@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from joins.plan.expressions import Column
 from joins.plan.formats import OF_CHANGES
-from joins.plan.plan import DatagenSource, Dimension, DimensionJoin, JoinType, Unnest
+from joins.plan.plan import Dimension, DimensionJoin, JoinType, Unnest
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -28,6 +28,7 @@ from service.sql.grammar.syntax import (
 )
 from service.sql.planner.dimension_planner import (
     check_not_written,
+    check_probe,
     check_versioned,
     dimension_relation,
     outer_columns,
@@ -44,7 +45,7 @@ from service.sql.planner.join_planner import (
 )
 from service.sql.planner.order_by import check_order
 from service.sql.planner.relations import MAX_DIMENSIONS, MAX_VIEW_DEPTH, Base, Relations
-from service.sql.planner.union_planner import Unions, in_common_types
+from service.sql.planner.sets.union_planner import Unions, in_common_types
 from service.sql.planner.unnest_planner import UnnestPlanner
 from service.sql.planner.view_columns import QUERY, VIEW, named_columns, selected_columns
 from service.sql.planner.window_stage import WindowStage
@@ -210,12 +211,8 @@ class QueryPlanner:
             columns = tuple(self._view_of(node, declared))
             return ScopeRelation(node.alias.text, declared.name.text, columns, node.alias.text)
         table = self.relations.hinted(declared, node.options)
-        if self.of_job and not isinstance(table.connector, KafkaTable | DatagenSource):
-            raise self.script.error(
-                node.table.at,
-                f'table "{table.name}" is {table.connector_name}, which cannot be a probe',
-                hint="The first table is the stream: kafka or datagen.",
-            )
+        if self.of_job:
+            check_probe(self.script, table, node.table.at)
         self._check_format(node, table)
         self.tables.append(table)
         source = self._new_source(node.alias)

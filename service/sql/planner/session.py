@@ -1,11 +1,13 @@
 """What a script has declared so far, statement by statement: tables, views and settings."""
 
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from joins.kernels.calendar.zones import UTC
 from service.sql.catalog.catalog import Table, build_table
 from service.sql.catalog.inline_secrets import InlineSecrets
 from service.sql.catalog.like import merged, with_hint
+from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.settings import (
     LOCAL_TIME_ZONE,
     check_setting_name,
@@ -22,10 +24,13 @@ from service.sql.grammar.syntax import (
     OptionNode,
     Reset,
     SetOption,
+    Statement,
 )
-from service.sql.planner.namespaces import Home, Namespaces
+from service.sql.planner.namespaces import DEFAULT_HOME, Home, Namespaces
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.relations import MAX_VIEW_COLUMNS
+from service.sql.stored.entries import CatalogEntry
+from service.sql.stored.script import StoredNode, whole_script
 from service.sql.text.errors import suggestion
 from service.sql.text.script import Script
 
@@ -34,13 +39,18 @@ class ScriptSession:
     """The names that the next statement of a script can use.
 
     Attributes:
+        of_catalog: names of the catalog that the script uses; they are looked up at first need.
         relations: tables and views by name, in the order of their declaration.
         settings: as SET has left them.
         warnings: what the author of the script should know, in full sentences.
     """
 
-    def __init__(self, script: Script, *, keep_secrets: bool) -> None:
+    def __init__(
+        self, script: Script, *, keep_secrets: bool, stored: Sequence[StoredNode] = ()
+    ) -> None:
         self.script = script
+        self.of_catalog: frozenset[str] = frozenset(each.name for each in stored)
+        self._stored = tuple(stored)
         self.relations: dict[str, Table | CreateView] = {}
         self.settings: dict[str, str] = {}
         self.warnings: list[str] = []
@@ -75,6 +85,7 @@ class ScriptSession:
         Raises:
             SqlError: there is none.
         """
+        self._declare_stored()
         home = self._namespaces.home_of(name)
         relation = self.relations.get(name.text)
         if relation is not None and self._homes[name.text] == home:
@@ -103,7 +114,29 @@ class ScriptSession:
         """
         if not options:
             return table
-        return build_table(self.script, with_hint(self.script, table.node, options), self.secrets)
+        for option in options:
+            if table.shared is not None and option.key != LOOKUP_STRATEGY:
+                raise self.script.error(
+                    option.at,
+                    f'option "{option.key}" of shared table "{table.name}": a job that attaches to '
+                    "it cannot change it",
+                    hint=f"Leave it out; the hint may have '{LOOKUP_STRATEGY}', for what else is "
+                    "different declare a table of the script's own.",
+                )
+        node = with_hint(self.script, table.node, options)
+        return replace(build_table(self.script, node, self.secrets), shared=table.shared)
+
+    def _declare_stored(self) -> None:
+        """Take over what the script uses of the catalog, in the order of its creation."""
+        stored, self._stored = self._stored, ()
+        for each in stored:
+            node, name = each.node, each.name
+            if isinstance(node, CreateTable):
+                table = build_table(self.script, node, self.secrets)
+                self.relations[name] = replace(table, shared=each.source)
+            else:
+                self.relations[name] = node
+            self._homes[name] = DEFAULT_HOME
 
     def count_view_columns(self, count: int, at: int) -> None:
         """Limit how many columns views are expanded to, so that planning stays fast.
@@ -144,6 +177,13 @@ class ScriptSession:
         Raises:
             SqlError: as `apply`.
         """
+        if node.shared:
+            raise self.script.error(
+                node.at,
+                f'CREATE SHARED TABLE "{node.name.text}" is no part of a job',
+                hint="Send it by itself, once: sluice tables create -f FILE, or POST /v1/tables. "
+                "Every later script then joins the table by its name.",
+            )
         if node.like is not None:
             base = self.find(node.like.table)
             if isinstance(base, CreateView):
@@ -184,9 +224,17 @@ class ScriptSession:
         )
 
     def _drop(self, node: Drop) -> None:
+        self._declare_stored()
         if node.if_exists and node.name.text not in self.relations:
             return
         relation = self.find(node.name, node.what.lower())
+        if node.name.text in self.of_catalog:
+            raise self.script.error(
+                node.at,
+                f'"{node.name.text}" is of the catalog, which the script of a job leaves as it is',
+                hint=f"Run sluice tables rm {node.name.text}, or send DROP {node.what} by itself "
+                "through sluice sql.",
+            )
         what = "VIEW" if isinstance(relation, CreateView) else "TABLE"
         if what != node.what:
             raise self.script.error(
@@ -206,3 +254,32 @@ class ScriptSession:
         self.settings.pop(node.key, None)
         if node.key == LOCAL_TIME_ZONE:
             self.script = replace(self.script, zone=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenScript:
+    """A script whose statements can be carried out.
+
+    Attributes:
+        statements: its own.
+        catalog: all entries, in the order of their creation.
+    """
+
+    session: ScriptSession
+    statements: tuple[Statement, ...]
+    catalog: tuple[CatalogEntry, ...] = ()
+
+
+def open_script(
+    text: str, catalog: Iterable[CatalogEntry] = (), *, keep_secrets: bool
+) -> OpenScript:
+    """Begin with a script that may name what the catalog has.
+
+    Raises:
+        SqlError: it cannot be read.
+    """
+    entries = tuple(catalog)
+    whole = whole_script(text, entries)
+    session = ScriptSession(whole.script, keep_secrets=keep_secrets, stored=whole.used)
+    session.warnings += whole.warnings
+    return OpenScript(session, whole.statements, entries)

@@ -5,10 +5,13 @@
 | `SqlError` | a script cannot be planned: syntax, names, types, options or an unsupported form |
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from joins.plan.names import nearest, suggestion
 from service.errors import ServiceError
 
-__all__ = ["SqlError", "nearest", "printable", "suggestion"]
+__all__ = ["SqlError", "nearest", "not_too_deep", "printable", "suggestion"]
 
 
 class SqlError(ServiceError, fault="sql"):
@@ -34,3 +37,18 @@ class SqlError(ServiceError, fault="sql"):
 def printable(text: str) -> str:
     """`text` with every control character replaced, so that it can be shown on a terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+@contextmanager
+def not_too_deep() -> Iterator[None]:
+    """Read and plan within.
+
+    Raises:
+        SqlError: what was read is nested deeper than can be followed.
+    """
+    try:
+        yield
+    except RecursionError as exc:
+        raise SqlError(
+            "the script is nested too deeply", hint="Split the expression or flatten it."
+        ) from exc

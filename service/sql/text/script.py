@@ -14,10 +14,17 @@ class Script:
 
     Attributes:
         zone: the time zone of the session, as SET has left it.
+        behind: what of `text` is no part of the script, but of the catalog; at its end.
     """
 
     text: str
     zone: str = "UTC"
+    behind: str = ""
+
+    @property
+    def own_length(self) -> int:
+        """Of the text as its author has written it."""
+        return len(self.text) - len(self.behind)
 
     def line_and_column(self, at: int) -> tuple[int, int]:
         """The 1-based line and column of the character at `at`."""
@@ -28,6 +35,8 @@ class Script:
         """An error that points at the character at `at`."""
         line, column = self.line_and_column(at)
         masked = without_fragments(message, self.text)
+        if self.behind and at >= self.own_length:
+            masked, line, column = f"as the catalog declares it, {masked}", 1, 1
         return SqlError(masked, hint=hint, line=line, column=column, excerpt=self.excerpt(at))
 
     def shown(self, start: int, end: int) -> str:

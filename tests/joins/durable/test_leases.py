@@ -2,7 +2,7 @@
 
 import pytest
 
-from joins.durable.leases import oldest_leased
+from joins.durable.leases import Lease, oldest_attached, oldest_leased, oldest_of_shared
 from joins.durable.pins import Pin, PinStore
 from joins.plan.errors import CheckpointError
 
@@ -44,3 +44,37 @@ def test_a_damaged_pin_is_not_passed_over(pins):
     (pins / "0000000000.json").write_text("{")
     with pytest.raises(CheckpointError):
         oldest_leased(pins, 10, {}, {})
+
+
+def test_a_reader_holds_all_of_a_shared_table_until_it_says_what_it_needs(tmp_path):
+    lease = Lease(tmp_path / "leases" / "a.json")
+    assert oldest_attached(tmp_path / "leases") is None
+    lease.begin()
+    assert oldest_attached(tmp_path / "leases") == 0
+    lease.hold(7)
+    lease.begin()  # as its next runner does
+    assert oldest_attached(tmp_path / "leases") == 7
+
+
+def test_the_oldest_of_all_readers_counts_and_without_one_the_newest_version(tmp_path):
+    leases = tmp_path / "leases"
+    assert oldest_of_shared(leases, {"users": 9}) == {"users": 9}
+    for name, version in {"a": 5, "b": 3, "c": 12}.items():
+        lease = Lease(leases / f"{name}.json")
+        lease.begin()
+        lease.hold(version)
+    assert oldest_of_shared(leases, {"users": 9}) == {"users": 3}
+    assert oldest_of_shared(leases, {"users": None}) == {}
+    (leases / "b.json").unlink()
+    assert oldest_of_shared(leases, {"users": 9}) == {"users": 5}
+    (leases / "c.json").unlink()
+    (leases / "a.json").unlink()
+    assert oldest_of_shared(leases, {"users": 9}) == {"users": 9}
+
+
+def test_a_damaged_lease_is_no_permission_to_clean_up(tmp_path):
+    lease = Lease(tmp_path / "a.json")
+    lease.begin()
+    lease.file.write_bytes(b"{")
+    with pytest.raises(CheckpointError):
+        oldest_of_shared(tmp_path, {"users": 9})

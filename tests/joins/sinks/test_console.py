@@ -1,6 +1,7 @@
 """The print and blackhole sinks on real Spark: lines in order, after the join has succeeded."""
 
 import io
+import json
 
 import pytest
 
@@ -53,5 +54,6 @@ def test_a_preview_prints_its_first_rows_over_all_batches(tmp_path, frame):
         report = writer.run(Work(frame), task, PIN)
         assert report.counts["joined"] == 3
         writer.commit(report, PIN, 2)
-    rows = ["+I[1, r5]", "+I[3, null]", "+I[2, r5]"]
+    rows = [{"user_id": "1", "name": "r5"}, {"user_id": "3", "name": None}]
+    rows = [f"+I{json.dumps(row)}" for row in (*rows, {"user_id": "2", "name": "r5"})]
     assert out.getvalue().splitlines() == [*rows, rows[0]]

@@ -342,7 +342,7 @@ def test_windows_are_a_vertex_of_their_own(http, timed):
     windowing = Windowing(WindowKind.TUMBLE, 60_000, None, time_type, (), ())
     planned = plan_script(script())
     windowed = replace(planned, plan=replace(planned.plan, window=windowing))
-    hooks = replace(HOOKS, plan=lambda sql, *, name: windowed)
+    hooks = replace(HOOKS, plan=lambda sql, *, name, catalog: windowed)
     job_id = timed(windows(window_watermark_ms=AT_MS - 1), hooks)
     vertex = http.get(f"/v1/jobs/{job_id}/watermarks").json()["vertices"][-1]
     assert (vertex["id"], vertex["parallelism"]) == ("windows", 1)

@@ -17,7 +17,7 @@ from rich.console import Console
 from service.cli import main as cli
 from service.cli import options as cli_options
 from service.cli.exits import ExitCode, exit_code
-from service.cli.options import complete_job
+from service.cli.options import complete_job, complete_sink, complete_table
 from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
 from service.cli.wait import JobPoll
 from service.client import RefusedError, Sluice
@@ -76,7 +76,9 @@ def test_jobs_are_listed_with_whole_ids_in_a_pipe(sluice, client):
     code, out, _ = sluice("jobs", "ls")
     assert code == 0
     header, *lines = out.splitlines()
-    assert header.split() == ["ID", "NAME", "STATE", "PHASE", "AGE", "REASON"]
+    heads = ["ID", "NAME", "STATE", "PHASE", "AGE", "REC/S", "LAG", "SINK", "REASON"]
+    assert header.split() == heads
+    assert all("enriched (blackhole)" in line for line in lines), out
     assert [line.split()[0] for line in lines] == [job["id"] for job in client.jobs()]
 
 
@@ -109,9 +111,12 @@ def test_a_terminal_gets_ids_that_are_just_long_enough():
 def test_a_narrow_terminal_shortens_the_reason_and_neither_id_nor_state(width):
     job = {"id": "01a204d1-63a8", "name": "clicks", "state": "CATCHING_UP", "phase": "LOAD"}
     job |= {"desired_state": "RUNNING", "created_at_ms": 0, "reason": "it waits " * 30}
+    job |= {"records_per_s": 12.0, "lag_records": 34_000, "sinks": ()}
     screen = io.StringIO()
-    Console(file=screen, width=width).print(jobs_table([SimpleNamespace(**job)], whole=False))
+    made = jobs_table([SimpleNamespace(**job)], width=width)
+    Console(file=screen, width=width).print(made)
     header, row = screen.getvalue().splitlines()
+    assert ("LAG" in header, "SINK" in header) == (width >= 72, width >= 96)
     assert header.split()[:4] == ["ID", "NAME", "STATE", "PHASE"]
     assert row.split()[:4] == ["01a204d1", "clicks", "CATCHING_UP", "LOAD"]
     assert (row[-1], len(row)) == ("…", width)
@@ -492,6 +497,27 @@ def test_jobs_of_the_control_plane_are_offered(plane, client, monkeypatch):
     assert complete_job(context, "") == [(j["id"], f"{j['name']} {j['state']}") for j in jobs]
     assert [offered for offered, _ in complete_job(context, "cal")] == ["calm"]
     assert complete_job(context, "done t") == []  # a shell would take it for two words
+
+
+def test_tables_of_the_job_of_the_line_are_offered(plane):
+    context = SimpleNamespace(params={"server": plane.url, "job": "calm"})
+    assert complete_table(context, "us") == ["users"]
+    assert complete_table(context, "x") == []
+    assert complete_sink(context, "") == ["enriched"]
+    for job in ("no such job", None):
+        context.params["job"] = job
+        assert (complete_table(context, ""), complete_sink(context, "")) == ([], [])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script(sluice, shell):
+    code, out, said = sluice("completion", shell)
+    assert (code, said) == (0, "")
+    assert f"complete_{shell}" in out
+
+
+def test_another_shell_is_refused(sluice):
+    assert sluice("completion", "tcsh")[0] == 2
 
 
 @pytest.mark.usefixtures("processes")

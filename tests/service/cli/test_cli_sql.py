@@ -10,8 +10,9 @@ import time
 import pytest
 
 from service.cli.output import show_json
-from service.cli.prompt import Prompt, completions, is_whole
 from service.cli.sql import Conversation
+from service.cli.terminal.prompt import Prompt, completions, is_whole
+from service.cli.terminal.row_stream import RowStream
 from service.client import RefusedError, Sluice
 from service.sql.text.errors import SqlError
 from tests.support.control_plane import ROOT, script
@@ -83,9 +84,62 @@ def test_a_preview_shows_its_rows_and_is_removed(talk, client, capsys):
     carry, told = talk[0].carry_out, talk[1]
     query = INSERT.removeprefix("INSERT INTO enriched")
     carry(f"SET 'pipeline.name'='looks'; {DECLARED} {query}")
-    assert told[-1]["rows"] == [["+I[1, \u202e2\u2028\x85]"], ["-U[1, null]"]]
+    assert told[-1]["columns"] == ["op", "id", "name"]
+    assert told[-1]["rows"] == [["+I", "1", "\u202e2\u2028\x85"], ["-U", "1", None]]
     assert "2 records have no row" in capsys.readouterr().err
     assert client.jobs() == []
+
+
+class Shown:
+    """A screen: what rows it has shown, and what happens then."""
+
+    def __init__(self, then=lambda: None):
+        self.rows, self._then = [], then
+
+    def show(self, columns, rows):
+        self.rows += rows
+        self._then()
+
+    def end(self):
+        self.rows.append("end")
+
+
+def test_rows_of_a_preview_are_shown_while_it_runs_up_to_its_limit(talk, client):
+    screen = Shown()
+    talk[0].live = lambda: screen
+    query = INSERT.removeprefix("INSERT INTO enriched").rstrip().rstrip(";")
+    talk[0].carry_out(f"SET 'pipeline.name'='flows'; {DECLARED} {query} LIMIT 2;")
+    assert screen.rows == [["+I", "0"], ["+I", "1"], "end"]
+    assert (client.jobs(), talk[1]) == ([], [])
+
+
+def test_ctrl_c_ends_a_preview_and_nothing_else(talk, client, capsys):
+    other = client.submit(script(), "other")["id"]
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    screen = Shown(interrupt)
+    talk[0].live = lambda: screen
+    query = INSERT.removeprefix("INSERT INTO enriched")
+    lines = [f"SET 'pipeline.name'='flows'; {DECLARED}", query, "SHOW TABLES;"]
+    Prompt(talk[0], typed(*lines)).run()
+    assert "interrupted" in capsys.readouterr().err
+    assert len(screen.rows) == 3
+    assert [job["id"] for job in client.jobs()] == [other]
+    assert talk[1][-1]["statement"] == "SHOW TABLES"
+    client.remove(other)
+
+
+def test_columns_keep_the_widths_of_the_first_rows(capsys):
+    stream = RowStream()
+    stream.show(["op", "name"], [["+I", "a name"], ["+I", None]])
+    stream.show(["op", "name"], [["-U", "\x1b[2J"]])
+    stream.end()
+    said = capsys.readouterr()
+    lines = ["op  name", "+I  a name", "+I  NULL", "-U  �[2J"]
+    assert [line.rstrip() for line in said.out.splitlines()] == lines
+    assert said.err == "(3 rows)\n"
 
 
 def sluice(plane, *arguments, text=""):
@@ -168,6 +222,18 @@ def test_keywords_and_names_are_completed_in_the_case_that_is_typed():
     assert completions("DESC", names) == ["DESCRIBE", "describe_me"]
     assert completions("us", names) == ["users"]
     assert completions("zz", names) == []
+    columns = ("user_id", "name", "user_id")
+    assert completions("us", names, columns) == ["user_id", "users"]
+    assert completions("u.", names, columns) == ["u.name", "u.user_id"]
+    assert completions("u.US", names, columns) == ["u.user_id"]
+
+
+def test_columns_of_what_is_declared_are_known_when_somebody_completes(talk):
+    assert talk[0].columns() == ()
+    talk[0].carry_out(f"{DECLARED} CREATE VIEW v AS SELECT item AS thing FROM clicks;")
+    assert {"user_id", "item", "name", "proctime", "thing"} == set(talk[0].columns())
+    talk[0].carry_out("DROP VIEW v;")
+    assert "thing" not in talk[0].columns()
 
 
 def test_a_terminal_has_history_without_passwords_and_completion(plane, tmp_path):

@@ -12,9 +12,11 @@ from service.sql.text.script import Script
 from tests.service.sql.scripts import JOIN, TABLES, selecting
 from tests.support.hints import listed
 from tests.support.sql_hints import Sites, cases, followed, refusal, says_how
+from tests.support.stored import STORED_CASES, refusal_over_the_catalog
 
 CASES = cases()
 FOLLOWED = [name for name, case in CASES.items() if says_how(case)]
+FOLLOWED_OF_CATALOG = [name for name, case in STORED_CASES.items() if says_how(case)]
 TIMED = (
     f"{TABLES}CREATE TABLE e (k BIGINT, n INT, t STRING, ts TIMESTAMP(3), p AS PROCTIME(), "
     "WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH ('connector' = 'kafka', 'topic' = 'e', "
@@ -237,6 +239,12 @@ def test_the_script_that_a_hint_asks_for_is_planned(name):
     assert error is None, f"{CASES[name]}\n{error}\n{error.hint}"
 
 
+@pytest.mark.parametrize("name", FOLLOWED_OF_CATALOG)
+def test_the_script_that_a_hint_about_the_catalog_asks_for_is_taken(name):
+    error = refusal_over_the_catalog(name, followed(STORED_CASES[name]))
+    assert error is None, f"{STORED_CASES[name]}\n{error}"
+
+
 @pytest.mark.parametrize("name", FORMS)
 def test_a_form_that_hints_name_is_planned(name):
     assert refusal("".join(FORMS[name])) is None
@@ -249,18 +257,21 @@ def test_less_of_what_is_too_much_is_planned(name):
 
 
 def provoking():
-    """The scripts whose hints are followed here."""
-    yield from (CASES[name] for name in FOLLOWED)
-    yield from (make(much) for make, much, _ in SIZES.values())
+    """The scripts whose hints are followed here, each with why it is refused, if it is."""
+    for name in FOLLOWED_OF_CATALOG:
+        yield STORED_CASES[name], refusal_over_the_catalog(name, STORED_CASES[name])
+    scripts = [CASES[name] for name in FOLLOWED]
+    scripts += (make(much) for make, much, _ in SIZES.values())
     for parts in FORMS.values():
-        yield from damaged(*parts)
+        scripts += damaged(*parts)
+    for script in scripts:
+        yield script, refusal(script)
 
 
 def test_every_hint_of_the_language_is_followed_here_or_listed(monkeypatch):
     found, met = Sites(), set()
     with found.watched(monkeypatch):
-        for script in provoking():
-            error = refusal(script)
+        for script, error in provoking():
             if error is not None:
                 assert error.hint.endswith((".", "?")), script
                 met.add(found.of_newest())

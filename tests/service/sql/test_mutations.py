@@ -124,15 +124,12 @@ def check_allowed(plan):
     late = plan.probe.late_records_path
     assert late is None or re.fullmatch(r"(file:///)?[\w=+,@./-]+", late, re.ASCII)
     assert late is None or ".." not in late.split("/")
+    assert {part.function for part in parts_of(plan) if isinstance(part, Call)} <= set(CALLS)
     for part in parts_of(plan):
-        if isinstance(part, Call):
-            assert part.function in CALLS
         if isinstance(part, KafkaOptions):
             check_kafka(part)
-        if isinstance(part, KafkaSource):
+        if isinstance(part, KafkaSource | KafkaSink | TopicSource):
             check_topics(part)
-        if isinstance(part, KafkaSink | TopicSource):
-            assert TOPIC.fullmatch(part.kafka.topic)
         if isinstance(part, DeltaSink | DeltaTableSource | FileSource):
             assert ".." not in part.path.split("/")
             assert re.fullmatch(r"(file:///)?[\w=+,@./-]+", part.path, re.ASCII)
@@ -145,13 +142,14 @@ def check_allowed(plan):
             assert "${" not in text or (reference and re.fullmatch(r"\$\{secret:[\w.-]+\}", text))
 
 
-def check_topics(source):
+def check_topics(end):
     """A stream reads the topics of a list, or those that a pattern names while it runs."""
-    if source.topic_pattern:
-        assert source.kafka.topic == "" and not source.more_topics
-        re.compile(source.topic_pattern)
+    topics = [end.kafka.topic, *getattr(end, "more_topics", ())]
+    if pattern := getattr(end, "topic_pattern", None):
+        assert topics == [""]
+        re.compile(pattern)
     else:
-        assert all(map(TOPIC.fullmatch, (source.kafka.topic, *source.more_topics)))
+        assert all(map(TOPIC.fullmatch, topics))
 
 
 def check_kafka(kafka):

@@ -20,7 +20,7 @@ from joins.plan.plan import (
 )
 from service.sql.grammar.syntax import Insert, Select
 from service.sql.planner.dimension_planner import same_path
-from service.sql.planner.stream_planner import PlannedInsert, over_one_stream, table_behind
+from service.sql.planner.sets.stream_planner import PlannedInsert, over_one_stream, table_behind
 from service.sql.text.script import Script
 
 MOST_INSERTS = 16

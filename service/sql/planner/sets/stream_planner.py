@@ -15,7 +15,8 @@ from service.sql.planner.relations import Base
 from service.sql.text.errors import SqlError
 from service.sql.text.script import Script
 
-APART = "submit a job for each of them: jobs may INSERT INTO the same table."
+_APART = "a job for each of them: jobs may INSERT INTO the same table."
+_ALIKE = f"Give both the same, or submit {_APART}"
 _OF_A_TABLE = ("kafka", "more_topics", "startup_offsets", "bounded_offsets", "value", "key", "kind")
 _OPTIONS = {
     "startup_mode": "scan.startup.mode",
@@ -118,13 +119,13 @@ def _check_alike(script: Script, first: PlannedInsert, other: PlannedInsert) -> 
         table = each.base.table
         if not isinstance(each.plan.probe.source, KafkaSource):
             why = f'"{table.name}" is {table.connector_name}'
-            raise _apart(script, first, other, why, APART.capitalize())
+            raise _apart(script, first, other, why, f"Submit {_APART}")
         if each.source.topic_pattern is not None:
             why = f'"{table.name}" has option "{PATTERN}"'
-            hint = f"Name its topics, as in 'topic' = 'a;b', or {APART}"
+            hint = f"Name its topics, as in 'topic' = 'a;b', or submit {_APART}"
             raise _apart(script, first, other, why, hint)
     for why in _differences(first.source, other.source):
-        raise _apart(script, first, other, why, f"Give both the same, or {APART}")
+        raise _apart(script, first, other, why, _ALIKE)
 
 
 def _differences(one: KafkaSource, other: KafkaSource) -> Iterator[str]:
@@ -163,7 +164,7 @@ def _merged(
             before = known.setdefault(topic, each)
             if _of_topic(topics, topic, own) != _of_topic(topics, topic, {**own, **merged}):
                 why = f'option "{_OFFSETS[name]}" differs, and both read topic "{topic}"'
-                raise _apart(script, before, each, why, f"Give both the same, or {APART}")
+                raise _apart(script, before, each, why, _ALIKE)
         merged |= own
     return merged
 

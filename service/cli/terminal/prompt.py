@@ -27,6 +27,7 @@ _PLACE = re.compile(r"^line \d+, column \d+: ")  # of all that was declared: the
 _HELP = """\
 Statements end with a semicolon:
   CREATE TABLE, CREATE VIEW, DROP, SET, RESET   declare what the next statements use
+  CREATE SHARED TABLE   keeps a copy for every later script; DROP TABLE removes it
   SHOW TABLES | VIEWS | FUNCTIONS | JOBS, DESCRIBE name, EXPLAIN statement
   SELECT …          runs a bounded job, shows its rows and removes it
   INSERT INTO …     submits a job and prints its id
@@ -36,8 +37,8 @@ _KEYWORDS = (
     "AND AS BEGIN BETWEEN BIGINT BOOLEAN BY BYTES CASE CAST COMMENT CREATE DATE DECIMAL DESCRIBE "
     "DOUBLE DROP ELSE END ENFORCED EXECUTE EXISTS EXPLAIN FALSE FLOAT FOR FROM FUNCTIONS GROUP "
     "HAVING HOP IF IN INNER INSERT INT INTERVAL INTO IS JOB JOBS JOIN KEY LATERAL LEFT LIKE LIMIT "
-    "METADATA NOT NULL OF ON OR PRIMARY RESET SELECT SESSION SET SHOW SMALLINT STATEMENT STOP "
-    "STRING SYSTEM_TIME TABLE TABLES TEMPORARY THEN TIME TIMESTAMP TIMESTAMP_LTZ TINYINT TRUE "
+    "METADATA NOT NULL OF ON OR PRIMARY RESET SELECT SESSION SET SHARED SHOW SMALLINT STATEMENT "
+    "STOP STRING SYSTEM_TIME TABLE TABLES TEMPORARY THEN TIME TIMESTAMP TIMESTAMP_LTZ TINYINT TRUE "
     "TUMBLE VARCHAR VIEW VIEWS VIRTUAL WATERMARK WHEN WHERE WITH"
 )
 
@@ -56,12 +57,24 @@ def history_file() -> Path:
     return (Path(state_home) if state_home else Path.home() / ".local/state") / "sluice/sql_history"
 
 
-def completions(text: str, names: Iterable[str]) -> list[str]:
-    """Keywords, in the case of `text`, and names that begin with it."""
+def completions(text: str, names: Iterable[str], columns: Iterable[str] = ()) -> list[str]:
+    """Keywords, in the case of `text`, and names that begin with it; behind a dot columns only.
+
+    Args:
+        text: a word whose end is missing.
+        names: of tables and views.
+        columns: of all of them.
+    """
+    table, dot, beginning = text.rpartition(".")
+    if dot:
+        upper = beginning.upper()
+        own = (name for name in sorted(set(columns)) if name.upper().startswith(upper))
+        return [f"{table}.{name}" for name in own]
     words = _KEYWORDS.split() if text[:1].isupper() or not text else _KEYWORDS.lower().split()
     upper = text.upper()
     keywords = [word for word in words if word.upper().startswith(upper)]
-    return [*keywords, *(name for name in sorted(names) if name.upper().startswith(upper))]
+    every = sorted({*names, *(columns if text else ())})
+    return [*keywords, *(name for name in every if name.upper().startswith(upper))]
 
 
 def is_whole(text: str) -> bool:
@@ -85,6 +98,7 @@ class Prompt:
         self._talk = talk
         self._read = read
         self._readline = _library() if read is input else None
+        self._candidates: list[str] = []
 
     def run(self) -> None:
         """Read and carry out."""
@@ -134,8 +148,9 @@ class Prompt:
             readline.read_history_file(history_file())
 
     def _complete(self, text: str, place: int) -> str | None:
-        candidates = completions(text, self._talk.names)
-        return candidates[place] if place < len(candidates) else None
+        if place == 0:
+            self._candidates = completions(text, self._talk.names, self._talk.columns())
+        return self._candidates[place] if place < len(self._candidates) else None
 
     def _remember(self, text: str) -> None:
         """Keep what was typed, as one line; nobody else may read the file."""

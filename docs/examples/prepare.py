@@ -1,0 +1,69 @@
+"""Prepares an example for what `sluice up` runs: fills tables, puts addresses into the script.
+
+    python ../prepare.py .                  # in the directory of an example
+    python ../prepare.py --sql change.sql   # statements for MariaDB
+
+The first one writes the script into the working directory, under the example's name. `--up` names
+the directory of `sluice up`, where it keeps `mariadb.cnf`; usually the one that it takes by itself.
+"""
+
+import argparse
+import configparser
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pymysql
+
+from service.client import Sluice
+from service.config import Settings
+
+CONTROL_PLANE = os.environ.get("SLUICE_SERVER", "http://127.0.0.1:8326")
+
+
+def filled(script: str, places: Mapping[str, str]) -> str:
+    """The script with `<name>` replaced by where it is."""
+    for name, place in places.items():
+        script = script.replace(f"<{name}>", place)
+    return script
+
+
+def statements(sql: str) -> list[str]:
+    """The statements of a file: each one ends with a semicolon at the end of a line."""
+    return [each.strip() for each in f"{sql}\n".split(";\n") if each.strip()]
+
+
+def main() -> None:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(description="Prepare an example for what sluice up runs.")
+    parser.add_argument("example", type=Path, nargs="?", help="its directory")
+    parser.add_argument("--sql", type=Path, help="a file of statements for MariaDB")
+    parser.add_argument("--up", type=Path, help="the directory of sluice up")
+    arguments = parser.parse_args()
+    client_file = (arguments.up or Settings.load().data_dir / "up") / "mariadb.cnf"
+    if not client_file.exists():
+        parser.exit(1, f"error: {client_file} is not there\nhint: Name it by --up.\n")
+    example = arguments.example
+    for file in (arguments.sql, example and example / "data.sql"):
+        if file and file.exists():
+            with pymysql.connect(read_default_file=str(client_file), autocommit=True) as database:
+                for each in statements(file.read_text(encoding="utf-8")):
+                    database.cursor().execute(each)
+    if example is not None:
+        name = f"{example.resolve().name}.sql"
+        script = (example / "script.sql").read_text(encoding="utf-8")
+        Path(name).write_text(filled(script, _places(client_file)), encoding="utf-8")
+        print(f"sluice submit {name} --wait join")  # noqa: T201 (a program for people)
+
+
+def _places(client_file: Path) -> dict[str, str]:
+    options = configparser.RawConfigParser()
+    options.read(client_file)
+    with Sluice(CONTROL_PLANE) as sluice:
+        kafka = sluice.version().kafka_bootstrap_servers or "localhost:9092"
+    host, port = (options["client"][name] for name in ("host", "port"))
+    return {"mariadb-host": host, "mariadb-port": port, "kafka": kafka}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""A dimension whose changelog another job commits: a shared table, as a job reads it.
+
+The other job copies, folds and keeps house. Here its commits are read one after the other, each
+after it was made, so that watermarks, versions and indexes are what they are in a job that commits
+by itself. A lease says which versions the other job must leave readable.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from joins.adapters.delta.log import DeltaLog
+from joins.dimension.build_side import (
+    BuildHooks,
+    BuildSettings,
+    BuildTask,
+    CommittedBatch,
+    committed_offsets,
+    read_event_state,
+    read_to,
+)
+from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
+from joins.dimension.fold_schedule import FoldPolicy
+from joins.durable.leases import Lease
+from joins.kernels.changelog.digest import DIGEST_COLUMNS, ChangelogDigest, ChangelogState
+from joins.lookup.fold_commits import newest_fold
+from joins.loop.loop import Loop, LoopSettings
+from joins.loop.turns import LoopGuards
+from joins.plan.errors import SinkError
+from joins.plan.plan import Dimension
+from watermark.model import Watermark
+
+
+class FollowedDimension(DimensionRuntime):
+    """The build side of a shared table in one job that reads it."""
+
+    is_own = False
+
+    def __init__(
+        self,
+        dimension: Dimension,
+        places: DimensionPlaces,
+        lease: Lease,
+        *,
+        app_id: str,
+        on_watermark: Callable[[str, int, Watermark | None], None],
+    ) -> None:
+        task = BuildTask(places.topic, places.changelog, (), 0)
+        super().__init__(dimension, places, task, app_id=app_id, on_watermark=on_watermark)
+        self._lease = lease
+
+    def open(self) -> None:
+        """Take the lease, then read back what is committed: from here on all of it stays."""
+        self._lease.begin()
+        if _is_there(self.changelog):
+            self._read_back()
+
+    def keep(self, oldest: int | None) -> None:
+        """Let go what is older than `oldest`, or than what was read last while there is none."""
+        self._lease.hold(self.version if oldest is None else oldest)
+
+    def build_loop(
+        self,
+        spark: SparkSession,
+        settings: BuildSettings,
+        guards: LoopGuards,
+        rest: Callable[[], object],
+    ) -> Loop:
+        """The loop that reads commits, not yet started."""
+        hooks = BuildHooks(
+            state=lambda: self.state,
+            on_start=self._look_again,
+            on_commit=self._committed,
+            rest=rest,
+            guards=guards,
+        )
+        reader = CommitReader(self.changelog, self.places.partitions, lambda: self.version, hooks)
+        name = f"follow-{self.dimension.name}"
+        return Loop(spark, reader, LoopSettings(name, "build", settings.trigger_ms), guards)
+
+    def fold(self, spark: SparkSession, policy: FoldPolicy) -> int | None:
+        """See what is folded; the job that keeps the table folds it."""
+        if self.complete and _is_there(self.current):
+            fold = newest_fold(self.current, self.version)
+            self.fold_version = None if fold is None else fold.changelog_version
+        return self.fold_version
+
+    def _look_again(self) -> None:
+        if _is_there(self.changelog):
+            super()._look_again()
+
+
+@dataclass(slots=True)
+class CommitReader:
+    """The steps of the loop: what was committed since the last one, as one batch.
+
+    Args:
+        log: of the changelog.
+        partitions: of its topic.
+        version: the newest one that was read.
+        hooks: of a build loop.
+    """
+
+    log: DeltaLog
+    partitions: int
+    version: Callable[[], int]
+    hooks: BuildHooks
+
+    def recover(self) -> None:
+        """See what is committed."""
+        self.hooks.on_start()
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+    def wait(self) -> None:
+        """A look at the log costs as much as waiting would: the loop's own pace is enough."""
+
+    def step(self) -> bool:
+        """Read what is new; returns whether there was something.
+
+        Raises:
+            SinkError: the changelog cannot be read.
+        """
+        known = self.version()
+        newest = self.log.version() if _is_there(self.log) else known
+        if newest == known:
+            return False
+        try:
+            batch = self._read(known, newest, self.hooks.state())
+        except SinkError:  # of commits that are cleaned up only the newest version tells
+            self.hooks.on_start()
+            return True
+        self.hooks.on_commit(batch)
+        self.hooks.rest()
+        return True
+
+    def _read(self, known: int, newest: int, before: ChangelogState) -> CommittedBatch:
+        digest = ChangelogDigest(before.high_water)
+        files = self.log.files.files_added(known + 1, newest)
+        for table in self.log.files.read_files(files, DIGEST_COLUMNS):
+            for batch in table.to_batches():
+                digest.count(batch)
+        ends = committed_offsets(self.log, newest, self.partitions)
+        state = read_to(digest.state_after(before), ends)
+        events = read_event_state(self.log, newest, range(self.partitions))
+        return CommittedBatch(
+            version=newest,
+            state=replace(state, events=events),
+            marked_partitions=tuple(sorted(digest.marks)),
+            streamed=digest.streamed,
+            source_ts_ms=digest.source_ts_ms,
+        )
+
+
+def _is_there(log: DeltaLog) -> bool:
+    """Whether the job that keeps the table has begun it."""
+    return (log.path / "_delta_log").is_dir()

@@ -1,0 +1,1 @@
+"""Commands about topics: made, written to, looked at, and a table proposed for one."""

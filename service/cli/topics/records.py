@@ -1,0 +1,328 @@
+"""`sluice topic create | produce | peek`: a topic for a first hour.
+
+Keys, values and headers are bytes of strangers, so each text passes `one_line`; as JSON they are
+shown as they are, escaped.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.options import Form, Server
+from service.cli.output import (
+    OutputFormat,
+    instant,
+    number,
+    one_line,
+    say,
+    show,
+    show_json,
+    table,
+    tell,
+)
+from service.cli.topics.reach import (
+    ClientConfig,
+    Servers,
+    TopicName,
+    brokers,
+    kafka_of,
+    read_config,
+)
+from service.errors import SubmissionError
+
+if TYPE_CHECKING:
+    from service.wiring.topic_access import TopicRecord, Write
+
+_BLOCK_BYTES = 1 << 16
+_CELL = 300
+_USUAL_PEEK = 10
+_SETTING = re.compile(r"[a-z0-9.]+=.*", re.DOTALL)
+app = typer.Typer(help="Make topics, write to them and look at them.", no_args_is_help=True)
+
+
+@app.command("create")
+def create_topic(  # noqa: PLR0913 (typer makes each parameter an option)
+    topic: TopicName,
+    partitions: Annotated[int, typer.Option(help="How many it gets.", min=1, max=10_000)] = 1,
+    replication: Annotated[
+        int, typer.Option(help="Brokers that have each partition; the cluster's own usage if -1.")
+    ] = -1,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="NAME=VALUE of the topic, such as cleanup.policy=compact; repeated."
+        ),
+    ] = None,
+    bootstrap_servers: Servers = None,
+    config: ClientConfig = None,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Make a topic."""
+    from service.wiring.topic_access import make_topic  # slow to load, and few commands need it
+
+    for each in settings or ():
+        if not _SETTING.fullmatch(each):
+            raise typer.BadParameter(f'"{one_line(each)}" is not NAME=VALUE', param_hint="--set")
+    chosen = dict(each.split("=", 1) for each in settings or ())
+    servers = brokers(bootstrap_servers, server)
+    make_topic(kafka_of(topic, servers, read_config(config)), partitions, replication, chosen)
+    made = {"topic": topic, "partitions": partitions, "bootstrap_servers": servers}
+    tell(made, output, lambda _: say(f"topic {topic} is made on {servers}: {_parts(partitions)}"))
+
+
+def _parts(count: int) -> str:
+    return f"{count} partition{'' if count == 1 else 's'}"
+
+
+# Writing
+# --------------------------------------------------------------------------------------------------
+
+
+@app.command("produce")
+def produce_records(  # noqa: PLR0913 (typer makes each parameter an option)
+    topic: TopicName,
+    records: Annotated[
+        list[str] | None,
+        typer.Argument(help="Records in JSON; lines of standard input if left out."),
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="Key of each record.")] = None,
+    key_field: Annotated[
+        str | None, typer.Option(help="Field of each record whose value is its key, too.")
+    ] = None,
+    as_text: Annotated[
+        bool, typer.Option("--text", help="Take lines as they are: they need not be JSON.")
+    ] = False,
+    bootstrap_servers: Servers = None,
+    config: ClientConfig = None,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Write records, one a line. In JSON, null is a tombstone: a record without a value."""
+    from service.wiring.topic_access import writing  # slow to load, and few commands need it
+
+    if key_field is not None and (key is not None or as_text):
+        other = "--key" if key is not None else "--text"
+        raise typer.BadParameter(f"--key-field does not go with {other}", param_hint="--key-field")
+    form = RecordForm(None if key is None else key.encode(), key_field, is_json=not as_text)
+    kafka = kafka_of(topic, brokers(bootstrap_servers, server), read_config(config))
+    with writing(kafka) as write:
+        sent = Sent(topic)
+        try:
+            if records:
+                sent.send([record.encode() for record in records], form, write)
+            else:
+                _send_input(sent, form, write)
+        finally:
+            tell(sent.document(), output, lambda _: _show_sent(sent))
+
+
+def _send_input(sent: "Sent", form: "RecordForm", write: "Write") -> None:
+    if sys.stdin.isatty():
+        say("One record a line; Ctrl-D ends.")
+    for lines in _blocks_of_lines(sys.stdin.buffer):
+        sent.send(lines, form, write)
+
+
+def _blocks_of_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
+    """The lines that have come so far, again and again; one alone need not wait for more."""
+    rest = b""
+    while block := stream.read1(_BLOCK_BYTES):  # type: ignore[attr-defined] # buffered ones have it
+        *whole, rest = (rest + block).split(b"\n")
+        yield whole
+    yield [rest]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordForm:
+    """How a line becomes a record.
+
+    Attributes:
+        key: of each record.
+        key_field: the field whose value is the key; a text as it is, others as JSON.
+        is_json: a line that is no JSON is refused.
+    """
+
+    key: bytes | None
+    key_field: str | None
+    is_json: bool
+
+    def record(self, line: bytes) -> tuple[bytes | None, bytes | None]:
+        """Key and value.
+
+        Raises:
+            ValueError: it is no JSON, or has no such field.
+        """
+        if not self.is_json:
+            return self.key, line
+        value = json.loads(line.decode(), parse_constant=_refuse)
+        key = self.key if self.key_field is None else self._key_of(value)
+        return key, None if value is None else line
+
+    def _key_of(self, value: object) -> bytes:
+        if not isinstance(value, dict) or self.key_field not in value:
+            raise ValueError(f'it has no field "{self.key_field}"')
+        of_key = value[self.key_field]
+        return (of_key if isinstance(of_key, str) else json.dumps(of_key)).encode()
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+@dataclass
+class Sent:
+    """What was written so far.
+
+    Attributes:
+        places: partition → number of records, first and last offset.
+    """
+
+    topic: str
+    lines: int = 0
+    records: int = 0
+    places: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+
+    def send(self, lines: Iterable[bytes], form: RecordForm, write: "Write") -> None:
+        """Write a record for each line that is not empty.
+
+        Raises:
+            SubmissionError: a line is no record; those before it are written.
+        """
+        good: list[tuple[bytes | None, bytes | None]] = []
+        try:
+            for line in lines:
+                self.lines += 1
+                if text := line.strip() if form.is_json else line.removesuffix(b"\r"):
+                    good.append(form.record(text))
+        except ValueError as exc:
+            self._write(good, write)
+            raise SubmissionError(
+                f"record {self.lines} cannot be written: {one_line(exc)}; "
+                f"{number(self.records)} before it are",
+                hint="Write one JSON value a line, or give --text to take lines as they are.",
+            ) from exc
+        self._write(good, write)
+
+    def _write(self, records: Sequence[tuple[bytes | None, bytes | None]], write: "Write") -> None:
+        for partition, offset in write(records) if records else ():
+            count, first, last = self.places.get(partition, (0, offset, offset))
+            self.places[partition] = (count + 1, min(first, offset), max(last, offset))
+            self.records += 1
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        names = ("partition", "records", "first_offset", "last_offset")
+        places = [(at, *counts) for at, counts in sorted(self.places.items())]
+        rows = [dict(zip(names, place, strict=True)) for place in places]
+        return {"topic": self.topic, "records": self.records, "partitions": rows}
+
+
+def _show_sent(sent: Sent) -> None:
+    rows = table("PARTITION", "RECORDS", "FIRST OFFSET", "LAST OFFSET")
+    for partition, counts in sorted(sent.places.items()):
+        rows.add_row(str(partition), *map(str, counts))
+    if sent.places:
+        show(rows)
+    say(f"{number(sent.records)} record{'' if sent.records == 1 else 's'} in topic {sent.topic}")
+
+
+# Looking
+# --------------------------------------------------------------------------------------------------
+
+
+@app.command("peek")
+def peek_records(  # noqa: PLR0913 (typer makes each parameter an option)
+    topic: TopicName,
+    first: Annotated[
+        int | None, typer.Option(help="So many of the oldest records.", min=1, max=10_000)
+    ] = None,
+    last: Annotated[
+        int | None,
+        typer.Option(help="So many of the newest records; 10 if left out.", min=1, max=10_000),
+    ] = None,
+    bootstrap_servers: Servers = None,
+    config: ClientConfig = None,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Show records with key, place, time and headers, as JSON or text, else in hexadecimal."""
+    from service.wiring.topic_access import peeked  # slow to load, and few commands need it
+
+    if first is not None and last is not None:
+        raise typer.BadParameter("--first does not go with --last", param_hint="--first")
+    kafka = kafka_of(topic, brokers(bootstrap_servers, server), read_config(config))
+    records = peeked(kafka, first or last or _USUAL_PEEK, newest=first is None)
+    if output is OutputFormat.JSON:
+        show_json([_document(record) for record in records])
+    else:
+        _show_records(records)
+
+
+def readable(data: bytes | None) -> tuple[str | None, str]:
+    """Bytes as text, and its form: `json`, `text` or `hex`; `null` of none."""
+    if data is None:
+        return None, "null"
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.hex(), "hex"
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text, "text"
+    return text, "json"
+
+
+def _document(record: "TopicRecord") -> dict[str, Any]:
+    key, key_form = readable(record.key)
+    value, value_form = readable(record.value)
+    headers = [(name, *readable(data)) for name, data in record.headers]
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": key,
+        "key_form": key_form,
+        "value": value,
+        "value_form": value_form,
+        "headers": [{"name": name, "value": text, "form": form} for name, text, form in headers],
+    }
+
+
+def _show_records(records: Sequence["TopicRecord"]) -> None:
+    has_headers = any(record.headers for record in records)
+    heads = ("PLACE", "TIME (UTC)", "KEY", *(("HEADERS",) if has_headers else ()), "VALUE")
+    rows = table(*heads)
+    for record in records:
+        headers = ", ".join(f"{name}={_shown(data)}" for name, data in record.headers)
+        cells = (one_line(headers, _CELL),) if has_headers else ()
+        place = f"{record.partition}/{record.offset}"
+        at, key = _time(record.timestamp_ms), _shown(record.key)
+        rows.add_row(place, at, key, *cells, _shown(record.value))
+    for column in rows.columns[:2]:
+        column.no_wrap = True
+    if records:
+        show(rows)
+    else:
+        say("the topic has no records")
+
+
+def _time(timestamp_ms: int) -> str:
+    """A time as it is in tables; a producer may write any number for one."""
+    try:
+        return instant(timestamp_ms).removesuffix(" UTC")
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)
+
+
+def _shown(data: bytes | None) -> str:
+    text, form = readable(data)
+    if text is None:
+        return "NULL"
+    return one_line(f"0x{text}" if form == "hex" else text, _CELL)

@@ -1,0 +1,170 @@
+"""From CREATE statements outside of a job to entries of the catalog, and the jobs behind them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from joins.plan.plan import Dimension, Field, JoinPlan, shared_table_plan
+from service.sql.catalog.catalog import Table
+from service.sql.catalog.create_text import table_text
+from service.sql.grammar.expression_nodes import Name
+from service.sql.grammar.syntax import CreateTable, CreateView, Statement
+from service.sql.planner.dimension_planner import plan_dimension
+from service.sql.planner.session import ScriptSession, open_script
+from service.sql.stored.entries import CatalogEntry, EntryKind
+from service.sql.stored.script import names_in
+from service.sql.text.errors import not_too_deep
+from service.sql.text.masking import masked_comments
+from service.sql.text.script import Script
+from service.sql.text.statements import pieces
+
+_ALONE = (
+    "Send CREATE TABLE, CREATE VIEW and CREATE SHARED TABLE only; what an INSERT needs besides, "
+    "such as SET, belongs in its own script."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One CREATE of a script that is for the catalog.
+
+    Attributes:
+        entry: a shared table has no job yet.
+        if_not_exists: an entry of this name is left as it is, if it has these columns and key.
+        fields: physical columns; none of a view.
+        plan: of the job that is to keep a shared table; None of all others.
+    """
+
+    entry: CatalogEntry
+    if_not_exists: bool
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+    plan: JoinPlan | None = None
+
+
+def plan_declarations(
+    text: str, catalog: Iterable[CatalogEntry]
+) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
+    """What the statements of a script declare for later ones, and what its author should know.
+
+    Raises:
+        SqlError: a statement is no declaration, or what it declares cannot be kept.
+    """
+    with not_too_deep():
+        return _declarations(text, tuple(catalog))
+
+
+def _declarations(
+    text: str, catalog: tuple[CatalogEntry, ...]
+) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
+    opened = open_script(text, catalog, keep_secrets=False)
+    session = opened.session
+    session.warnings.clear()  # what is there already is refused where it is stored
+    ends = {piece.start: piece.end for piece in pieces(text)}
+    declared: list[Declared] = []
+    for statement in opened.statements:
+        node = _declaration(session.script, statement)
+        written = masked_comments(text[node.at : ends[node.at]], ())
+        declared.append(_declare(session, node, written))
+        _check_secrets(session)
+    if not declared:
+        raise session.script.error(0, "the script declares nothing", hint=_ALONE)
+    return tuple(declared), tuple(session.warnings)
+
+
+def _declaration(script: Script, statement: Statement) -> CreateTable | CreateView:
+    """The statement, if it is one that the catalog can keep."""
+    if not isinstance(statement, CreateTable | CreateView):
+        raise script.error(statement.at, "a statement that is no declaration", hint=_ALONE)
+    name = statement.name
+    if name.qualifier:
+        raise script.error(
+            name.at,
+            f'"{".".join((*name.qualifier, name.text))}" has a qualifier, but what lasts is in one '
+            "database",
+            hint=f"Write the name alone: {name.text}.",
+        )
+    if statement.temporary:
+        raise script.error(
+            statement.at,
+            f'"{name.text}" is TEMPORARY, which is what a script keeps to itself',
+            hint="Leave TEMPORARY out, or declare it in the script that uses it.",
+        )
+    return statement
+
+
+def _declare(session: ScriptSession, node: CreateTable | CreateView, written: str) -> Declared:
+    name = node.name.text
+    if isinstance(node, CreateView):
+        session.apply(node)
+        return Declared(CatalogEntry(name, EntryKind.VIEW, written), node.if_not_exists, (), ())
+    session.create_table(replace(node, shared=False))
+    table = session.relations[name]
+    assert isinstance(table, Table), "it was declared just now"
+    sql = written
+    if node.like is not None:
+        merged = replace(table.node, shared=node.shared)
+        sql = table_text(session.script, replace(table, node=merged))
+    if not node.shared:
+        entry = CatalogEntry(name, EntryKind.TABLE, sql)
+        return Declared(entry, node.if_not_exists, table.fields, table.primary_key)
+    plan = shared_table_plan(_shared(session, table, node.name), sql)
+    entry = CatalogEntry(name, EntryKind.SHARED, sql)
+    return Declared(entry, node.if_not_exists, table.fields, table.primary_key, plan)
+
+
+def _shared(session: ScriptSession, table: Table, name: Name) -> Dimension:
+    """The dimension that a shared table is.
+
+    Raises:
+        SqlError: it cannot be one.
+    """
+    script = session.script
+    if table.connector_name in ("datagen", "print", "blackhole"):
+        raise script.error(
+            name.at,
+            f'table "{name.text}" is {table.connector_name}, which cannot be shared',
+            hint="Share what is copied and followed: mysql-cdc, delta, filesystem, kafka or "
+            "upsert-kafka; a stream or a sink is kept for later scripts by CREATE TABLE.",
+        )
+    if table.watermark is not None:
+        raise script.error(
+            table.watermark.node.at,
+            f'shared table "{name.text}" has WATERMARK FOR, but keeps no versions of a row',
+            hint="Remove it and join by PROCTIME(), or declare the table in the script of the job.",
+        )
+    return plan_dimension(session, table, name, is_versioned=False)
+
+
+def _check_secrets(session: ScriptSession) -> None:
+    secret = session.secrets.first
+    if secret is not None:
+        name = secret.node.key.rpartition(".")[2]
+        raise session.script.error(
+            secret.node.value_at,
+            f'option "{secret.node.key}" is the secret itself, which the catalog does not keep',
+            hint=f"Write '${{secret:{name}}}' in its place, and store the value once: "
+            f"sluice secrets set {name}.",
+        )
+
+
+def columns_of(entry: CatalogEntry) -> tuple[tuple[Field, ...], tuple[str, ...]]:
+    """Physical columns and key of an entry, none of a view.
+
+    Raises:
+        SqlError: a later version of Sluice cannot read it any more.
+    """
+    if entry.kind is EntryKind.VIEW:
+        return (), ()
+    opened = open_script(f"DESCRIBE `{entry.name}`", (entry,), keep_secrets=False)
+    table = opened.session.find(Name(entry.name, 0))
+    assert isinstance(table, Table), "its kind says so"
+    return table.fields, table.primary_key
+
+
+def used_by(name: str, catalog: Iterable[CatalogEntry]) -> tuple[str, ...]:
+    """The views of the catalog that name an entry."""
+    return tuple(
+        entry.name
+        for entry in catalog
+        if entry.kind is EntryKind.VIEW and entry.name != name and name in names_in(entry.sql)
+    )

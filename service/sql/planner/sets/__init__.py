@@ -1,0 +1,1 @@
+"""Jobs of several INSERTs: UNION ALL, statement sets, and the stream that they read."""

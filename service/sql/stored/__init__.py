@@ -1,0 +1,1 @@
+"""What scripts may name without declaring it: the catalog of the service."""

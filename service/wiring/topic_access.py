@@ -1,0 +1,131 @@
+"""Somebody's topic from a terminal: made, written to, looked at."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
+from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.kafka.topic_writer import TopicWriter, Written
+from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
+
+_COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
+_AWAY = "Start it with sluice up, or name the brokers of another one with --bootstrap-servers."
+Write = Callable[[Iterable[tuple[bytes | None, bytes | None]]], list[Written]]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A record as it is.
+
+    Attributes:
+        timestamp_ms: of its producer, or of the broker, as the topic says.
+    """
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def make_topic(
+    kafka: KafkaOptions, partitions: int, replication: int, config: Mapping[str, str]
+) -> None:
+    """Make a topic.
+
+    Args:
+        kafka: its name and its cluster.
+        partitions: how many it gets.
+        replication: on how many brokers each of them is; -1 as the cluster has it for new topics.
+        config: of the topic, such as `cleanup.policy`.
+
+    Raises:
+        SourceError: there is one of that name, or the cluster refused it.
+        SourceUnavailableError: the cluster does not answer.
+    """
+    with _reached():
+        cluster = KafkaCluster(kafka)
+        there = cluster.describe(kafka.topic)
+        if there is not None:
+            count = len(there.partitions)
+            raise SourceError(
+                f'topic "{kafka.topic}" is there already, with {count} '
+                f"partition{'' if count == 1 else 's'}",
+                hint="Use it as it is, or choose another name.",
+            )
+        cluster.create(kafka.topic, partitions, replication, config)
+
+
+@contextmanager
+def writing(kafka: KafkaOptions) -> Iterator[Write]:
+    """Gives a function that writes (key, value) records and says where they are.
+
+    Raises:
+        SourceError: there is no such topic, or the cluster refused a record.
+        SourceUnavailableError: the cluster does not answer.
+    """
+    with _reached():
+        KafkaCluster(kafka).require(kafka.topic)
+        with TopicWriter(kafka, away=_AWAY) as writer:
+            yield writer.write
+
+
+def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]:
+    """The `most` oldest or newest records of all partitions, in the order of their times.
+
+    Records of one partition keep their order. What is not committed is left out.
+
+    Raises:
+        SourceError: there is no such topic, or it cannot be read.
+        SourceUnavailableError: the cluster does not answer.
+    """
+    with _reached():
+        cluster = KafkaCluster(kafka)
+        topic = cluster.require(kafka.topic)
+        ranges = _ranges(cluster, topic, most, newest=newest)
+        if not ranges:
+            return []
+        named = StreamTopics.one(kafka.topic, topic.topic_id)
+        with KafkaRecords(kafka) as reader:
+            read = [_records(batch) for batch in reader.batches(named, ranges, _COLUMNS)]
+    records = sorted(chain(*read), key=lambda r: (r.timestamp_ms, r.partition, r.offset))
+    return records[-most:] if newest else records[:most]
+
+
+def _ranges(
+    cluster: KafkaCluster, topic: TopicDescription, most: int, *, newest: bool
+) -> dict[int, tuple[int, int]]:
+    """Of each partition that has records, those that may be among the `most`."""
+    begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
+    if newest:
+        places = {at: (max(begins[at], end - most), end) for at, end in ends.items()}
+    else:
+        places = {at: (begins[at], min(end, begins[at] + most)) for at, end in ends.items()}
+    return {at: (first, end) for at, (first, end) in places.items() if first < end}
+
+
+def _records(batch: pa.RecordBatch) -> list[TopicRecord]:
+    times_ms = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000)  # no time of Python's
+    names = ("partition", "offset", "key", "value", "headers")
+    columns = [times_ms.to_pylist(), *(batch.column(name).to_pylist() for name in names)]
+    return [
+        TopicRecord(partition, offset, timestamp_ms, key, value, tuple(headers or ()))
+        for timestamp_ms, partition, offset, key, value, headers in zip(*columns, strict=True)
+    ]
+
+
+@contextmanager
+def _reached() -> Iterator[None]:
+    """Says to somebody at a terminal what to do about a cluster that does not answer."""
+    try:
+        yield
+    except SourceUnavailableError as exc:
+        raise SourceUnavailableError(exc.message, hint=_AWAY) from exc

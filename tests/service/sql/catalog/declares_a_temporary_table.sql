@@ -1,0 +1,3 @@
+-- error: "people" is TEMPORARY
+-- fixed: TEMPORARY  =>
+CREATE TEMPORARY TABLE people (id BIGINT) WITH ('connector' = 'blackhole');

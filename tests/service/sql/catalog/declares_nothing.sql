@@ -1,0 +1,3 @@
+-- error: the script declares nothing
+-- fixed: -- only words => CREATE TABLE o (id BIGINT) WITH ('connector' = 'blackhole');
+-- only words
