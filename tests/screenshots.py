@@ -50,6 +50,7 @@ def main() -> None:
     configure_logs("WARNING")
     with running() as (up, directory), open_browser(directory / "profile") as browser:
         client = Sluice(up.url)
+        browser.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         browser.screen(1000, 820)
         browser.open(f"{up.url}/#/new")
         browser.until("Script (Flink SQL)", "main")
@@ -66,7 +67,7 @@ def main() -> None:
         wait_until(
             lambda: browser.run(path).count("L") >= _ROWS_DRAWN, deadline_s=300, what="a line"
         )
-        take(browser, "job", height=1150)
+        take(browser, "job", height=1180)
         take(browser, "job-phone", width=390, height=1150)
         browser.open(up.url)
         browser.until("records/s", "main table")

@@ -20,7 +20,7 @@ PHONE = 390
 @pytest.fixture(scope="module")
 def joining_job(plane):
     job_id = plane.submit(script(), "clicks enriched")
-    plane.tell(job_id, **joining(time.time_ns() // 1_000_000 - 60_000))
+    plane.tell(job_id, **joining(time.time_ns() // 1_000_000 - 60_000, records_per_s=882.0))
     remember(
         plane.settings.jobs_dir / job_id,
         records_per_s=lambda age_s: math.nan if 600 < age_s < 900 else 800 + age_s / 10,

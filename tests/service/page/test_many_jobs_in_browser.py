@@ -22,7 +22,7 @@ def data(secret, processes, tmp_path_factory):
     with stored_services(directory) as services:
         first = services.submissions.submit(SubmissionRequest(script(), "job 0"))
         remember(services.layout(first.id).job_dir, records_per_s=lambda age_s: 50 + age_s % 40)
-        plan = services.store.plans([first.id])[first.id]
+        plan = services.store.get(first.id).plan
         one = NewJob(first.id, first.name, plan, script(), (), None, "")
         ids = [first.id]
         for number in range(1, JOBS):
