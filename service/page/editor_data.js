@@ -6,7 +6,7 @@ const KEPT = "sluice.script"; // of this tab, so that a reload loses nothing
 const POLL_MS = 700;
 const MOST_ROWS = 200;
 const ENDED = ["FINISHED", "FAILED", "STOPPED"];
-const ROW = /^([+-][A-Z])(\{.*\})$/;
+const ROW = /^([+-][A-Z])(\{[^]*\})$/; // of the job of a preview
 const PREVIEW = /(?:^|;)\s*(?:SELECT|WITH)\b[^;]*;?\s*$/i;
 
 /** Scripts to begin with; the first runs on `sluice up` as it is. */
