@@ -131,7 +131,7 @@ def test_ctrl_c_ends_a_preview_and_nothing_else(talk, client, capsys):
     client.remove(other)
 
 
-def test_columns_keep_the_widths_of_the_first_rows(capsys):
+def test_columns_never_become_narrower(capsys):
     stream = RowStream()
     stream.show(["op", "name"], [["+I", "a name"], ["+I", None]])
     stream.show(["op", "name"], [["-U", "\x1b[2J"]])
