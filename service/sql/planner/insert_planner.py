@@ -23,7 +23,7 @@ from service.sql.catalog.format_columns import refusal_of_sink
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
+from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed
 from service.sql.grammar.query_parser import MAX_COLUMNS
 from service.sql.grammar.syntax import (
     CreateTableAs,
@@ -150,7 +150,7 @@ class JobPlanner:
             written_at=insert.table.at,
             unions=unions,
         )
-        rows = [_value(column) for column in query.query(insert.select)]
+        rows = [column.written_out for column in query.query(insert.select)]
         values = query.windows.assigned(rows, query.unnests)
         sink = self._sink(insert, table)
         output = self._output(insert, table, values)
@@ -167,7 +167,7 @@ class JobPlanner:
         """The plan of a bare SELECT: it prints some rows and ends by itself."""
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
-        values = query.windows.assigned([_value(column) for column in columns], query.unnests)
+        values = query.windows.assigned([column.written_out for column in columns], query.unnests)
         rows = select.preview_rows
         values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
@@ -396,8 +396,3 @@ def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
     """Whether something of the job waits for the watermark of the stream."""
     by_event_time = any(join.time is not None for join in query.joins)
     return by_event_time or (window is not None and window.time is not None)
-
-
-def _value(column: ScopeColumn) -> Typed:
-    assert column.value is not None
-    return column.value
