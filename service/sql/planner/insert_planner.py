@@ -34,12 +34,7 @@ from service.sql.grammar.syntax import (
     Select,
     StatementSet,
 )
-from service.sql.planner.dimension_planner import (
-    check_no_effect,
-    check_not_shared,
-    check_one_topic,
-    same_path,
-)
+from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
 from service.sql.planner.kept_types import check_zone, created_columns, shown
 from service.sql.planner.probe_planner import (
     PREVIEW_RECORDS,
@@ -54,7 +49,7 @@ from service.sql.planner.session import ScriptSession
 from service.sql.planner.sets.set_planner import check_count, one_job
 from service.sql.planner.sets.stream_planner import PlannedInsert
 from service.sql.planner.sets.union_planner import Unions
-from service.sql.planner.update_sinks import partitioned_sink, taking_updates
+from service.sql.planner.update_sinks import check_written, partitioned_sink, taking_updates
 from service.sql.planner.view_columns import QUERY, preview_output
 from service.sql.text.errors import suggestion
 
@@ -281,8 +276,7 @@ class JobPlanner:
                 f'"{insert.table.text}" is a view, which cannot be written',
                 hint="Write to a table of delta, kafka, print or blackhole.",
             )
-        hint = "Write to a table of delta, kafka, print or blackhole."
-        check_not_shared(self._script, target, insert.table.at, "written", hint=hint)
+        check_written(self._script, target, insert.table.at)
         return self._session.hinted(target, insert.options)
 
     def _sink(self, insert: Insert, table: Table) -> Sink:
