@@ -140,13 +140,16 @@ def answers(script: str, sent: list[tuple[str, int, int, bytes]]) -> Iterator[An
 def test_a_job_over_several_tables_gives_the_sum_of_what_a_job_over_each_gives(some, sent, is_set):
     ddl = SINK + "".join({each.table.name: each.table.ddl for each in some}.values())
     united = list(answers(ddl + inserted(some, is_set=is_set), sent))
-    apart: dict[int, Answer] = {}
+    rows: dict[int, Counter[Row]] = {}
+    dead: dict[int, set[Row]] = {}
     for table in {each.table for each in some}:
         of_table = [number for number, each in enumerate(some) if each.table == table]
-        script = ddl + inserted([some[number] for number in of_table], is_set=is_set)
-        apart |= dict(zip(of_table, answers(script, sent), strict=True))
-    assert [each.rows for each in united] == [apart[number].rows for number in range(len(some))]
-    assert dead_in(some, united) == dead_in(some, [apart[number] for number in range(len(some))])
+        own = [some[number] for number in of_table]
+        apart = list(answers(ddl + inserted(own, is_set=is_set), sent))
+        rows |= dict(zip(of_table, (each.rows for each in apart), strict=True))
+        dead |= dict(zip(of_table, dead_in(own, apart), strict=True))
+    assert [each.rows for each in united] == [rows[number] for number in range(len(some))]
+    assert dead_in(some, united) == [dead[number] for number in range(len(some))]
     read = {topic for each in some for topic in each.table.topics}
     counted = sum(each.counted for each in united)
     assert counted == sum(topic in read for topic, *_ in sent), "each record counts once"
@@ -162,13 +165,13 @@ def inserted(some: list[Query], *, is_set: bool) -> str:
 
 
 def dead_in(some: list[Query], answered: list[Answer]) -> list[set[Row]]:
-    """The letters of each INSERT: those that name it, and those that name none, of its table."""
+    """The letters of each INSERT: those that name it, and those that name none, of its topics."""
     dead: list[set[Row]] = [set() for _ in some]
     for number, answer in enumerate(answered):
         assert len({letter[:3] for letter in answer.letters}) == len(answer.letters), "once"
         for *place, reason in answer.letters:
             for other, each in enumerate(some):
-                names_none = insert_told(reason) is None and each.table == some[number].table
+                names_none = insert_told(reason) is None and place[0] in each.table.topics
                 if other == number or names_none:
                     dead[other].add(tuple(place))
     return dead
@@ -181,3 +184,19 @@ def test_topics_keep_the_order_in_which_tables_are_met():
     assert job.probe.source.topics.names == ("t", "s", "u")
     assert [each.probe.reads for each in job.inserts] == [(0, 1), (2, 0)]
     assert [each.probe.topic_names for each in job.inserts] == [("t", "s"), ("u", "t")]
+
+
+def test_what_one_table_cannot_read_of_a_topic_of_both_is_a_letter_of_its_own_inserts():
+    a = Declared("a", ("s",), ("BIGINT", "STRING"), "json")
+    b = Declared("b", ("s", "t"), ("STRING", "STRING"), "csv")
+    texts = [Query(table, "CAST(k AS STRING)", "TRUE").text for table in (a, a, b)]
+    script = f"{SINK}{a.ddl}{b.ddl}INSERT INTO o {' UNION ALL '.join(texts)};"
+    sent = [("s", 0, 0, b'{"k": 1}'), ("s", 0, 1, b"x,y"), ("t", 0, 0, b'"')]
+    first, second, third = answers(script, sent)
+    for number, answer in ((1, first), (2, second)):
+        (letter,) = answer.letters
+        assert letter[:3] == ("s", 0, 1)
+        assert insert_told(letter[3]) == number
+    assert [letter[:3] for letter in third.letters] == [("s", 0, 0), ("t", 0, 0)]
+    assert {insert_told(letter[3]) for letter in third.letters} == {3}
+    assert [each.counted for each in (first, second, third)] == [2, 0, 1]
