@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 from kafka import errors as kafka_errors
 from kafka.future import Future
@@ -15,6 +16,7 @@ from kafka.protocol.consumer import FetchRequest
 from joins.adapters.kafka.client import LEVELS, KafkaClient, failure, passing
 from joins.adapters.kafka.codecs import decompressed
 from joins.adapters.kafka.options import client_options
+from joins.kernels.calendar.ticks import FIRST, LAST, MICROS_OF_MS
 from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, DecodedRecords, decode
 from joins.kernels.records.layout import (
     MORE_OF_A_RECORD,
@@ -38,10 +40,18 @@ _NOBODY = -1  # leads, where an election goes on
 _BY_NAME, _BY_ID = 12, 13  # versions of Fetch: up to one, and from the other on
 _NO_ID = uuid.UUID(int=0)
 _STAMP = pa.timestamp("us", tz="UTC")
+_FIRST_MS, _LAST_MS = -(-FIRST // MICROS_OF_MS), LAST // MICROS_OF_MS
 
 
 def _more(name: str, values: Sequence[Any]) -> pa.Array:
     return pa.array(values, MORE_OF_A_RECORD.field(name).type)
+
+
+def _instants(milliseconds: np.ndarray) -> pa.Array:
+    """NULL beyond the years 1 to 9999: a producer may send any number."""
+    unreadable = (milliseconds < _FIRST_MS) | (milliseconds > _LAST_MS)
+    known = np.where(unreadable, 0, milliseconds) if unreadable.any() else milliseconds
+    return pa.array(known * MICROS_OF_MS, _STAMP, mask=unreadable)
 
 
 def _leader_epoch(batch: BatchHeader) -> int | None:
@@ -57,9 +67,7 @@ _COLUMNS: Mapping[str, Callable[[DecodedRecords, int], pa.Array]] = {
     "value": lambda records, _: records.texts(VALUE),
     "partition": lambda records, at: pa.repeat(pa.scalar(at, pa.int32()), len(records)),
     "offset": lambda records, _: pa.array(records.column(OFFSET)),
-    "timestamp": lambda records, _: (
-        pa.array(records.column(TIMESTAMP)).cast(pa.timestamp("ms", "UTC")).cast(_STAMP)
-    ),
+    "timestamp": lambda records, _: _instants(records.column(TIMESTAMP)),
     "headers": lambda records, _: _more("headers", records.header_maps()),
     "leader-epoch": lambda records, _: _more("leader-epoch", records.of_batches(_leader_epoch)),
     "timestamp-type": lambda records, _: _more(
@@ -120,9 +128,9 @@ class KafkaRecords:
 
         Of a topic whose id is known no other one of its name is read.
         Of `columns` there are `value` (binary), `partition` (its number, int32), `offset` (int64),
-        `timestamp`
-        (microseconds) and those of `MORE_OF_A_RECORD`, which cost more than the others, but for
-        `key`. A partition's records come in the order of their offsets.
+        `timestamp` (microseconds, NULL beyond the years 1 to 9999) and those of
+        `MORE_OF_A_RECORD`, which cost more than the others, but for `key`. A partition's records
+        come in the order of their offsets.
         Offsets without a record are left out.
 
         Raises:

@@ -29,6 +29,7 @@ _SNAPSHOT = {
     "last_in_data_collection": Mark.LAST,
     "last": Mark.LAST,
 }
+_NO_TIMESTAMP = -1  # as Kafka has it
 _ARRAYS = ("offsets", "times_ms", "order_ms", "source_ms", "positions", "marks", "actions")
 _CHANGES = (RecordKind.CREATE, RecordKind.UPDATE, RecordKind.DELETE)
 _WITH_ROW = (RecordKind.READ, RecordKind.CREATE, RecordKind.UPDATE)
@@ -107,7 +108,8 @@ def pieces_of(records: pa.RecordBatch, changes: ChangeRows) -> list[ChangePiece]
 
 def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
     offsets = records.column("offset").to_numpy()
-    times = records.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64()).to_numpy()
+    stamps = records.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    times = stamps.fill_null(_NO_TIMESTAMP).to_numpy()
     source = pc.coalesce(changes.source_ts_ms, pa.array(times)).to_numpy(zero_copy_only=False)
     kind = changes.kind
     actions = np.zeros(len(offsets), np.int8)

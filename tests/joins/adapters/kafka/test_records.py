@@ -92,6 +92,19 @@ def test_a_changelog_is_read_with_its_keys(kafka):
     ]
 
 
+def test_a_timestamp_that_no_calendar_has_is_null_and_keeps_nobody_from_reading(kafka):
+    config = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+    name = create_topic(kafka.bootstrap_servers, partitions=1, config=config)
+    sent = [0, 253_402_300_799_999, 253_402_300_800_000, 10**17, 2**63 - 1, 1]
+    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+        for stamp in sent:
+            producer.send(name, b"{}", timestamp_ms=stamp)
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        batches = list(records.batches(StreamTopics.one(name), {0: (0, len(sent))}))
+    read_ms = [stamp for batch in batches for stamp in batch["timestamp"].cast("int64").to_pylist()]
+    assert read_ms == [0, 253_402_300_799_999_000, None, None, None, 1_000]
+
+
 def test_another_topic_of_the_same_name_is_not_read(kafka, topic):
     cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""), keep_open=True)
     first = StreamTopics.one(topic, cluster.require(topic).topic_id)
