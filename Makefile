@@ -10,7 +10,7 @@ SOURCES := service joins watermark tests docs
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check fmt docs bench reliability golden lock clean
+.PHONY: help setup demo test test-quick check fmt docs bench reliability golden screenshots lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,9 @@ reliability: setup ## Experiments: kill and pause the parts at every step of a b
 golden: setup ## Record anew what real Debezium connectors write (tests/golden/debezium)
 	@$(DEBEZIUM)
 	@$(RUN) tests.golden.record $(ARGS)
+
+screenshots: setup ## Make the pictures of the page anew, of a real run (needs chromium)
+	@$(RUN) tests.screenshots
 
 lock: setup ## Pin packages and jars anew, as pyproject.toml and deploy/jars.txt allow (needs uv)
 	@command -v uv >/dev/null || { echo 'error: uv is not on PATH' >&2; echo 'hint: Install uv, it resolves for all platforms at once.' >&2; exit 1; }

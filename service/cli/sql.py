@@ -142,6 +142,7 @@ class Conversation:
         rows = [[f"{name} is kept for later scripts"] for name in creation.created]
         rows += [[f"{name} is there already"] for name in creation.kept]
         self.tell({"statement": "CREATE", "columns": ["result"], "rows": rows})
+        self._look_again(self._declared)
 
     def _drop(self, node: "Drop") -> None:
         """Drop what is of the catalog."""
@@ -155,9 +156,14 @@ class Conversation:
                 raise
             done = "is not there"
         self.tell({"statement": "DROP", "columns": ["result"], "rows": [[f"{name} {done}"]]})
+        self._look_again(self._declared)
 
     def _declare(self, script: str, word: str) -> None:
-        """Have the control plane look at a declaration, and ask what there is now."""
+        """Have the control plane look at a declaration."""
+        self._look_again(script)
+
+    def _look_again(self, script: str) -> None:
+        """Ask what there is behind these declarations."""
         tables, views = self.client.statements(f"{script}\n;SHOW TABLES;SHOW VIEWS;")[-2:]
         self.names = tuple(str(row[0]) for row in (*tables.rows, *views.rows))
         self._columns = None if self.names else ()

@@ -15,6 +15,7 @@ from service.cli.options import Form, Job, Server, Sink, complete_table, open_cl
 from service.cli.output import (
     OutputFormat,
     clean,
+    console,
     facts_table,
     instant,
     number,
@@ -37,10 +38,13 @@ if TYPE_CHECKING:
         DimensionVersions,
         Preview,
         PreviewBatch,
+        PreviewRow,
         RowChange,
     )
 
 _CELL = 100
+_COORDINATES = ("_topic", "_partition", "_offset")
+_SHORT_FOR = {*_COORDINATES, "_batch", "_dimension_versions"}  # what two columns tell on a terminal
 _MARKS = {"insert": "+", "delete": "-", "update": "~"}
 _REASONS = {
     "deleted": "was deleted",
@@ -183,24 +187,38 @@ def preview(
 
 def _show_preview(answer: "Preview") -> None:
     names = [column.name for column in answer.columns]
-    rows = table(*(one_line(name) for name in names))
+    is_short = console().is_terminal and set(_COORDINATES) <= set(names)
+    own = [n for n in names if n not in _SHORT_FOR] if is_short else names
+    rows = table(*(one_line(name) for name in own), *(("RECORD", "BATCH") if is_short else ()))
+    topics = {str(item.values.get(_COORDINATES[0])) for item in answer.items}
     for item in answer.items:
-        rows.add_row(*_cells(item.values, names))
+        origin = _origin(item, has_topic=len(topics) > 1) if is_short else ()
+        rows.add_row(*_cells(item.values, own), *origin)
     show(rows)
     if answer.batches:
-        show(Text(""), facts_table(_batch_facts(answer.batches)))
+        topic = [("topic", one_line(next(iter(topics))))] if is_short and len(topics) == 1 else []
+        show(Text(""), facts_table([*topic, *_batch_facts(answer.batches)]))
     if not answer.items:
         say("the output has no row of this job yet")
+
+
+def _origin(row: "PreviewRow", *, has_topic: bool) -> tuple[str, str]:
+    """The record that a row was made of, with its topic where there are several, and its batch."""
+    places = [row.values.get(name) for name in _COORDINATES[0 if has_topic else 1 :]]
+    record = "-" if None in places else one_line("/".join(map(str, places)))
+    return record, number(row.batch)
 
 
 def _batch_facts(batches: Iterable["PreviewBatch"]) -> Iterable[tuple[str, str]]:
     for batch in batches:
         replay = f"replay {batch.replay}"
         name = replay if batch.batch is None else f"batch {batch.batch}"
+        rows = f"{number(batch.rows)} row{'' if batch.rows == 1 else 's'}"
         versions = _shown((batch.pin or {}).get("versions") or {})
+        met = f", versions {versions}" if versions else ""
         at_ms = batch.committed_at_ms
         committed = "" if at_ms is None else f", committed {instant(at_ms)}"
-        yield name, one_line(f"{number(batch.rows)} rows, versions {versions}{committed}", 300)
+        yield name, one_line(f"{rows}{met}{committed}", 300)
 
 
 def _cells(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:

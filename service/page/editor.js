@@ -3,7 +3,7 @@
 import { EXAMPLES, rangeOf } from "./editor_data.js";
 import { h } from "./dom.js";
 import { many, plain } from "./format.js";
-import { fault, panel, said, shape, state } from "./parts.js";
+import { fault, panel, said, shape, state, table } from "./parts.js";
 
 const AROUND = 1; // lines beside the one that is refused
 
@@ -65,8 +65,13 @@ function answers({ problem, plan, validation, rows, submitted, script, warnings 
     validation && h("p", { class: "fault note" }, h("strong", {}, shape("✓"), "It can be submitted"), " as ", said(validation.name), ": all that it names is there."),
     advice.map((each) => fault("note", "Warning", each)),
     plan && panel("plan", "What it will do", h("ol", { class: "plan" }, plan.lines.map((line) => h("li", {}, said(line))))),
-    rows && panel("rows", `Rows (${many(rows.length, "row")})`, h("pre", { tabindex: "0" }, rows.length ? plain(rows.join("\n")) : "None yet.")),
+    rows && panel("rows", `Rows (${many(rows.length, "row")})`, rows.length ? preview(rows) : h("p", { class: "quiet" }, "None yet.")),
   ];
+}
+
+function preview(rows) {
+  const columns = Object.keys(rows[0]);
+  return table("Rows of the preview", columns.map(plain), rows.map((row) => columns.map((name) => said(row[name] === null ? "NULL" : String(row[name])))));
 }
 
 /** The refusal, with the place that it is about. */

@@ -6,7 +6,7 @@ const KEPT = "sluice.script"; // of this tab, so that a reload loses nothing
 const POLL_MS = 700;
 const MOST_ROWS = 200;
 const ENDED = ["FINISHED", "FAILED", "STOPPED"];
-const ROW = /^[+-][A-Z]\[/;
+const ROW = /^([+-][A-Z])(\{[^]*\})$/; // of the job of a preview
 const PREVIEW = /(?:^|;)\s*(?:SELECT|WITH)\b[^;]*;?\s*$/i;
 
 /** Scripts to begin with; the first runs on `sluice up` as it is. */
@@ -123,7 +123,7 @@ export class Editor {
       const { text, next } = await getText(`${path}/log?offset=${offset}`);
       const lines = (rest + text).split("\n");
       [offset, rest] = [next, lines.pop()];
-      this.rows.push(...lines.filter((line) => ROW.test(line)).slice(0, MOST_ROWS - this.rows.length));
+      this.rows.push(...lines.flatMap(rowOf).slice(0, MOST_ROWS - this.rows.length));
       this.#told.changed();
       if (job.error && ENDED.includes(job.state)) throw new Refused(0, { detail: job.error.message, hint: job.error.hint, type: job.error.type });
       const isRead = text === "";
@@ -145,6 +145,16 @@ export class Editor {
     }
     this.busy = null;
     this.#told.changed();
+  }
+}
+
+/** A line of the log as a row, such as `+I{"id": "1"}`; nothing where it is another line. */
+function rowOf(line) {
+  const [, op, values] = ROW.exec(line) ?? [];
+  try {
+    return op ? [{ op, ...JSON.parse(values) }] : [];
+  } catch {
+    return [];
   }
 }
 

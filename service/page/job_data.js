@@ -9,6 +9,7 @@ import { Stream } from "./stream.js";
 
 const WAIT_SETTLE_MS = 200;
 const WAIT_REFRESH_MS = 5_000;
+const LEAST_DRAWN_MS = 120_000;
 const BATCHES = 10;
 const BATCHES_REFRESH_MS = 30_000; // a process of its own looks them up
 
@@ -164,7 +165,8 @@ export class JobWatch {
     const { range } = this;
     const { lengthMs, step, refreshMs } = RANGES[range];
     const toMs = Date.now();
-    const span = { fromMs: toMs - lengthMs, toMs };
+    const bornMs = Math.min(this.job?.created_at_ms ?? 0, toMs - LEAST_DRAWN_MS);
+    const span = { fromMs: Math.max(toMs - lengthMs, bornMs), toMs }; // a young job fills its charts
     try {
       const past = await get(`${this.#path}/history?since=${span.fromMs}&step=${step}`);
       if (range !== this.range) return; // another one was chosen meanwhile

@@ -112,11 +112,12 @@ def _dumps(rig: Rig) -> int:
 
 
 def _bytes(directory: Path) -> int:
-    """Of all files there; one that goes meanwhile counts nothing."""
+    """Of all files there but Spark's scratch; one that goes meanwhile counts nothing."""
     total = 0
     for path in directory.rglob("*"):
         try:
-            total += path.stat().st_size if path.is_file() else 0
+            is_kept = "scratch" not in path.relative_to(directory).parts and path.is_file()
+            total += path.stat().st_size if is_kept else 0
         except FileNotFoundError:
             continue
     return total

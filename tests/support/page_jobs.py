@@ -75,6 +75,7 @@ def copying(rows: int, total: int = 1_000_000) -> dict[str, object]:
 def joining(at_ms: int, **values: object) -> dict[str, object]:
     """A report in JOINING."""
     counts = {"joined_records": 201_455, "matched": 198_002, "unmatched": 3_453, "batch": 41}
+    counts |= {"records_per_s": 1_250, "batch_ms": 420}
     done = {"next_offsets": {"0": 101234, "1": 100221}, "end_offsets": {"0": 101300, "1": 100301}}
     told = {**counts, **done, "freshness_ms": {"user_info": 640, "items": None}, **values}
     return {

@@ -1,4 +1,4 @@
-"""Rows that come while they are shown: a table whose columns keep the widths of its first rows.
+"""Rows that come while they are shown: a table whose columns never become narrower.
 
 Values come from streams and tables, so each passes `one_line`.
 """
@@ -25,15 +25,15 @@ class RowStream:
         """Show `rows` below those before them; the first ones with the names of the columns."""
         cells = [[_cell(cell) for cell in row] for row in rows]
         heads = [one_line(name) for name in columns]
-        is_first = self._widths is None
-        if self._widths is None:
-            own = zip(heads, *cells, strict=True)
-            self._widths = [min(_MOST_WIDE, max(map(cell_len, column))) for column in own]
+        before = self._widths or [0] * len(heads)
+        own = zip(before, heads, *cells, strict=True)
         made = table(*heads)
-        made.show_header = is_first
+        made.show_header = self._widths is None
+        self._widths = [
+            min(_MOST_WIDE, max(width, *map(cell_len, column))) for width, *column in own
+        ]
         for column, width in zip(made.columns, self._widths, strict=True):
-            column.min_width = width
-            column.max_width = max(width, _MOST_WIDE)
+            column.min_width, column.max_width = width, _MOST_WIDE
         for row in cells:
             made.add_row(*row)
         self._rows += len(rows)

@@ -61,6 +61,12 @@ class ScopeColumn:
     time: TimeAttribute | None = None
     value: Typed | None = None
 
+    @property
+    def written_out(self) -> Typed:
+        """The value of a query's or a view's column."""
+        assert self.value is not None, "columns of a query have values"
+        return self.value
+
 
 @dataclass(frozen=True, slots=True)
 class ScopeRelation:

@@ -300,25 +300,18 @@ def check_one_topic(script: Script, table: Table, connector: KafkaTable, what: s
         )
 
 
-def check_not_shared(script: Script, table: Table, at: int, what: str, *, hint: str) -> None:
-    """See that a table, which stands at `at`, is no shared one.
-
-    Raises:
-        SqlError: it is.
-    """
-    if table.shared is not None:
-        fault = f'"{table.name}" is a shared table, which cannot be {what}'
-        raise script.error(at, fault, hint=hint)
-
-
 def check_probe(script: Script, table: Table, at: int) -> None:
     """See that a table, which stands at `at`, can be the stream of a job.
 
     Raises:
         SqlError: it is shared, or of another connector.
     """
-    shared = "The first table is the stream: kafka or datagen; join the shared table."
-    check_not_shared(script, table, at, "a probe", hint=shared)
+    if table.shared is not None:
+        raise script.error(
+            at,
+            f'"{table.name}" is a shared table, which cannot be a probe',
+            hint="The first table is the stream: kafka or datagen; join the shared table.",
+        )
     if not isinstance(table.connector, KafkaTable | DatagenSource):
         raise script.error(
             at,

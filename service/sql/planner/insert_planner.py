@@ -23,7 +23,7 @@ from service.sql.catalog.format_columns import refusal_of_sink
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
-from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, ScopeColumn, Typed
+from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed
 from service.sql.grammar.query_parser import MAX_COLUMNS
 from service.sql.grammar.syntax import (
     CreateTableAs,
@@ -34,12 +34,7 @@ from service.sql.grammar.syntax import (
     Select,
     StatementSet,
 )
-from service.sql.planner.dimension_planner import (
-    check_no_effect,
-    check_not_shared,
-    check_one_topic,
-    same_path,
-)
+from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
 from service.sql.planner.kept_types import check_zone, created_columns, shown
 from service.sql.planner.probe_planner import (
     PREVIEW_RECORDS,
@@ -54,7 +49,7 @@ from service.sql.planner.session import ScriptSession
 from service.sql.planner.sets.set_planner import check_count, one_job
 from service.sql.planner.sets.stream_planner import PlannedInsert
 from service.sql.planner.sets.union_planner import Unions
-from service.sql.planner.update_sinks import partitioned_sink, taking_updates
+from service.sql.planner.update_sinks import check_written, partitioned_sink, taking_updates
 from service.sql.planner.view_columns import QUERY, preview_output
 from service.sql.text.errors import suggestion
 
@@ -150,7 +145,7 @@ class JobPlanner:
             written_at=insert.table.at,
             unions=unions,
         )
-        rows = [_value(column) for column in query.query(insert.select)]
+        rows = [column.written_out for column in query.query(insert.select)]
         values = query.windows.assigned(rows, query.unnests)
         sink = self._sink(insert, table)
         output = self._output(insert, table, values)
@@ -167,7 +162,7 @@ class JobPlanner:
         """The plan of a bare SELECT: it prints some rows and ends by itself."""
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
-        values = query.windows.assigned([_value(column) for column in columns], query.unnests)
+        values = query.windows.assigned([column.written_out for column in columns], query.unnests)
         rows = select.preview_rows
         values = shown(self._script, values)
         output = preview_output([column.name for column in columns], values)
@@ -269,8 +264,7 @@ class JobPlanner:
                 f'"{insert.table.text}" is a view, which cannot be written',
                 hint="Write to a table of delta, kafka, print or blackhole.",
             )
-        hint = "Write to a table of delta, kafka, print or blackhole."
-        check_not_shared(self._script, target, insert.table.at, "written", hint=hint)
+        check_written(self._script, target, insert.table.at)
         return self._session.hinted(target, insert.options)
 
     def _sink(self, insert: Insert, table: Table) -> Sink:
@@ -384,8 +378,3 @@ def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
     """Whether something of the job waits for the watermark of the stream."""
     by_event_time = any(join.time is not None for join in query.joins)
     return by_event_time or (window is not None and window.time is not None)
-
-
-def _value(column: ScopeColumn) -> Typed:
-    assert column.value is not None
-    return column.value

@@ -130,3 +130,17 @@ def _identified(expression: Expression) -> str | None:
     if isinstance(expression, Column) and expression.relation == WINDOW:
         return expression.name
     return None
+
+
+def check_written(script: Script, table: Table, at: int) -> None:
+    """See that an INSERT, which names its table at `at`, writes to none that is shared.
+
+    Raises:
+        SqlError: it does.
+    """
+    if table.shared is not None:
+        raise script.error(
+            at,
+            f'"{table.name}" is a shared table, which cannot be written',
+            hint="Write to a table of delta, kafka, print or blackhole.",
+        )

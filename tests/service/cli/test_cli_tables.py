@@ -1,12 +1,15 @@
 """`sluice dim` and `sluice preview`, as their users run them."""
 
 import json
+from types import SimpleNamespace
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
+from service.cli import tables as cli_tables
 from service.cli.main import app
+from service.client import Sluice
 
 pytestmark = pytest.mark.usefixtures("processes")
 
@@ -84,3 +87,14 @@ def test_what_does_not_go_together_is_told_in_the_words_of_options(sluice, argum
     done = sluice(*arguments)
     assert done.exit_code == 2
     assert told in " ".join(done.output.replace("│", " ").split())
+
+
+def test_a_terminal_gets_two_columns_for_where_a_row_is_from(tables_plane, monkeypatch, capsys):
+    with Sluice(tables_plane.url) as client:
+        answer = client.job("enriched").preview(limit=1)
+    monkeypatch.setattr(cli_tables, "console", lambda: SimpleNamespace(is_terminal=True))
+    cli_tables._show_preview(answer)
+    heads, row, _, topic, *_ = capsys.readouterr().out.splitlines()
+    assert heads.split() == ["user_id", "name", "price", "RECORD", "BATCH"]
+    assert row.split()[-2:] == ["0/0", "0"]
+    assert topic.split() == ["topic", "clicks"]

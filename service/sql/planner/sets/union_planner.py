@@ -82,7 +82,7 @@ def in_common_types(
     planner = ExpressionPlanner(NameScope(script, ()))
     united = []
     for at, alike in enumerate(zip(*columns, strict=True)):
-        values = [_value(column) for column in alike]
+        values = [column.written_out for column in alike]
         _check_texts(script, values, queries[chosen].at)
         value = planner.common(values, queries[chosen].at, "UNION ALL")[chosen]
         is_time = {column.time for column in alike} == {alike[0].time}
@@ -109,8 +109,3 @@ def _check_texts(script: Script, values: Sequence[Typed], at: int) -> None:
             "UNION ALL has a text and a time in one column",
             hint="Write CAST(… AS STRING) around the time, or a CAST of the text.",
         )
-
-
-def _value(column: ScopeColumn) -> Typed:
-    assert column.value is not None, "columns of a query have values"
-    return column.value
