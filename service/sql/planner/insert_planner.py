@@ -188,7 +188,8 @@ class JobPlanner:
         if _waits(query, window):
             probe = with_watermark(self._session, probe, query.base, extent)
             self._check_late_records(query, probe, target.sink)
-        self._check_union(query, select, window)
+        if window is not None or _waits(query, window):
+            query.unions.refuse_beside_state(self._script, select)
         self._check_times(query, window)
         check_zone(self._script, select.at, window)
         settings = self._session.settings
@@ -208,19 +209,6 @@ class JobPlanner:
         )
         texts = (*warnings, *query.warnings, *self._warnings)
         return PlannedJob(plan, query.base, tuple(query.tables), tuple(dict.fromkeys(texts)))
-
-    def _check_union(self, query: QueryPlanner, select: Select, window: Windowing | None) -> None:
-        """See that the queries of UNION ALL keep no state."""
-        if not query.unions.is_used or (window is None and not _waits(query, window)):
-            return
-        hint = "Write a job for each query: an INSERT INTO the same table, without the others."
-        if not select.others:
-            hint = (
-                "Let one job insert the rows of UNION ALL into a topic, and another one have the "
-                "window or the join over that topic."
-            )
-        what = "UNION ALL beside a window or a join by event time"
-        raise self._script.error(select.at, what, hint=hint)
 
     def _check_times(self, query: QueryPlanner, window: Windowing | None) -> None:
         """See that joins, window and settings go together."""

@@ -36,6 +36,23 @@ class Unions:
         self._counts.append(count)
         return self.picks[met] if met < len(self.picks) else 0
 
+    def refuse_beside_state(self, script: Script, select: Select) -> None:
+        """See that a job that keeps state, with `select` as its query, has no UNION ALL.
+
+        Raises:
+            SqlError: it has.
+        """
+        if not self.is_used:
+            return
+        hint = "Write a job for each query: an INSERT INTO the same table, without the others."
+        if not select.others:
+            hint = (
+                "Let one job insert the rows of UNION ALL into a topic, and another one have the "
+                "window or the join over that topic."
+            )
+        what = "UNION ALL beside a window or a join by event time"
+        raise script.error(select.at, what, hint=hint)
+
     def others(self) -> Iterator[tuple[int, ...]]:
         """The picks that lead to all queries but the one that was planned, each one once."""
         taken = (*self.picks, *(0 for _ in self._counts[len(self.picks) :]))
