@@ -10,6 +10,7 @@ from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import DesiredState, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
+from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from tests.support.control_plane import HOOKS, INSPECT, script, settings_in
@@ -37,7 +38,9 @@ def stored_services(data_dir: Path, *, supervised: bool = False) -> Iterator[Ser
     store = JobStore.open(settings.store_url)
     supervisor = Supervisor(store, settings, HOOKS.remove, runner_command=QUIET_RUNNER)
     submissions = Submissions(store, settings, HOOKS)
-    services = Services(settings, store, supervisor, submissions, Inspector(INSPECT, settings))
+    tables = CatalogTables(store, settings, submissions)
+    inspector = Inspector(INSPECT, settings)
+    services = Services(settings, store, supervisor, submissions, tables, inspector)
     if supervised:
         supervisor.start()
     try:

@@ -25,6 +25,7 @@ from service.client import Sluice
 from service.config import Settings
 from service.errors import BusyError, ConfigError, ControlPlaneError, TooManyRequestsError
 from service.jobs.store.store import JobStore
+from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.security.audit import KEPT_FILES, AuditEntry, AuditLog
@@ -62,7 +63,9 @@ def asking(data_dir, *, peer="127.0.0.1", **values):
     settings = Settings.load(data_dir=data_dir, **values)
     store = JobStore.open(settings.store_url)
     supervisor = Supervisor(store, settings, HOOKS.remove)
-    services = Services(settings, store, supervisor, Submissions(store, settings, HOOKS))
+    submissions = Submissions(store, settings, HOOKS)
+    tables = CatalogTables(store, settings, submissions)
+    services = Services(settings, store, supervisor, submissions, tables)
     token = store.tokens.create(NewToken("ops", TokenScope.ADMIN))[1]
     app = create_app(services)
     with asyncio.Runner() as runner:
