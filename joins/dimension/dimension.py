@@ -209,14 +209,18 @@ class DimensionRuntime:
         rest: Callable[[], object],
     ) -> Loop:
         """The loop that appends to the changelog, not yet started; `rest` ends each batch."""
-        hooks = BuildHooks(
+        hooks = self._hooks(guards, rest)
+        return BuildSide(spark, self._task, settings, self.changelog, hooks).loop()
+
+    def _hooks(self, guards: LoopGuards, rest: Callable[[], object]) -> BuildHooks:
+        """What a loop over the changelog's commits, made or read, says to this dimension."""
+        return BuildHooks(
             state=lambda: self.state,
             on_start=self._look_again,
             on_commit=self._committed,
             rest=rest,
             guards=guards,
         )
-        return BuildSide(spark, self._task, settings, self.changelog, hooks).loop()
 
     def serve_index(self) -> int:
         """Build the index of the newest version, and from now on advance it with each commit.

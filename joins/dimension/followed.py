@@ -68,13 +68,7 @@ class FollowedDimension(DimensionRuntime):
         rest: Callable[[], object],
     ) -> Loop:
         """The loop that reads commits, not yet started."""
-        hooks = BuildHooks(
-            state=lambda: self.state,
-            on_start=self._look_again,
-            on_commit=self._committed,
-            rest=rest,
-            guards=guards,
-        )
+        hooks = self._hooks(guards, rest)
         reader = CommitReader(self.changelog, self.places.partitions, lambda: self.version, hooks)
         name = f"follow-{self.dimension.name}"
         return Loop(spark, reader, LoopSettings(name, "build", settings.trigger_ms), guards)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from service.schemas.document import Document
-from service.schemas.jobs import JobSummary, SinkView
+from service.schemas.jobs import BatchTime, JobSummary, RecordRate, SinkView
 
 
 class ListedJob(JobSummary):
@@ -15,13 +15,8 @@ class ListedJob(JobSummary):
         list[SinkView], Field(description="One for each INSERT, in the order of the script.")
     ] = []
     topic: Annotated[str | None, Field(description="Of the stream; of several the first.")] = None
-    records_per_s: Annotated[
-        float | None,
-        Field(description="That batches have read in about the last ten seconds."),
-    ] = None
-    batch_ms: Annotated[
-        int | None, Field(description="From the pin of the newest batch to its commit.")
-    ] = None
+    records_per_s: RecordRate = None
+    batch_ms: BatchTime = None
     held_records: Annotated[
         int | None, Field(description="That wait for the gate, at most, as in a job's `probe`.")
     ] = None

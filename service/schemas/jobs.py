@@ -9,6 +9,12 @@ from service.schemas.document import Body, Document, OrNewer
 from service.schemas.inspection import AcknowledgementView, StallView, WarningView
 
 SQL_LIMIT_BYTES = 64 * 1024
+RecordRate = Annotated[
+    float | None, Field(description="That batches have read in about the last ten seconds.")
+]
+BatchTime = Annotated[
+    int | None, Field(description="From the pin of the newest batch to its commit.")
+]
 
 
 class Submission(Body):
@@ -178,13 +184,8 @@ class ProbeView(Document):
         Field(description="What keeps partitions from being read further."),
     ] = []
     batch: int | None = None
-    records_per_s: Annotated[
-        float | None,
-        Field(description="That batches have read in about the last ten seconds."),
-    ] = None
-    batch_ms: Annotated[
-        int | None, Field(description="From the pin of the newest batch to its commit.")
-    ] = None
+    records_per_s: RecordRate = None
+    batch_ms: BatchTime = None
     batch_stages_ms: Annotated[
         dict[str, int],
         Field(description="How long index, join and commit of the newest batch took."),
