@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpcore  # noqa: F401 (it loads trio, which runs ldconfig: now, not within a test)
 import httpx
 import psutil
 
