@@ -5,35 +5,57 @@ import { get, post } from "./api.js";
 const ROWS = 50;
 const LETTERS = 500; // one page of the API
 
-/** One table of a job: rows by key at a version, and what became of keys between two. */
-export class TableBrowser {
-  table = null;
-  answer = null;
-  changes = null;
+/** Asks one thing at a time; `told` hears of what changes. */
+class Asker {
   busy = false;
   error = null;
-  query = { key: "", version: "", from: "", to: "" };
-  #told;
+  told;
 
-  constructor(job, name, told) {
-    this.job = job;
-    this.name = name;
-    this.path = `/v1/jobs/${encodeURIComponent(job)}/dimensions`;
-    this.#told = told;
-  }
-
-  start() {
-    this.#told.live();
-    if (!this.table) this.#do(async () => {
-      const { items } = await get(this.path);
-      this.table = items.find((each) => each.table === this.name) ?? null;
-      this.answer = await get(`${this.path}/${encodeURIComponent(this.name)}?limit=${ROWS}`);
-    });
+  constructor(told) {
+    this.told = told;
   }
 
   stop() {}
 
   hurry() {}
+
+  async do(work) {
+    if (this.busy) return;
+    Object.assign(this, { busy: true, error: null });
+    this.told.changed();
+    try {
+      await work();
+    } catch (error) {
+      this.error = error;
+      this.told.failed(error);
+    }
+    this.busy = false;
+    this.told.changed();
+  }
+}
+
+/** One table of a job: rows by key at a version, and what became of keys between two. */
+export class TableBrowser extends Asker {
+  table = null;
+  answer = null;
+  changes = null;
+  query = { key: "", version: "", from: "", to: "" };
+
+  constructor(job, name, told) {
+    super(told);
+    this.job = job;
+    this.name = name;
+    this.path = `/v1/jobs/${encodeURIComponent(job)}/dimensions`;
+  }
+
+  start() {
+    this.told.live();
+    if (!this.table) this.do(async () => {
+      const { items } = await get(this.path);
+      this.table = items.find((each) => each.table === this.name) ?? null;
+      this.answer = await get(`${this.path}/${encodeURIComponent(this.name)}?limit=${ROWS}`);
+    });
+  }
 
   /** Rows with a key, of a version; of all keys and the newest version where they are empty. */
   look({ key, version }) {
@@ -58,59 +80,38 @@ export class TableBrowser {
 
   #ask(into, more, query) {
     const path = `${this.path}/${encodeURIComponent(this.name)}${more}?${query}`;
-    return this.#do(async () => (this[into] = await get(path)));
-  }
-
-  async #do(work) {
-    if (this.busy) return;
-    Object.assign(this, { busy: true, error: null });
-    this.#told.changed();
-    try {
-      await work();
-    } catch (error) {
-      this.error = error;
-      this.#told.failed(error);
-    }
-    this.busy = false;
-    this.#told.changed();
+    return this.do(async () => (this[into] = await get(path)));
   }
 }
 
 /** The dead letters of a job, the oldest first, as far as one page goes; by their reasons. */
-export class DeadLetters {
+export class DeadLetters extends Asker {
   groups = null;
   hasMore = false;
   isAsked = false;
-  busy = false;
-  error = null;
   replayed = null;
-  #told;
 
   constructor(job, told) {
+    super(told);
     this.job = job;
     this.path = `/v1/jobs/${encodeURIComponent(job)}/dead-letters`;
-    this.#told = told;
   }
 
   start() {
-    this.#told.live();
-    if (!this.groups) this.#do(() => this.#list());
+    this.told.live();
+    if (!this.groups) this.do(() => this.#list());
   }
-
-  stop() {}
-
-  hurry() {}
 
   /** Whether a replay is meant. */
   ask(isAsked) {
     Object.assign(this, { isAsked, replayed: null });
-    this.#told.changed();
+    this.told.changed();
   }
 
   /** Join all that were not replayed again, as `sluice dlq replay --all` does. */
   replay() {
     this.isAsked = false;
-    return this.#do(async () => {
+    return this.do(async () => {
       this.replayed = await post(`${this.path}:replay`, { all: true, by: "status page" });
       await this.#list();
     });
@@ -125,19 +126,5 @@ export class DeadLetters {
     }
     this.groups = [...groups].sort(([, a], [, b]) => b.length - a.length);
     this.hasMore = page.next_cursor !== null;
-  }
-
-  async #do(work) {
-    if (this.busy) return;
-    Object.assign(this, { busy: true, error: null });
-    this.#told.changed();
-    try {
-      await work();
-    } catch (error) {
-      this.error = error;
-      this.#told.failed(error);
-    }
-    this.busy = false;
-    this.#told.changed();
   }
 }
