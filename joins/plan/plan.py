@@ -783,10 +783,10 @@ class KafkaSink:
 
 @dataclass(frozen=True, slots=True)
 class PrintSink:
-    """The runner's standard output, `+I[…]` a row.
+    """The runner's standard output, `+I[…]` a row, or `+I{…}`, a JSON object, of a preview.
 
     Attributes:
-        row_limit: rows that are printed at the most, None for all.
+        row_limit: rows that a preview prints at the most; None is no preview.
     """
 
     print_identifier: str = ""

@@ -25,12 +25,13 @@ class TopicRecord:
     """A record as it is.
 
     Attributes:
-        timestamp_ms: of its producer, or of the broker, as the topic says.
+        timestamp_ms: of its producer, or of the broker, as the topic says; None
+            beyond the years 1 to 9999, as jobs read it.
     """
 
     partition: int
     offset: int
-    timestamp_ms: int
+    timestamp_ms: int | None
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
@@ -81,7 +82,8 @@ def writing(kafka: KafkaOptions) -> Iterator[Write]:
 def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]:
     """The `most` oldest or newest records of all partitions, in the order of their times.
 
-    Records of one partition keep their order. What is not committed is left out.
+    Those of one time, and those without one, which come last, are in the order of their places.
+    What is not committed is left out.
 
     Raises:
         SourceError: there is no such topic, or it cannot be read.
@@ -96,8 +98,13 @@ def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]
         named = StreamTopics.one(kafka.topic, topic.topic_id)
         with KafkaRecords(kafka) as reader:
             read = [_records(batch) for batch in reader.batches(named, ranges, _COLUMNS)]
-    records = sorted(chain(*read), key=lambda r: (r.timestamp_ms, r.partition, r.offset))
+    records = sorted(chain(*read), key=_by_time)
     return records[-most:] if newest else records[:most]
+
+
+def _by_time(record: TopicRecord) -> tuple[bool, int, int, int]:
+    time_ms = record.timestamp_ms
+    return time_ms is None, time_ms or 0, record.partition, record.offset
 
 
 def _ranges(

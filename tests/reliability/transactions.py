@@ -10,6 +10,7 @@ and the doctor have named its producer as the reason of waiting.
 `--only read_uncommitted` plants the fault: the tables read everything, and `wrong` must say so.
 """
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -299,13 +300,13 @@ def _compare_windows(scene: Scene, job: RunningJob, path: str, findings: Finding
 
 
 def _compare_preview(scene: Scene, job: RunningJob, findings: Findings) -> None:
-    """Its rows are in the runner's log."""
+    """Its rows are in the runner's log, `+I` and an object each."""
     bounds = {int(p): end for p, end in job.probe()["bounded_offsets"].items()}
     owners = {value["item_id"]: where for where, value in _values(scene.model)}
     wanted = {value["item_id"] for value in scene.model.before(bounds).values()}
     log = (job.directory / "runner.log").read_text().split("\n")
-    rows = [line[3:-1].split(", ") for line in log if line.startswith("+I[")]
-    found = Counter(int(row[1]) for row in rows)
+    rows = [json.loads(line[2:]) for line in log if line.startswith("+I{")]
+    found = Counter(int(row["item_id"]) for row in rows)
     for item in sorted(wanted | found.keys()):
         if found[item] != (item in wanted):
             kind = "lost" if not found[item] else "duplicate" if item in wanted else "phantom"

@@ -313,12 +313,9 @@ def _show_records(records: Sequence["TopicRecord"]) -> None:
         say("the topic has no records")
 
 
-def _time(timestamp_ms: int) -> str:
-    """A time as it is in tables; a producer may write any number for one."""
-    try:
-        return instant(timestamp_ms).removesuffix(" UTC")
-    except (ValueError, OverflowError, OSError):
-        return str(timestamp_ms)
+def _time(timestamp_ms: int | None) -> str:
+    """A time as it is in tables; NULL beyond the years 1 to 9999, as jobs read it."""
+    return "NULL" if timestamp_ms is None else instant(timestamp_ms).removesuffix(" UTC")
 
 
 def _shown(data: bytes | None) -> str:
