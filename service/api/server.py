@@ -87,7 +87,7 @@ class ControlPlane:
         except BaseException:
             if listener is not None:
                 listener.close()
-            os.close(lock)
+            _unlock(lock)
             raise
         command = self._runner_command
         supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
@@ -130,7 +130,7 @@ class ControlPlane:
             self._hooks.close()
             parts.services.store.close()
             parts.listener.close()
-            os.close(parts.lock)
+            _unlock(parts.lock)
 
     def __enter__(self) -> Self:
         self.open()
@@ -216,6 +216,11 @@ def _lock(data_dir: Path) -> int:
             hint="Use that one, stop it, or set SLUICE_DATA_DIR to another directory.",
         ) from exc
     return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing it leaves the lock to a child being forked
+    os.close(descriptor)
 
 
 def _listen(host: str, port: int) -> socket.socket:

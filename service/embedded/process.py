@@ -109,7 +109,7 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def claim_directory(directory: Path, *, what: str) -> int:
-    """Take `directory` for ourselves until the returned descriptor is closed.
+    """Take `directory` for ourselves until the returned descriptor is given to `release_directory`.
 
     Raises:
         ServerStartError: another process has it.
@@ -125,6 +125,12 @@ def claim_directory(directory: Path, *, what: str) -> int:
             hint="Stop the other instance, or choose another data directory.",
         ) from exc
     return descriptor
+
+
+def release_directory(descriptor: int) -> None:
+    """Give a claimed directory up, be its descriptor in a child that is only just being started."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing it leaves the lock to the child's copy
+    os.close(descriptor)
 
 
 def last_lines(log: Path, count: int = 3) -> str:

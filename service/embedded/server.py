@@ -17,6 +17,7 @@ from service.embedded.process import (
     claim_directory,
     free_port,
     last_lines,
+    release_directory,
     require_free,
     spawn,
     stop,
@@ -105,7 +106,7 @@ class EmbeddedServer(ABC):
             stop(self._process, timeout_s=_STOP_TIMEOUT_S, ask=self.stop_signal)
             self._process = None
         if self._claim is not None:
-            os.close(self._claim)
+            release_directory(self._claim)
             self._claim = None
 
     def __enter__(self) -> Self:

@@ -1,9 +1,13 @@
 """The helpers of the other tests, on the shared services."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from service.embedded.process import claim_directory, release_directory
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume_json, create_topic, end_offsets, produce
 from tests.support.wait import wait_until
@@ -25,6 +29,18 @@ def test_a_schema_is_there_and_then_gone(mariadb: MariaDb) -> None:
             (1,)
         ]
     assert run_sql(mariadb, f"SHOW DATABASES LIKE '{schema}'") == []
+
+
+def test_a_directory_is_free_for_the_next_start_though_a_child_has_the_descriptor_for_now(
+    tmp_path: Path,
+) -> None:
+    claim = claim_directory(tmp_path, what="a server")
+    copy = os.dup(claim)  # a child between fork and exec has one
+    try:
+        release_directory(claim)
+        release_directory(claim_directory(tmp_path, what="its next start"))
+    finally:
+        os.close(copy)
 
 
 def test_waiting_returns_the_answer_or_names_what_did_not_come() -> None:
