@@ -22,6 +22,7 @@ from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT
 
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"
+LEADERLESS_STOP_S = 10.0  # a runner has so long once its leader is gone: before another leads
 _NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER", "SLUICE_TOKEN", "SLUICE_CA_FILE")
 _SERVERS = r"^[^\s,]+:[0-9*]+(,[^\s,]+:[0-9*]+)*$"
 _SECRETS = r"^[\w.*-]+@[^\s,@]+:[0-9*]+(,[\w.*-]+@[^\s,@]+:[0-9*]+)*$"
@@ -437,9 +438,22 @@ class Settings(BaseSettings):
         """SQLAlchemy URL of the job store."""
         return self.database_url or f"sqlite:///{self.data_dir / 'jobs.db'}"
 
+    @property
+    def store_is_shared(self) -> bool:
+        """Whether several control planes may be on the job store, of which one leads."""
+        return self.store_url.startswith("postgresql")
+
+    @property
+    def ends_runners(self) -> bool:
+        """Whether runners end with their control plane; those of a leader must."""
+        return self.stop_with_parent or self.store_is_shared
+
     def hand_over(self, job_dir: Path) -> None:
         """Write what a runner needs to `job_dir`; the job store's URL stays here."""
         values = self.model_dump(mode="json", exclude={"database_url"})
+        values["stop_with_parent"] = self.ends_runners
+        if self.store_is_shared:
+            values["stop_timeout_s"] = min(self.stop_timeout_s, LEADERLESS_STOP_S)
         content = {"settings": values, "control_plane_pid": os.getpid()}
         write_json_atomically(job_dir / SETTINGS_FILE, content)
 

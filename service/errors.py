@@ -23,6 +23,7 @@
 | `TokenNotFoundError` | there is no such token |
 | `TokenLimitError` | there are too many tokens |
 | `StoreError` | the job store cannot be opened or is newer than this program |
+| `StandbyError` | another control plane leads: it takes changes and looks after jobs |
 | `ControlPlaneError` | the control plane cannot start or refused a request |
 | `UnreachableError` | the control plane cannot be reached |
 | `WaitTimeoutError` | what was waited for has not happened in time |
@@ -146,6 +147,18 @@ class TokenLimitError(ServiceError, fault="token-limit"):
 
 class StoreError(ServiceError, fault="store"):
     """The job store cannot be used, or is newer than the program."""
+
+
+class StandbyError(ServiceError, fault="standby"):
+    """This control plane does not lead: another one takes changes and looks after jobs.
+
+    Attributes:
+        leader_url: where that one answers; empty while none leads.
+    """
+
+    def __init__(self, message: str, *, hint: str, leader_url: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.leader_url = leader_url
 
 
 class ControlPlaneError(ServiceError, fault="control-plane"):

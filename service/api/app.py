@@ -81,7 +81,9 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
         app.include_router(router)
     problems.register(app)
     rules = secure(app)  # after the last router
-    app.state.guard = Gate(services.settings, services.store.tokens, rules)
+    app.state.guard = Gate(
+        services.settings, services.store.tokens, rules, services.leadership.require
+    )
     app.add_middleware(Heads)
     app.add_middleware(Guard, gate=app.state.guard)
     app.add_middleware(RequestMetrics, counters=app.state.requests)  # the outermost one

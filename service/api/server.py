@@ -1,14 +1,13 @@
 """The control plane as a running thing: lock, store, supervisor and HTTP server."""
 
-import fcntl
-import os
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +22,14 @@ from service.api.routes.jobs import Services
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector
+from service.jobs.leadership.data_directory import (
+    bind_directory,
+    lock_directory,
+    unlock_directory,
+)
+from service.jobs.leadership.election import Duties, Election
+from service.jobs.leadership.leadership import Leadership
+from service.jobs.leadership.pace import ANSWER_S
 from service.jobs.store.store import JobStore
 from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
@@ -42,12 +49,14 @@ class _Parts:
     listener: socket.socket
     services: Services
     server: uvicorn.Server
+    election: Election | None
 
 
 class ControlPlane:
     """A control plane of one data directory; its runners live on when it ends.
 
-    With the setting `stop_with_parent` it ends them first; the next one starts them again.
+    With the setting `stop_with_parent` it ends them first; the next one starts them again. So it
+    does where several are on one PostgreSQL store: one leads, and the others wait for its end.
 
     Use `run` to serve in this thread until a signal, or a `with` block to serve in the background.
     """
@@ -79,7 +88,7 @@ class ControlPlane:
         settings = self._settings
         exposure.check_settings(settings)
         tls = exposure.tls_context(settings)
-        lock = _lock(settings.data_dir)
+        lock = lock_directory(settings.data_dir, shared=settings.store_is_shared)
         listener: socket.socket | None = None
         try:
             listener = _listen(settings.host, settings.port)
@@ -87,15 +96,20 @@ class ControlPlane:
         except BaseException:
             if listener is not None:
                 listener.close()
-            _unlock(lock)
+            unlock_directory(lock)
             raise
         command = self._runner_command
         supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
         submissions = Submissions(store, settings, self._hooks)
         tables = CatalogTables(store, settings, submissions)
-        services = Services(settings, store, supervisor, submissions, tables, self._inspector)
-        self._parts = _Parts(lock, listener, services, _server(services, tls))
-        self.url = _url(listener, "http" if tls is None else "https")
+        leadership = Leadership(leads=not settings.store_is_shared)
+        services = Services(
+            settings, store, supervisor, submissions, tables, self._inspector, leadership
+        )
+        scheme = "http" if tls is None else "https"
+        self.url = _url(listener, scheme)
+        election = _election(services, partial(_advertised, listener, scheme))
+        self._parts = _Parts(lock, listener, services, _server(services, tls), election)
 
     def warm_up(self) -> None:
         """Do what the first job would else wait for; for processes that go on to serve."""
@@ -109,7 +123,11 @@ class ControlPlane:
     def run(self) -> None:
         """Serve until SIGINT or SIGTERM; call `open` before and `close` after it."""
         parts = self._open_parts()
-        parts.services.supervisor.start()
+        if parts.election is None:
+            parts.services.supervisor.start()
+        else:
+            parts.election.start()
+            parts.election.wait(ANSWER_S)
         parts.server.run(sockets=[parts.listener])
 
     def close(self) -> None:
@@ -121,16 +139,18 @@ class ControlPlane:
             parts.server.should_exit = True
             if self._thread is not None:
                 self._thread.join()
-            if self._settings.stop_with_parent and parts.services.supervisor.alive:
+            if self._settings.ends_runners and parts.services.supervisor.alive:
                 within_s = self._settings.stop_timeout_s + _KILLED_WITHIN_S
                 parts.services.supervisor.end_runners(timeout_s=within_s)
         finally:
             self._parts = None
+            if parts.election is not None:
+                parts.election.close()
             parts.services.supervisor.close()
             self._hooks.close()
             parts.services.store.close()
             parts.listener.close()
-            _unlock(parts.lock)
+            unlock_directory(parts.lock)
 
     def __enter__(self) -> Self:
         self.open()
@@ -169,11 +189,31 @@ class ControlPlane:
 def _store(settings: Settings) -> JobStore:
     store = JobStore.open(settings.store_url)
     try:
+        if settings.store_is_shared:
+            bind_directory(store, settings.data_dir)
+            store.fence(None)
         exposure.check_tokens(settings, store.tokens)
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _election(services: Services, address: Callable[[str], str]) -> Election | None:
+    """How it is found out whether this control plane leads; one that is alone does."""
+    settings, store, supervisor = services.settings, services.store, services.supervisor
+    if not settings.store_is_shared:
+        return None
+
+    def begin(term: int) -> None:
+        store.fence(term)
+        supervisor.start()
+
+    def end(by: float) -> None:
+        store.fence(None)
+        supervisor.give_up(by=by)
+
+    return Election(settings.store_url, address, services.leadership, Duties(begin, end))
 
 
 def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
@@ -197,32 +237,6 @@ def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
     return servers[0]
 
 
-def _lock(data_dir: Path) -> int:
-    try:
-        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path = data_dir / "control-plane.lock"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as exc:
-        raise ControlPlaneError(
-            f'data directory "{data_dir}" cannot be used: {exc.strerror}',
-            hint="Set SLUICE_DATA_DIR to a directory that this user can write.",
-        ) from exc
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as exc:
-        os.close(descriptor)
-        raise ControlPlaneError(
-            f'data directory "{data_dir}" is in use by another control plane',
-            hint="Use that one, stop it, or set SLUICE_DATA_DIR to another directory.",
-        ) from exc
-    return descriptor
-
-
-def _unlock(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing it leaves the lock to a child being forked
-    os.close(descriptor)
-
-
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -237,6 +251,14 @@ def _listen(host: str, port: int) -> socket.socket:
             hint="Stop the program that uses it, or choose another with --port or SLUICE_PORT.",
         ) from exc
     return listener
+
+
+def _advertised(listener: socket.socket, scheme: str, seen_as: str) -> str:
+    """Where others reach us: where we listen, or on all addresses, as the database sees us."""
+    if not ip_address(listener.getsockname()[0]).is_unspecified:
+        return _url(listener, scheme)
+    host = f"[{seen_as}]" if ":" in seen_as else seen_as
+    return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
 def _url(listener: socket.socket, scheme: str) -> str:

@@ -18,6 +18,14 @@ class VersionView(Document):
 
     name: Literal["sluice"]
     version: str
+    role: Annotated[
+        Literal["leader", "standby"],
+        Field(description="A standby reads only and takes over when the one that leads ends."),
+    ] = "leader"
+    leader_url: Annotated[
+        str | None,
+        Field(description="Where the one that leads answers; null with a store on SQLite."),
+    ] = None
     kafka_bootstrap_servers: Annotated[
         str | None,
         Field(description="Brokers of its own topics; null where those of a stream have them."),

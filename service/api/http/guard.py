@@ -1,15 +1,15 @@
 """The gate of the REST API: who asks, from where, how often and how much, before FastAPI sees it.
 
 In this order: the way and the page it comes by, how much its address asks, who it is, how often
-that one asks, whether there is such an address, its scope, and the size of the body. A request
-that fits no declared route goes no further. Each answer gets the security headers; changes and
-refusals are audited.
+that one asks, whether there is such an address, its scope, the size of the body, and for a change
+whether we lead. A request that fits no declared route goes no further. Each answer gets the
+security headers; changes and refusals are audited.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
@@ -58,7 +58,13 @@ class _RequestHead:
 class Gate:
     """What decides about requests; one a control plane, for its one event loop."""
 
-    def __init__(self, settings: Settings, tokens: TokenStore, rules: Rules) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        tokens: TokenStore,
+        rules: Rules,
+        require_leader: Callable[[], None],
+    ) -> None:
         self.authenticator = Authenticator(tokens, required=settings.tokens_required)
         self.body_timeout_s = settings.request_timeout_s
         self.headers = (*HEADERS, _STRICT_TRANSPORT) if settings.tls_cert else HEADERS
@@ -67,6 +73,7 @@ class Gate:
         self.journal = Journal(AuditLog(settings), settings.audit)
         self._rates = Rates(settings.requests_per_s)
         self._rules = rules
+        self._require_leader = require_leader
 
     def rule(self, head: _RequestHead) -> Rule | None:
         """What is declared for such a request."""
@@ -115,6 +122,8 @@ class Gate:
         caller.require(rule.scope)
         if _declared_bytes(head.headers) > BODY_LIMIT_BYTES:
             raise HTTPException(413)
+        if head.method not in READING:
+            self._require_leader()
 
 
 class Journal:

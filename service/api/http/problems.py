@@ -16,7 +16,7 @@
 | 429 | one caller asks, or is refused, too often |
 | 431 | the head of the request is larger than 32 KiB |
 | 500 | a fault of ours; details are in the log |
-| 503 | the job store cannot be used, or too much is asked at once |
+| 503 | the job store cannot be used, too much is asked at once, or another control plane leads |
 """
 
 import math
@@ -39,6 +39,7 @@ from service.errors import (
     InspectionError,
     JobConflictError,
     JobNotFoundError,
+    StandbyError,
     StoreError,
     TableNotFoundError,
     TokenLimitError,
@@ -59,6 +60,7 @@ _STATUS: dict[type[SluiceError], int] = {
     JobConflictError: 409,
     NotReplayableError: 409,
     StoreError: 503,
+    StandbyError: 503,
     BusyError: 503,
     InspectionError: 503,
     UnauthorizedError: 401,
@@ -82,7 +84,7 @@ _STATUS_OF_ANSWER = {
 }
 _RETRY_AFTER_S = "5"
 _SHOWN = 300
-_EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state")
+_EXTENSIONS = ("line", "column", "excerpt", "state", "desired_state", "leader_url")
 _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
     404: "GET /openapi.json lists the addresses.",

@@ -73,6 +73,7 @@ async def livez() -> Health:
 async def readyz(request: Request, services: Injected) -> Health:
     """Answer 503 when the store cannot be written, or nobody looks after the jobs, or not yet."""
     await request.app.state.look_at_store()
+    services.leadership.require()
     if not services.supervisor.alive:
         raise StoreError("supervisor is not running", hint="Restart the control plane.")
     if not services.supervisor.ready:
@@ -82,9 +83,11 @@ async def readyz(request: Request, services: Injected) -> Health:
 
 @router.get("/v1/version", summary="Which program answers", dependencies=[VIEWER])
 async def show_version(services: Injected) -> VersionView:
-    """Name and version of this control plane, and the brokers that it uses by itself."""
+    """Name, version and role of this control plane, and the brokers that it uses by itself."""
     return VersionView(
         name="sluice",
         version=program_version(),
+        role=services.leadership.role.value,
+        leader_url=services.leadership.leader_url or None,
         kafka_bootstrap_servers=services.settings.kafka_bootstrap_servers,
     )

@@ -15,6 +15,7 @@ from service.api.views import job_detail, listed_job, sinks_of
 from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs.inspect.inspector import Inspector
+from service.jobs.leadership.leadership import Leadership
 from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import read_acknowledgements, read_status
@@ -61,6 +62,7 @@ class Services:
     submissions: Submissions
     tables: CatalogTables
     inspector: Inspector = field(default_factory=Inspector)
+    leadership: Leadership = field(default_factory=lambda: Leadership(leads=True))
     sinks: PlannedSinks = field(default_factory=PlannedSinks)
 
     def detail(self, job: Job) -> JobDetail:

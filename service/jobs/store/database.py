@@ -1,4 +1,8 @@
-"""The database of the job store: SQLite (WAL, synchronous FULL), or PostgreSQL by URL."""
+"""The database of the job store: SQLite (WAL, synchronous FULL), or PostgreSQL by URL.
+
+One control plane has a store on SQLite. Several may be on one of PostgreSQL: there the one that
+leads writes under its term, and a transaction of an older term is refused (ADR-0093).
+"""
 
 import threading
 from collections.abc import Iterator
@@ -11,10 +15,20 @@ from alembic import command
 from alembic.config import Config
 from alembic.util.exc import CommandError
 
-from service.errors import StoreError
+from service.errors import StandbyError, StoreError
+from service.jobs.store.leader_row import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
+_CONNECT_TIMEOUT_S = 10
+_POSTGRES_SESSION = {
+    "idle_in_transaction_session_timeout": "8s",
+    "lock_timeout": "20s",
+    "tcp_keepalives_idle": "10s",
+    "tcp_keepalives_interval": "5s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20s",
+}
 _TIDY_AFTER = 100  # transactions; with a plan each they fill 3 MiB of SQLite's log
 _LOG_PAGES = 10_000  # of 4 KiB; what a writer moves by itself where nobody tidies up
 _MIGRATING = threading.Lock()  # alembic keeps its context in a module
@@ -28,6 +42,8 @@ class StoreDatabase:
         self._writes = engine.execution_options(sluice_writes=True)
         self._order = threading.Lock()  # events are numbered in the order of their commits
         self._untidied = 0
+        self._is_fenced = False
+        self._term: int | None = None
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -56,13 +72,35 @@ class StoreDatabase:
         """Give all connections back."""
         self._engine.dispose()
 
+    def fence(self, term: int | None) -> None:
+        """From now on let nothing be written but in `term` of leadership; nothing at all for None.
+
+        A transaction that began before and is of another term is refused, too, or has committed
+        before the term of its successor begins.
+        """
+        self._term, self._is_fenced = term, True
+
+    def bind(self, data_dir_id: str | None) -> str | None:
+        """Keep the id of the data directory that goes with this store, unless it has one; that id.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        with self.writing(fenced=False) as connection:
+            known = sa.select(LEADERSHIP.c.data_dir_id).with_for_update()
+            bound: str | None = connection.execute(known).scalar()
+            if bound is None and data_dir_id is not None:
+                connection.execute(sa.update(LEADERSHIP).values(data_dir_id=data_dir_id))
+                return data_dir_id
+            return bound
+
     def check(self) -> None:
         """Return if the store can be written to.
 
         Raises:
             StoreError: it cannot.
         """
-        with self.writing() as connection:
+        with self.writing(fenced=False) as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def tidy(self) -> None:
@@ -74,7 +112,7 @@ class StoreDatabase:
         if self._untidied < _TIDY_AFTER or self._engine.dialect.name != "sqlite":
             return
         self._untidied = 0
-        with _our_errors():
+        with in_our_words():
             connection = self._engine.raw_connection()
             try:
                 connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)")
@@ -88,24 +126,49 @@ class StoreDatabase:
         Raises:
             StoreError: the database cannot be used.
         """
-        with _our_errors(), self._engine.connect() as connection:
+        with in_our_words(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that writes; what it wrote is durable afterwards. Raises as `reading`."""
-        with _our_errors(), self._order, self._writes.begin() as connection:
+    def writing(self, *, fenced: bool = True) -> Iterator[sa.Connection]:
+        """A transaction that writes; what it wrote is durable afterwards.
+
+        Args:
+            fenced: it is for the control plane that leads only.
+
+        Raises:
+            StoreError: the database cannot be used.
+            StandbyError: it is fenced, and this control plane does not lead, or not any more.
+        """
+        with in_our_words(), self._order, self._writes.begin() as connection:
             self._untidied += 1
+            if fenced and self._is_fenced:
+                _check_term(connection, self._term)
             yield connection
 
 
+def _check_term(connection: sa.Connection, term: int | None) -> None:
+    """See that `term` lasts until this transaction has ended: its successor waits for that."""
+    newest = connection.execute(sa.select(LEADERSHIP.c.term).with_for_update(read=True)).scalar()
+    if term is None or newest != term:
+        raise StandbyError(
+            "control plane does not lead: it may not write to the job store",
+            hint="Ask again; GET /v1/version says which control plane leads.",
+        )
+
+
 @contextmanager
-def _our_errors() -> Iterator[None]:
+def in_our_words() -> Iterator[None]:
+    """Faults of the database as ours; what contradicts a constraint is for the caller.
+
+    Raises:
+        StoreError: the database cannot be used.
+    """
     try:
         yield
     except sa.exc.IntegrityError:
         raise
-    except sa.exc.SQLAlchemyError as exc:
+    except (sa.exc.SQLAlchemyError, OSError) as exc:
         raise StoreError(
             f"job store cannot be used: {_first_line(exc)}",
             hint="Check the free space and the owner of the data directory, or the database.",
@@ -114,8 +177,13 @@ def _our_errors() -> Iterator[None]:
 
 def _engine(url: str) -> sa.Engine:
     parsed = sa.make_url(url)
+    if parsed.get_backend_name() == "postgresql":
+        return _postgres_engine(parsed)
     if parsed.get_backend_name() != "sqlite":
-        return sa.create_engine(parsed, pool_pre_ping=True)
+        raise StoreError(
+            f'job store is of "{parsed.get_backend_name()}", expected sqlite or postgresql',
+            hint="Correct SLUICE_DATABASE_URL, such as postgresql+pg8000://user@host/database.",
+        )
     if parsed.database and parsed.database != ":memory:":
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         Path(parsed.database).touch(mode=0o600)  # SQLite gives its other files the same mode
@@ -123,6 +191,32 @@ def _engine(url: str) -> sa.Engine:
     sa.event.listen(engine, "connect", _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _postgres_engine(url: sa.URL) -> sa.Engine:
+    patience = patience_of(url, connect_s=_CONNECT_TIMEOUT_S, answer_s=_BUSY_TIMEOUT_S)
+    engine = sa.create_engine(url, pool_pre_ping=True, connect_args=patience)
+    sa.event.listen(engine, "connect", _set_up_postgres)
+    return engine
+
+
+def patience_of(url: sa.URL, *, connect_s: int, answer_s: int) -> dict[str, Any]:
+    """What a driver is told so that no thread waits forever for a server that is cut off."""
+    if url.get_driver_name() == "pg8000":
+        return {"timeout": answer_s}
+    if url.get_driver_name().startswith("psycopg"):
+        silence = {"tcp_user_timeout": answer_s * 1000, "keepalives_idle": answer_s}
+        return {"connect_timeout": connect_s, **silence}
+    return {}
+
+
+def _set_up_postgres(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driver's own)
+    """See that the server ends the session, and its locks, of a machine that is cut off."""
+    cursor = connection.cursor()
+    for setting, value in _POSTGRES_SESSION.items():
+        cursor.execute(f"SET SESSION {setting} = '{value}'")
+    cursor.close()
+    connection.commit()
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 (sqlite3's own)
@@ -139,6 +233,9 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 
 def _migrate(connection: sa.Connection) -> None:
+    if connection.dialect.name == "postgresql":  # SQLite has its one writer
+        one_at_a_time = sa.func.pg_advisory_xact_lock(LOCK_SPACE, lock_key(MIGRATION))
+        connection.execute(sa.select(one_at_a_time))
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     config.attributes["connection"] = connection
@@ -146,5 +243,8 @@ def _migrate(connection: sa.Connection) -> None:
 
 
 def _first_line(exc: BaseException) -> str:
-    lines = str(getattr(exc, "orig", None) or exc).strip().splitlines()
+    cause = getattr(exc, "orig", None) or exc
+    fields = cause.args[0] if cause.args else None
+    text = fields.get("M", "") if isinstance(fields, dict) else str(cause)  # (pg8000's fields)
+    lines = text.strip().splitlines()
     return lines[0] if lines else type(exc).__name__

@@ -21,18 +21,31 @@ from service.jobs.store.job import (
 
 _EVENTS_KEPT = 10_000  # of a job, the newest
 _FORGET_EVERY = 100  # events
+
+
+class StoredText(sa.TypeDecorator[str]):
+    """Text that every database can keep: PostgreSQL has no NUL in texts."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
+        """The text as it is kept, or compared with what is kept."""
+        return None if value is None else value.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+
+
 _METADATA = sa.MetaData()
 JOBS = sa.Table(
     "jobs",
     _METADATA,
     sa.Column("id", sa.String(36), primary_key=True),
-    sa.Column("name", sa.Text),
+    sa.Column("name", StoredText),
     sa.Column("state", sa.String(16)),
     sa.Column("desired_state", sa.String(16)),
     sa.Column("plan", sa.LargeBinary),
     sa.Column("sql", sa.Text),
     sa.Column("warnings", sa.JSON),
-    sa.Column("reason", sa.Text),
+    sa.Column("reason", StoredText),
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("crashes", sa.Integer),
     sa.Column("restarts", sa.Integer),
@@ -47,7 +60,7 @@ JOBS = sa.Table(
 CATALOG = sa.Table(
     "catalog",
     _METADATA,
-    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("name", StoredText, primary_key=True),
     sa.Column("number", sa.BigInteger),
     sa.Column("kind", sa.String(16)),
     sa.Column("sql", sa.Text),
@@ -69,7 +82,7 @@ EVENTS = sa.Table(
     sa.Column("at_ms", sa.BigInteger),
     sa.Column("origin", sa.String(16)),
     sa.Column("target", sa.String(16)),
-    sa.Column("cause", sa.Text),
+    sa.Column("cause", StoredText),
     sqlite_autoincrement=True,
 )
 _JOB_COLUMNS = [c for c in JOBS.c if c.name not in ("idempotency_key", "request_digest")]
@@ -103,7 +116,7 @@ class JobFilter:
         if self.name is not None:
             yield JOBS.c.name == self.name
         if self.search:
-            text = self.search.lower()
+            text = self.search.lower().replace("\x00", "\N{REPLACEMENT CHARACTER}")
             named = sa.func.lower(JOBS.c.name).contains(text, autoescape=True)
             yield named | JOBS.c.id.startswith(text, autoescape=True)
 

@@ -7,6 +7,7 @@ What a method wrote is durable when it returns. Every change of a job's state go
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -49,7 +50,7 @@ class JobStore:
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
-        self.tokens = TokenStore(database.reading, database.writing)
+        self.tokens = TokenStore(database.reading, partial(database.writing, fenced=False))
         self.catalog = CatalogStore(database.reading, database.writing)
 
     @classmethod
@@ -72,6 +73,14 @@ class JobStore:
             StoreError: it cannot.
         """
         self._database.check()
+
+    def fence(self, term: int | None) -> None:
+        """Let nothing be written but in `term` of leadership, nothing for None; tokens always."""
+        self._database.fence(term)
+
+    def bind(self, data_dir_id: str | None) -> str | None:
+        """Keep the id of the data directory of this store, unless it has one already; that id."""
+        return self._database.bind(data_dir_id)
 
     def tidy(self) -> None:
         """Move what SQLite has in its log into its file, when it is much."""

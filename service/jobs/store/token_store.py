@@ -7,7 +7,7 @@ from dataclasses import asdict
 import sqlalchemy as sa
 
 from service.errors import TokenLimitError, TokenNotFoundError
-from service.jobs.store.rows import now_ms
+from service.jobs.store.rows import StoredText, now_ms
 from service.security.tokens import DAY_MS, AccessToken, NewToken, TokenScope, TokenState, issue
 
 MOST_ACTIVE = 1000
@@ -16,10 +16,10 @@ _TOKENS = sa.Table(
     "tokens",
     sa.MetaData(),
     sa.Column("id", sa.String(16), primary_key=True),
-    sa.Column("name", sa.Text),
+    sa.Column("name", StoredText),
     sa.Column("scope", sa.String(16)),
     sa.Column("digest", sa.LargeBinary),
-    sa.Column("created_by", sa.Text),
+    sa.Column("created_by", StoredText),
     sa.Column("created_at_ms", sa.BigInteger),
     sa.Column("expires_at_ms", sa.BigInteger),
     sa.Column("revoked_at_ms", sa.BigInteger),

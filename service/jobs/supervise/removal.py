@@ -39,7 +39,13 @@ class Removals:
         self._remove = remove
         self._attempts: dict[str, _Attempt] = {}
         self._left: dict[str, tuple[str, ...]] = {}
-        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="removal")
+        self._threads = _threads()
+
+    def begin_anew(self) -> None:
+        """Forget what has been begun: another control plane may have gone on with it."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads = _threads()
+        self._attempts.clear()
 
     def close(self) -> None:
         """Wait for what is under way; the next control plane does the rest."""
@@ -94,3 +100,7 @@ class Removals:
 
     def _show(self, job: Job, error: JobError) -> None:
         self._store.set_reason(job.id, f"removal failed: {error.message}", error)
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=2, thread_name_prefix="removal")

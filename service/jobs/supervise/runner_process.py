@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -20,6 +20,8 @@ from service.security.secrets import VARIABLE_PREFIX
 EXIT_STOPPED = 0
 EXIT_FAILED = 3
 EXIT_LOCKED = 4
+_KILL_TAKES_S = 0.5
+_POLL_S = 0.05
 RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
 _STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
 
@@ -103,6 +105,27 @@ class RunnerProcess:
                 self._process.kill()
         except (ProcessLookupError, psutil.NoSuchProcess):
             return
+
+
+def end_all(runners: Callable[[], Sequence[RunnerProcess | None]], *, by: float) -> None:
+    """Ask all runners to stop, kill those that have not; return when none is left, at `by` at last.
+
+    Args:
+        runners: those that there are now; it is asked again, for one may have just been started.
+        by: a time of `time.monotonic`; the kill comes so much earlier that it is done by then.
+    """
+    terminated: set[int] = set()
+    while living := [each for each in runners() if each is not None and each.running()]:
+        now = time.monotonic()
+        for runner in living:
+            if now > by - _KILL_TAKES_S:
+                runner.kill()
+            elif runner.pid not in terminated:
+                terminated.add(runner.pid)
+                runner.terminate()
+        if now > by:
+            return
+        time.sleep(_POLL_S)
 
 
 def environment() -> dict[str, str]:

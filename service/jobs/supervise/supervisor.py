@@ -32,9 +32,17 @@ from service.jobs.supervise.runner_process import (
     EXIT_LOCKED,
     RUNNER_COMMAND,
     RunnerProcess,
+    end_all,
 )
 from service.jobs.supervise.runner_reports import RunnerReports
-from service.jobs.supervise.watch import RunnerView, Watch, answers, healthy, own
+from service.jobs.supervise.watch import (
+    RunnerView,
+    Watch,
+    answers,
+    healthy,
+    own,
+    reported_runner,
+)
 
 POLL_S = 0.4
 _AT_REST = RESTING | {JobState.CREATED}
@@ -43,7 +51,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Supervisor:
-    """Owner of the runner processes; `close` leaves them running."""
+    """Owner of the runner processes; `close` leaves them running, `give_up` does not."""
 
     def __init__(
         self,
@@ -64,15 +72,45 @@ class Supervisor:
         self._ending = threading.Event()
         self._all_ended = threading.Event()
         self._has_looked = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="supervisor", daemon=True)
+        self._starting = threading.Lock()
+        self._thread = self._new_thread()
         self._removals = Removals(store, settings, remove)
         self._outcomes = Outcomes(store, settings)
         self._reports = RunnerReports(store, settings)
 
     def start(self) -> None:
-        """Clear up after a control plane that was killed and begin to look after the jobs."""
+        """Clear up after a control plane that was killed and begin to look after the jobs.
+
+        Also again after `give_up`: what was known of the runners then is forgotten.
+        """
+        if self._closing.is_set():
+            self._begin_anew()
         self._discard_unfinished_submissions()
         self._thread.start()
+
+    def _begin_anew(self) -> None:
+        if self._thread.is_alive():
+            self._thread.join()  # it waits for the store at the most
+        self._watches.clear()
+        self._due.clear()
+        self._removals.begin_anew()
+        self._has_looked.clear()
+        self._closing.clear()
+        self._thread = self._new_thread()
+
+    def _new_thread(self) -> threading.Thread:
+        return threading.Thread(target=self._loop, name="supervisor", daemon=True)
+
+    def give_up(self, *, by: float) -> None:
+        """Look after no job any more and end all runners until `by`, a time of `time.monotonic`.
+
+        Another control plane may look after them then. The store, which may be out of reach, is
+        not asked; a runner is asked to stop and killed when its time is over.
+        """
+        with self._starting:  # whoever starts a runner now has done it, or will not
+            self._closing.set()
+        self._wake.set()
+        end_all(lambda: [watch.runner for watch in list(self._watches.values())], by=by)
 
     def close(self) -> None:
         """Stop looking after jobs; their runners go on."""
@@ -90,7 +128,10 @@ class Supervisor:
         """
         self._ending.set()
         self._wake.set()
-        return self._all_ended.wait(timeout_s)
+        deadline = time.monotonic() + timeout_s
+        while self.alive and time.monotonic() < deadline and not self._all_ended.wait(POLL_S):
+            continue
+        return self._all_ended.is_set()
 
     def ask(self, job_id: str) -> None:
         """A request waits for a finished job: a runner is started to answer it."""
@@ -118,7 +159,10 @@ class Supervisor:
         return self._removals.left(job_id)
 
     def runner_of(self, job_id: str) -> RunnerView:
-        """The runner of a job, dead or alive."""
+        """The runner of a job, dead or alive; while others look after the jobs, what it reports."""
+        if self._settings.store_is_shared and not self._thread.is_alive():
+            status = read_status(self._settings.jobs_dir / job_id)
+            return reported_runner(status, self._settings)
         return self._watches.get(job_id, Watch()).view()
 
     def _loop(self) -> None:
@@ -241,8 +285,8 @@ class Supervisor:
         if job.state is not JobState.STARTING:
             job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))
         try:
-            self._settings.hand_over(self._layout(job).job_dir)
-            watch.begin(RunnerProcess.start(self._command, self._layout(job).job_dir))
+            if not self._run(watch, self._layout(job)):
+                return
         except OSError as exc:
             self._outcomes.fail(job, cannot_start(exc))
             return
@@ -254,15 +298,24 @@ class Supervisor:
 
     def _start_answering(self, job: Job) -> None:
         """Start a runner that answers what a finished job was asked, and ends."""
-        watch, job_dir = self._watches[job.id], self._layout(job).job_dir
+        watch = self._watches[job.id]
         try:
-            self._settings.hand_over(job_dir)
-            watch.begin(RunnerProcess.start(self._command, job_dir))
+            if not self._run(watch, self._layout(job)):
+                return
         except OSError as exc:
             _log.error("runner cannot be started to answer", job_id=job.id, error=str(exc))
             self._answered(watch, well=False)
             return
         _log.info("runner started to answer requests", job_id=job.id, pid=watch.view().pid)
+
+    def _run(self, watch: Watch, layout: JobLayout) -> bool:
+        """Start a runner, unless we have given up meanwhile; whether it was."""
+        with self._starting:
+            if self._closing.is_set():
+                return False
+            self._settings.hand_over(layout.job_dir)
+            watch.begin(RunnerProcess.start(self._command, layout.job_dir))
+        return True
 
     def _with_runner(self, job: Job, watch: Watch) -> None:
         if watch.runner is None:

@@ -3,7 +3,8 @@
 import time
 from dataclasses import dataclass, field
 
-from service.jobs.store.job import DesiredState, Job, JobState
+from service.config import Settings
+from service.jobs.store.job import RESTING, DesiredState, Job, JobState
 from service.jobs.store.reports import Status
 from service.jobs.supervise.liveness import UNRESPONSIVE, Silence
 from service.jobs.supervise.runner_process import RunnerProcess
@@ -71,6 +72,20 @@ class RunnerView:
     adopted: bool
     started_at_ms: int | None
     restart_at_ms: int | None = None
+
+
+def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
+    """The runner of a job that others look after: by its own report, alive while that is new."""
+    if status is None:
+        return RunnerView(None, alive=False, adopted=False, started_at_ms=None)
+    speaks = status.age_ms() < settings.runner_hang_report_s * 1000
+    started_at_ms = status.content.get("started_at_ms")
+    return RunnerView(
+        pid=status.pid,
+        alive=speaks and status.state not in RESTING,
+        adopted=False,
+        started_at_ms=started_at_ms if isinstance(started_at_ms, int) else None,
+    )
 
 
 def own(status: Status | None, watch: Watch) -> Status | None:

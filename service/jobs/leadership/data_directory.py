@@ -1,0 +1,73 @@
+"""Whose data directory it is: one control plane's, or that of all on one PostgreSQL store."""
+
+import fcntl
+import os
+import uuid
+from pathlib import Path
+
+from joins.durable.checkpoint import create_json_once, read_json
+from service.errors import ControlPlaneError
+from service.jobs.store.store import JobStore
+
+_LOCK = "control-plane.lock"
+_ID = "job-store.json"
+
+
+def lock_directory(data_dir: Path, *, shared: bool) -> int:
+    """Hold the directory, which is made if need be; for `unlock_directory`.
+
+    Args:
+        data_dir: of the control plane.
+        shared: with others on the same job store; one on SQLite has it alone.
+
+    Raises:
+        ControlPlaneError: it cannot be used, or another control plane has it.
+    """
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = data_dir / _LOCK
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as exc:
+        raise ControlPlaneError(
+            f'data directory "{data_dir}" cannot be used: {exc.strerror}',
+            hint="Set SLUICE_DATA_DIR to a directory that this user can write.",
+        ) from exc
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        os.close(descriptor)
+        raise ControlPlaneError(
+            f'data directory "{data_dir}" is in use by another control plane',
+            hint="Use that one, stop it, or set SLUICE_DATA_DIR to another directory.",
+        ) from exc
+    return descriptor
+
+
+def unlock_directory(descriptor: int) -> None:
+    """Give the directory back."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing it leaves the lock to a child being forked
+    os.close(descriptor)
+
+
+def bind_directory(store: JobStore, data_dir: Path) -> None:
+    """See that the jobs of a store that several control planes use are in this very directory.
+
+    The first one to come binds both to each other.
+
+    Raises:
+        ControlPlaneError: it is the directory of another store, or of none.
+        StoreError: the store cannot be used.
+    """
+    path = data_dir / _ID
+    bound = store.bind(None)
+    if bound is None:
+        create_json_once(path, {"data_dir_id": str(uuid.uuid4())})
+    content = read_json(path)
+    own = None if content is None else str(content["data_dir_id"])
+    if own is None or store.bind(own) != own:
+        has = "no job store" if own is None else "another job store"
+        raise ControlPlaneError(
+            f'data directory "{data_dir}" belongs to {has}, not to that of SLUICE_DATABASE_URL',
+            hint="Mount the directory that the other control planes of this store have, and set "
+            "SLUICE_DATA_DIR to it.",
+        )
