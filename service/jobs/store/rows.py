@@ -88,7 +88,7 @@ EVENTS = sa.Table(
 _JOB_COLUMNS = [c for c in JOBS.c if c.name not in ("idempotency_key", "request_digest")]
 LISTED: list[sa.ColumnElement[Any]] = [
     *(c for c in _JOB_COLUMNS if c.name not in ("plan", "sql")),
-    sa.literal(b"").label("plan"),  # each may have 64 KiB and more
+    sa.cast(sa.literal(b""), sa.LargeBinary).label("plan"),  # each may have 64 KiB and more
     sa.literal("").label("sql"),
 ]
 

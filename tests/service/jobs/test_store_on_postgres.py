@@ -1,0 +1,120 @@
+"""What is said of a store is so on PostgreSQL, too: the same stories, and those of its own."""
+
+import inspect
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from service.errors import StandbyError, StoreError
+from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.rows import JobFilter
+from service.jobs.store.store import JobStore
+from service.security.tokens import NewToken, TokenScope, parse
+from tests.service.jobs import test_catalog_store, test_store
+from tests.support.store_databases import empty_store, new_store_url
+
+for _module in (test_store, test_catalog_store):
+    for _name, _story in inspect.getmembers(_module, inspect.isfunction):
+        _needs = inspect.signature(_story).parameters
+        if _name.startswith("test_") and "store" in _needs and "tmp_path" not in _needs:
+            globals()[_name] = _story
+
+
+@pytest.fixture(scope="module")
+def used_url(postgres):
+    return new_store_url(postgres)
+
+
+@pytest.fixture
+def url(used_url):
+    empty_store(used_url)
+    return used_url
+
+
+@pytest.fixture
+def store(url):
+    opened = JobStore.open(url)
+    yield opened
+    opened.close()
+
+
+def _new(name="job"):
+    return NewJob(new_job_id(), name, b"\x00{}", "INSERT", ("a warning",), None, "digest")
+
+
+def test_the_stories_of_sqlite_are_told_here_too():
+    told = [name for name in globals() if name.startswith("test_")]
+    assert len(told) > 20
+
+
+def test_stores_that_are_opened_at_once_make_the_tables_once(postgres):
+    with ThreadPoolExecutor(4) as pool:
+        for opened in pool.map(JobStore.open, [new_store_url(postgres)] * 4):
+            opened.check()
+            opened.close()
+
+
+def test_tokens_are_made_used_and_revoked(store):
+    token, text = store.tokens.create(NewToken("me", TokenScope.ADMIN))
+    assert store.tokens.usable()
+    store.tokens.note_use(token.id, 7)
+    (kept,) = store.tokens.all()
+    assert kept.last_used_at_ms == 7
+    token_id, secret = parse(text)
+    assert token_id == token.id
+    assert kept.fits(secret)
+    store.tokens.revoke(token.id)
+    assert not store.tokens.usable()
+
+
+def test_texts_with_a_nul_are_kept_without_it_and_looked_for_in_vain(store):
+    job = store.add(_new())
+    store.transition(job.id, StateUpdate(JobState.STARTING, "go\x00", reason="why\x00not"))
+    assert store.get(job.id).reason == "why�not"
+    assert store.events(job.id)[-1].cause == "go�"
+    assert store.page(JobFilter(name="a\x00", search="b\x00")) == []
+
+
+def test_the_jobs_of_a_list_are_chosen(store):
+    jobs = [store.add(_new(name)) for name in ("Alpha", "beta", "100%")]
+    assert [job.name for job in store.page(JobFilter(search="alph"))] == ["Alpha"]
+    assert [job.name for job in store.page(JobFilter(search="%"))] == ["100%"]
+    assert [job.name for job in store.page(JobFilter(search=jobs[1].id))] == ["beta"]
+    assert [job.name for job in store.page(before=jobs[1].id)] == ["Alpha"]
+    assert store.count_by_state() == {JobState.CREATED: 3}
+
+
+def test_who_does_not_lead_any_more_writes_nothing_but_tokens(store, url):
+    later = JobStore.open(url)
+    store.fence(0)
+    job = store.add(_new())
+    later.fence(1)
+    with pytest.raises(StandbyError, match="does not lead"):
+        later.add(_new())
+    store.fence(None)
+    with pytest.raises(StandbyError):
+        store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
+    store.check()
+    store.tokens.create(NewToken("me", TokenScope.ADMIN))
+    assert later.get(job.id).state is JobState.CREATED
+    later.close()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    {
+        "no_such_database": ("/nowhere", "does not exist"),
+        "wrong_password": (":wrong@", "password authentication failed"),
+    }.values(),
+)
+def test_what_the_server_refuses_is_told_in_its_words(url, wrong, said):
+    head, _, name = url.rpartition("/")
+    user, _, rest = head.partition(":" + head.split(":")[2].split("@")[0] + "@")
+    bad = f"{head}{wrong}" if wrong.startswith("/") else f"{user}{wrong}{rest}/{name}"
+    with pytest.raises(StoreError, match=said):
+        JobStore.open(bad)
+
+
+def test_another_database_is_no_store():
+    with pytest.raises(StoreError, match='of "mysql", expected sqlite or postgresql'):
+        JobStore.open("mysql+pymysql://u@h/d")

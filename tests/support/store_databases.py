@@ -1,0 +1,32 @@
+"""Databases of job stores, of their own, on the PostgreSQL that all tests share."""
+
+from itertools import count
+
+import sqlalchemy as sa
+
+from service.embedded.postgres import SUPERUSER, PostgreSql
+
+_NUMBERS = count(1)
+
+
+def new_store_url(postgres: PostgreSql) -> str:
+    """The URL of a new and empty database."""
+    name = f"store_{next(_NUMBERS)}"
+    connection = postgres.connect()
+    connection.cursor().execute(f"CREATE DATABASE {name}")
+    connection.close()
+    address = f"{postgres.host}:{postgres.port}"
+    return f"postgresql+pg8000://{SUPERUSER}:{postgres.root_password}@{address}/{name}"
+
+
+def empty_store(url: str) -> None:
+    """Make a store as it was at first; one that has no tables yet stays so."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        if sa.inspect(connection).has_table("leadership"):
+            tables = "events, attachments, jobs, catalog, tokens"
+            connection.exec_driver_sql(f"TRUNCATE {tables} RESTART IDENTITY")
+            connection.exec_driver_sql(
+                "UPDATE leadership SET term = 0, url = '', is_vacant = true, data_dir_id = NULL"
+            )
+    engine.dispose()
