@@ -16,9 +16,10 @@ import promql_parser
 import pytest
 import yaml
 
-from service.api.job_metrics import job_metrics
+from service.api.job_metrics import job_metrics, leadership_metrics
 from service.api.routes.metrics import RequestCounters
 from service.embedded.process import free_port
+from service.jobs.leadership.leadership import Leadership
 from tests.support.control_plane import ROOT, control_plane
 from tests.support.modules import module
 from tests.support.wait import wait_until
@@ -36,7 +37,7 @@ def inventory():
     """Name of a sample → its labels."""
     requests = RequestCounters().registry.collect()
     known = {}
-    for family in job_metrics((), {}):
+    for family in [*job_metrics((), {}), *leadership_metrics(Leadership(leads=True))]:
         name = f"{family.name}_total" if family.type == "counter" else family.name
         known[name] = set(family._labelnames)
     assert {f.name for f in requests} >= {"sluice_http_requests", "sluice_http_request_seconds"}
@@ -207,6 +208,29 @@ CASES = {
             ),
         ],
         ["SluiceRequestsFail"],
+    ),
+    "a_standby_is_asked_whether_it_is_ready": (
+        [
+            ANSWERS,
+            series(
+                "sluice_http_requests_total",
+                {"method": "GET", "route": "/readyz", "status": "503"},
+                "0+1x60",
+            ),
+        ],
+        [],
+    ),
+    "a_standby_leads_after_a_while": (
+        [
+            ANSWERS,
+            series("sluice_control_plane_leads", {"instance": "a"}, "1x20 0x40"),
+            series("sluice_control_plane_leads", {"instance": "b"}, "0x20 1x40"),
+        ],
+        [],
+    ),
+    "nobody_leads": (
+        [ANSWERS, series("sluice_control_plane_leads", {"instance": "a"}, "1x20 0x40")],
+        ["SluiceNobodyLeads"],
     ),
     "requests_of_others_are_refused": (
         [

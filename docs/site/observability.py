@@ -202,6 +202,8 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         Panel("Late records", "cps", {"{{name}}": _rate("sluice_job_late_records_total")}),
     ),
     "Control plane": (
+        Panel("Which control plane leads", "bool", {"{{instance}}": "sluice_control_plane_leads"}),
+        Panel("Terms of leadership", "short", {"{{instance}}": "sluice_control_plane_term"}),
         Panel(
             "Requests",
             "reqps",
@@ -228,6 +230,14 @@ ALERTS = (
         "critical",
         "The control plane of Sluice has given Prometheus no metrics for 5 minutes.",
         "it-does-not-start-tokens-tls",
+    ),
+    Alert(
+        "SluiceNobodyLeads",
+        "max(sluice_control_plane_leads) == 0",
+        "2m",
+        "critical",
+        "No control plane of Sluice has led for 2 minutes: no job runs, and none can be changed.",
+        "nobody-leads",
     ),
     Alert(
         "SluiceJobFailed",
@@ -315,7 +325,8 @@ ALERTS = (
     ),
     Alert(
         "SluiceRequestsFail",
-        'sum by (route) (rate(sluice_http_requests_total{status=~"5.."}[5m])) > 0',
+        "sum by (route) "
+        '(rate(sluice_http_requests_total{status=~"5..", route!="/readyz"}[5m])) > 0',
         "10m",
         "warning",
         "Requests of {{ $labels.route }} end in an error of the control plane.",

@@ -21,11 +21,12 @@ import joins
 import service
 import watermark
 from joins.durable.failpoints import POINTS
-from service.api.job_metrics import job_metrics
+from service.api.job_metrics import job_metrics, leadership_metrics
 from service.api.routes.metrics import RequestCounters
 from service.cli import exits
 from service.cli.main import app
 from service.config import PREFIX, Settings, accepted
+from service.jobs.leadership.leadership import Leadership
 from service.sql.answers.language import answers
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS
@@ -264,12 +265,14 @@ def metrics() -> Iterator[str]:
     """Each metric of `/metrics`, by its labels."""
     requests = [f for f in RequestCounters().registry.collect() if f.name.startswith("sluice_")]
     by_labels: dict[tuple[str, ...], list[Metric]] = {}
-    for family in [*job_metrics((), {}), *requests]:
+    of_leadership = leadership_metrics(Leadership(leads=True))
+    for family in [*job_metrics((), {}), *of_leadership, *requests]:
         labels = getattr(family, "_labelnames", ("method", "route"))
         by_labels.setdefault(tuple(labels), []).append(family)
     for index, (labels, families) in enumerate(by_labels.items()):
         yield from [""] * bool(index)
-        yield f"By {', '.join(f'`{label}`' for label in labels)}:"
+        names = ", ".join(f"`{label}`" for label in labels)
+        yield f"By {names}:" if names else "Of the control plane:"
         yield ""
         for family in families:
             name = f"{family.name}_total" if family.type == "counter" else family.name

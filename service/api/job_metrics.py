@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from service.jobs.leadership.leadership import Leadership, Role
 from service.jobs.store.job import JobState
 from service.schemas.jobs import DimensionView, EventTimeView, GeneratorView, JobDetail
 
@@ -78,6 +79,16 @@ TABLE_METRICS = (
     _Told("table_binlog_delay_seconds", "From a change at the source to its commit."),
     _Told("table_freshness_seconds", "Age of the newest change as the newest batch saw it."),
 )
+
+
+def leadership_metrics(leadership: Leadership) -> Iterator[Metric]:
+    """Which part this control plane has among those on one store."""
+    leads = _Told("control_plane_leads", "1 while this control plane looks after the jobs.")
+    term = _Told("control_plane_term", "How often leadership has changed; 0 with SQLite.")
+    for metric, value in ((leads, leadership.role is Role.LEADER), (term, leadership.term)):
+        family = metric.family(())
+        family.add_metric((), float(value))
+        yield family
 
 
 def job_metrics(details: Iterable[JobDetail], by_state: Mapping[JobState, int]) -> Iterator[Metric]:

@@ -127,7 +127,8 @@ def test_a_session_that_was_ended_is_taken_up_again_without_a_pause(stand, postg
 def test_whose_lock_another_has_is_done_before_that_one_begins(stand, postgres, url, monkeypatch):
     first = stand("first")
     wait_until(lambda: first.leads, deadline_s=10)
-    monkeypatch.setattr(first.election, "_store_url", url.replace(":", ":9", 2))  # cut off
+    nowhere = url.replace(f":{postgres.port}/", ":9/")
+    monkeypatch.setattr(first.election, "_store_url", nowhere)
     _sessions(postgres, "pg_terminate_backend(pid)")
     second = stand("second")
     wait_until(lambda: second.leads, deadline_s=20)
