@@ -1,13 +1,19 @@
 """The Kubernetes files, `spark-defaults.conf` and the image's entry point fit each other."""
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
+from json import dumps
 from pathlib import Path
+from typing import Any
 
+import kubernetes_validate
 import pyspark
 import pytest
+import yaml
 
 from tests.support.manifests import DEPLOY, Manifests, texts
 
@@ -130,6 +136,80 @@ def test_a_planted_mistake_is_found(name: str, old: str, new: str, told: str) ->
     assert old in TEXTS[name]
     found = Manifests({**TEXTS, name: TEXTS[name].replace(old, new)}).faults()
     assert any(told in fault for fault in found), found
+
+
+# Kubernetes' own schemas, and the part with two control planes
+# --------------------------------------------------------------------------------------------------
+
+SCHEMAS = "1.33"
+FAILOVER = yaml.safe_load((DEPLOY / "failover/kustomization.yaml").read_text(encoding="utf-8"))
+
+
+def merged(base: Any, patch: Any) -> Any:
+    """A strategic merge: of lists whose members have names, those of one name are one."""
+    if isinstance(base, dict) and isinstance(patch, dict):
+        both = {key: merged(base[key], patch[key]) for key in base.keys() & patch.keys()}
+        return {**base, **patch, **both}
+    if isinstance(base, list) and all("name" in each for each in (*base, *patch)):
+        known = {each["name"]: each for each in base}
+        changed = {each["name"]: merged(known.get(each["name"]), each) for each in patch}
+        return list({**known, **changed}.values())
+    return patch
+
+
+def two_control_planes() -> dict[str, Any]:
+    """The Deployment as the part for two makes it."""
+    (patch,) = FAILOVER["patches"]
+    deployment: dict[str, Any] = merged(Manifests(TEXTS).deployment, yaml.safe_load(patch["patch"]))
+    return deployment
+
+
+def test_every_object_is_what_the_schemas_say() -> None:
+    for document in [*Manifests(TEXTS).documents, two_control_planes()]:
+        kubernetes_validate.validate(document, SCHEMAS, strict=True)
+
+
+def test_a_misspelt_field_is_no_object() -> None:
+    spec = {**two_control_planes()["spec"], "replica": 2}
+    with pytest.raises(kubernetes_validate.ValidationError, match="replica"):
+        kubernetes_validate.validate({**two_control_planes(), "spec": spec}, SCHEMAS, strict=True)
+
+
+def test_two_control_planes_share_all_but_their_node() -> None:
+    spec, base = two_control_planes()["spec"], Manifests(TEXTS).deployment["spec"]
+    pod = spec["template"]["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 2}
+    (apart,) = pod["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert apart["labelSelector"]["matchLabels"] == spec["selector"]["matchLabels"]
+    (container,), (before,) = pod["containers"], base["template"]["spec"]["containers"]
+    (added,) = [entry for entry in container["env"] if entry not in before["env"]]
+    assert added["name"] == "SLUICE_DATABASE_URL"
+    assert {**container, "env": 0} == {**before, "env": 0}
+    assert pod["volumes"] == base["template"]["spec"]["volumes"]
+
+
+def test_kustomize_makes_the_same_of_it(tmp_path: Path) -> None:
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl here; the other tests merge by themselves")
+    copy = tmp_path / "deploy"
+    shutil.copytree(DEPLOY, copy)
+    text = (copy / "kustomization.yaml").read_text()
+    assert text.count("\n# components: [failover]\n") == 1
+    (copy / "kustomization.yaml").write_text(text.replace("# components:", "components:"))
+    built = subprocess.run(["kubectl", "kustomize", str(copy)], capture_output=True, check=True)
+    documents = [d for d in yaml.safe_load_all(built.stdout) if d["kind"] == "Deployment"]
+    (volume,) = [v for v in documents[0]["spec"]["template"]["spec"]["volumes"] if "configMap" in v]
+    volume["configMap"]["name"] = "sluice-spark"  # it has a hash of its content in its name
+    assert sorted_by_name(documents[0]) == sorted_by_name(two_control_planes())
+
+
+def sorted_by_name(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: sorted_by_name(each) for key, each in value.items()}
+    if isinstance(value, list) and all(isinstance(each, dict) for each in value):
+        return sorted((sorted_by_name(each) for each in value), key=partial(dumps, sort_keys=True))
+    return value
 
 
 # The image's entry point

@@ -114,7 +114,7 @@ class Witness:
 
     @property
     def most_leaders(self) -> int:
-        return max(roles.count("leader") for _, roles in self.roles)
+        return max((roles.count("leader") for _, roles in self.roles), default=0)
 
 
 class Source:
