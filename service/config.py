@@ -443,15 +443,10 @@ class Settings(BaseSettings):
         """Whether several control planes may be on the job store, of which one leads."""
         return self.store_url.startswith("postgresql")
 
-    @property
-    def ends_runners(self) -> bool:
-        """Whether runners end with their control plane; those of a leader must."""
-        return self.stop_with_parent or self.store_is_shared
-
     def hand_over(self, job_dir: Path) -> None:
         """Write what a runner needs to `job_dir`; the job store's URL stays here."""
         values = self.model_dump(mode="json", exclude={"database_url"})
-        values["stop_with_parent"] = self.ends_runners
+        values["stop_with_parent"] = ends_runners(self)
         if self.store_is_shared:
             values["stop_timeout_s"] = min(self.stop_timeout_s, LEADERLESS_STOP_S)
         content = {"settings": values, "control_plane_pid": os.getpid()}
@@ -481,6 +476,11 @@ class Settings(BaseSettings):
             raise _config_error(exc) from exc
         except SettingsError as exc:
             raise _unreadable(exc) from exc
+
+
+def ends_runners(settings: Settings) -> bool:
+    """Whether runners end with their control plane; those of a leader must."""
+    return settings.stop_with_parent or settings.store_is_shared
 
 
 def control_plane_pid(job_dir: Path) -> int | None:

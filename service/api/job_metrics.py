@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from service.jobs.leadership.leadership import Leadership, Role
+from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import JobState
 from service.schemas.jobs import DimensionView, EventTimeView, GeneratorView, JobDetail
 
@@ -85,7 +85,10 @@ def leadership_metrics(leadership: Leadership) -> Iterator[Metric]:
     """Which part this control plane has among those on one store."""
     leads = _Told("control_plane_leads", "1 while this control plane looks after the jobs.")
     term = _Told("control_plane_term", "How often leadership has changed; 0 with SQLite.")
-    for metric, value in ((leads, leadership.role is Role.LEADER), (term, leadership.term)):
+    for metric, value in (
+        (leads, leadership.role is ControlPlaneRole.LEADER),
+        (term, leadership.term),
+    ):
         family = metric.family(())
         family.add_metric((), float(value))
         yield family

@@ -19,7 +19,7 @@ from service.api.http.connections import SeatedServer
 from service.api.http.peers import Peers
 from service.api.http.protocol import HEAD_LIMIT_BYTES, patient
 from service.api.routes.jobs import Services
-from service.config import Settings
+from service.config import Settings, ends_runners
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.leadership.data_directory import (
@@ -139,7 +139,7 @@ class ControlPlane:
             parts.server.should_exit = True
             if self._thread is not None:
                 self._thread.join()
-            if self._settings.ends_runners and parts.services.supervisor.alive:
+            if ends_runners(self._settings) and parts.services.supervisor.alive:
                 within_s = self._settings.stop_timeout_s + _KILLED_WITHIN_S
                 parts.services.supervisor.end_runners(timeout_s=within_s)
         finally:

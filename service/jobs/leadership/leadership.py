@@ -7,7 +7,7 @@ from service.errors import StandbyError
 from service.jobs.store.leader_row import LeaderRecord
 
 
-class Role(StrEnum):
+class ControlPlaneRole(StrEnum):
     """What a control plane does."""
 
     LEADER = "leader"  # takes changes and looks after the jobs
@@ -27,9 +27,9 @@ class Leadership:
         self._record: LeaderRecord | None = None
 
     @property
-    def role(self) -> Role:
+    def role(self) -> ControlPlaneRole:
         """What this control plane does now."""
-        return Role.STANDBY if self._term is None else Role.LEADER
+        return ControlPlaneRole.STANDBY if self._term is None else ControlPlaneRole.LEADER
 
     @property
     def term(self) -> int:

@@ -78,6 +78,9 @@ def test_the_jobs_of_a_store_are_in_one_directory(settings, postgres, tmp_path):
         with pytest.raises(ControlPlaneError, match="belongs to no job store") as refused:
             _plane(elsewhere).open()
         assert "SLUICE_DATA_DIR" in refused.value.hint
+        followed = _plane(elsewhere.model_copy(update={"data_dir": tmp_path}))
+        followed.open()
+        followed.close()
         of_other = {"database_url": new_store_url(postgres), "data_dir": tmp_path / "another"}
         with (
             _plane(settings.model_copy(update=of_other)),

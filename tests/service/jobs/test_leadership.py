@@ -11,7 +11,7 @@ import pytest
 from service.errors import StandbyError, StoreError
 from service.jobs.leadership import pace
 from service.jobs.leadership.election import Duties, Election
-from service.jobs.leadership.leadership import Leadership, Role
+from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
 from service.jobs.leadership.lock_session import LockSession
 from service.jobs.store.store import JobStore
 from tests.support.store_databases import empty_store, new_store_url
@@ -57,7 +57,7 @@ class Candidate:
 
     @property
     def leads(self):
-        return self.leadership.role is Role.LEADER
+        return self.leadership.role is ControlPlaneRole.LEADER
 
 
 @pytest.fixture
@@ -108,6 +108,7 @@ def test_who_gives_leadership_back_is_followed_at_once(stand):
     left = time.monotonic()
     wait_until(lambda: second.leads, deadline_s=10)
     assert time.monotonic() - left < pace.TAKES_OVER_S
+    second.leadership.require()
     assert [note[0] for note in first.notes] == ["begin", "end"]
     assert second.notes[0][1] == first.notes[0][1] + 1, "the next term"
 

@@ -97,6 +97,8 @@ def test_who_does_not_lead_any_more_writes_nothing_but_tokens(store, url):
     store.check()
     store.tokens.create(NewToken("me", TokenScope.ADMIN))
     assert later.get(job.id).state is JobState.CREATED
+    store.fence(0)
+    assert store.transition(job.id, StateUpdate(JobState.STARTING, "go")).id == job.id
     later.close()
 
 
@@ -115,6 +117,8 @@ def test_what_the_server_refuses_is_told_in_its_words(url, wrong, said):
         JobStore.open(bad)
 
 
-def test_another_database_is_no_store():
-    with pytest.raises(StoreError, match='of "mysql", expected sqlite or postgresql'):
-        JobStore.open("mysql+pymysql://u@h/d")
+def test_another_database_is_no_store(url):
+    with pytest.raises(StoreError, match='of "mysql", expected sqlite or postgresql') as refused:
+        JobStore.open(url.replace("postgresql+pg8000", "mysql+pymysql"))
+    assert "postgresql+pg8000://" in refused.value.hint
+    JobStore.open(url).close()
