@@ -92,6 +92,7 @@ KEPT_FAULTS = [
     "source",
     "source-unavailable",
     "sql",
+    "standby",
     "state-format",
     "stopping",
     "store",

@@ -29,7 +29,7 @@ from service.cli import up as cli_up
 from service.cli import wait as cli_wait
 from service.cli import watermarks as cli_watermarks
 from service.cli.exits import ExitCode, exit_code, place_of
-from service.cli.options import DataCommand, Form
+from service.cli.options import DataCommand, Form, Server, open_client
 from service.cli.output import OutputFormat, say, say_error, show_json
 from service.cli.topics.inspect import inspect_topic
 from service.cli.topics.records import app as topic_app
@@ -83,12 +83,24 @@ def serve(
 
 
 @app.command()
-def version(output: Form = OutputFormat.TABLE) -> None:
+def version(
+    of_server: Annotated[
+        bool, typer.Option("--of-server", help="Of the control plane: also whether it leads.")
+    ] = False,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
     """Print the version."""
-    release = program_version()
-    show_json(
-        {"name": "sluice", "version": release}
-    ) if output is OutputFormat.JSON else typer.echo(release)
+    if of_server:
+        with open_client(server) as client:
+            of_program = client.version()
+        words = [of_program.version, of_program.role]
+        if of_program.role == "standby" and of_program.leader_url:
+            words.append(f"leader: {of_program.leader_url}")
+        content = of_program.model_dump(mode="json")
+    else:
+        words, content = [program_version()], {"name": "sluice", "version": program_version()}
+    show_json(content) if output is OutputFormat.JSON else typer.echo("\t".join(words))
 
 
 class Shell(StrEnum):

@@ -22,11 +22,13 @@ const TABLE = /^#\/jobs\/([0-9a-f-]{36})\/tables\/([^/]+)$/;
 const WANTED = "This control plane asks for a token.";
 const PATTERN = "\\s*[!-~]+\\s*"; // what a header can carry
 const CREATE = () => h("code", {}, "sluice tokens create");
+const ROLE_AGAIN_MS = 5_000;
 const MAY_BLINK_MS = 1_500; // a connection that is back within this was never worth a word
 
 /** Whether what is shown is as the control plane says now. */
 const link = { isLive: false, isEnded: false, staleSinceMs: null, unauthorised: null, error: null };
 let shown = { kind: "unknown", source: null }; // or "job" or "jobs" with its source
+let program = null; // what the control plane says of itself, once it is live
 let lastSpoken = "";
 let isScheduled = false;
 let isFocusWanted = false;
@@ -36,6 +38,7 @@ const told = {
   changed: schedule,
   nowMs: () => link.staleSinceMs ?? Date.now(),
   live() {
+    if (!link.isLive) askRole();
     Object.assign(link, { isLive: true, staleSinceMs: null, error: null });
     schedule();
   },
@@ -90,6 +93,17 @@ async function enter() {
     link.unauthorised = error instanceof Refused ? error : null;
   }
   route();
+}
+
+/** Ask which part the control plane has; of a standby again and again, for it may come to lead. */
+async function askRole() {
+  try {
+    program = await get("/v1/version");
+  } catch {
+    program = null; // whoever is live is asked again when that has ended
+  }
+  if (program?.role === "standby") setTimeout(() => link.isLive && askRole(), ROLE_AGAIN_MS);
+  schedule();
 }
 
 /** Go to another view: who does not see it must hear where it is. */
@@ -154,6 +168,10 @@ function status(isStale) {
   if (link.unauthorised) return h("span", { class: "state bad" }, "✕ no access");
   if (isStale) return h("span", { class: "state warn" }, "▲ stale since ", clock(link.staleSinceMs));
   if (link.isEnded) return h("span", { class: "state rest" }, "■ ended");
+  if (link.isLive && program?.role === "standby") {
+    const leader = program.leader_url ? `; ${program.leader_url} leads` : "";
+    return h("span", { class: "state warn" }, `▲ standby, to read only${leader}`);
+  }
   if (link.isLive) return h("span", { class: "state good" }, "● live");
   return h("span", { class: "state rest" }, "○ connecting …");
 }

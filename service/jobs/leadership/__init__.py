@@ -1,1 +1,1 @@
-"""Which of several control planes on one PostgreSQL store leads, and since when (ADR-0093)."""
+"""Which of several control planes on one PostgreSQL store leads."""

@@ -10,6 +10,7 @@ from service.errors import ControlPlaneError
 from service.jobs.store.layout import living_runner
 from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in, stop_jobs
 from tests.support.documents import Documents
+from tests.support.program import run_program
 from tests.support.rig import is_alive
 from tests.support.store_databases import new_store_url
 from tests.support.wait import wait_until
@@ -62,6 +63,8 @@ def _assert_stands_by(plane, leader_url, job_id, runner):
         for change in (lambda: client.stop(job_id), lambda: client.submit(script(), "other")):
             with pytest.raises(ControlPlaneError, match=f'"{leader_url}" leads'):
                 change()
+    said = run_program("version", "--of-server", SLUICE_SERVER=plane.url).stdout.decode()
+    assert said.split("\t")[1:] == ["standby", f"leader: {leader_url}\n"]
     assert _get(plane, "/livez").is_success
     refused = _get(plane, "/readyz")
     assert refused.status_code == 503
