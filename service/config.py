@@ -132,7 +132,7 @@ class Settings(BaseSettings):
     database_url: str | None = _setting(
         None,
         "SQLAlchemy URL of the job store; default is SQLite at jobs.db below data_dir.",
-        "sqlite:///… or postgresql+<driver>://…",
+        "sqlite:///… or postgresql://…, whose ?sslmode=verify-full looks at the certificate",
         repr=False,
     )
     host: str = _setting(

@@ -5,6 +5,7 @@ from itertools import count
 import sqlalchemy as sa
 
 from service.embedded.postgres import SUPERUSER, PostgreSql
+from service.jobs.store.postgres import store_engine
 
 _NUMBERS = count(1)
 
@@ -16,12 +17,12 @@ def new_store_url(postgres: PostgreSql) -> str:
     connection.cursor().execute(f"CREATE DATABASE {name}")
     connection.close()
     address = f"{postgres.host}:{postgres.port}"
-    return f"postgresql+pg8000://{SUPERUSER}:{postgres.root_password}@{address}/{name}"
+    return f"postgresql://{SUPERUSER}:{postgres.root_password}@{address}/{name}"
 
 
 def empty_store(url: str) -> None:
     """Make a store as it was at first; one that has no tables yet stays so."""
-    engine = sa.create_engine(url)
+    engine = store_engine(sa.make_url(url))
     with engine.begin() as connection:
         if sa.inspect(connection).has_table("leadership"):
             tables = "events, attachments, jobs, catalog, tokens"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from service.errors import StoreError
 from service.jobs.leadership.pace import ANSWER_S, SESSION_ENDS_S
-from service.jobs.store.database import in_our_words, patience_of
+from service.jobs.store.database import in_our_words
 from service.jobs.store.leader_row import (
     LEADER,
     LEADERSHIP,
@@ -21,6 +21,7 @@ from service.jobs.store.leader_row import (
     lock_key,
     record_of,
 )
+from service.jobs.store.postgres import lock_engine
 from service.jobs.store.rows import now_ms
 
 _LOCKS = sa.table(
@@ -46,13 +47,7 @@ class LockSession:
             StoreError: that cannot be done, or not in time.
         """
         with in_our_words():
-            parsed = sa.make_url(url)
-            engine = sa.create_engine(
-                parsed,
-                poolclass=sa.NullPool,
-                isolation_level="AUTOCOMMIT",
-                connect_args=patience_of(parsed, connect_s=ANSWER_S, answer_s=ANSWER_S),
-            )
+            engine = lock_engine(sa.make_url(url), answer_s=ANSWER_S)
             connection = engine.connect()
             limit_ms = int(SESSION_ENDS_S * 1000)
             connection.exec_driver_sql(f"SET SESSION idle_session_timeout = {limit_ms}")

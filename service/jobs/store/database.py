@@ -17,18 +17,10 @@ from alembic.util.exc import CommandError
 
 from service.errors import StandbyError, StoreError
 from service.jobs.store.leader_row import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
+from service.jobs.store.postgres import store_engine
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
-_CONNECT_TIMEOUT_S = 10
-_POSTGRES_SESSION = {
-    "idle_in_transaction_session_timeout": "8s",
-    "lock_timeout": "20s",
-    "tcp_keepalives_idle": "10s",
-    "tcp_keepalives_interval": "5s",
-    "tcp_keepalives_count": "3",
-    "tcp_user_timeout": "20s",
-}
 _TIDY_AFTER = 100  # transactions; with a plan each they fill 3 MiB of SQLite's log
 _LOG_PAGES = 10_000  # of 4 KiB; what a writer moves by itself where nobody tidies up
 _MIGRATING = threading.Lock()  # alembic keeps its context in a module
@@ -178,11 +170,11 @@ def in_our_words() -> Iterator[None]:
 def _engine(url: str) -> sa.Engine:
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "postgresql":
-        return _postgres_engine(parsed)
+        return store_engine(parsed)
     if parsed.get_backend_name() != "sqlite":
         raise StoreError(
             f'job store is of "{parsed.get_backend_name()}", expected sqlite or postgresql',
-            hint="Correct SLUICE_DATABASE_URL, such as postgresql+pg8000://user@host/database.",
+            hint="Correct SLUICE_DATABASE_URL, such as postgresql://user@host/database.",
         )
     if parsed.database and parsed.database != ":memory:":
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -191,32 +183,6 @@ def _engine(url: str) -> sa.Engine:
     sa.event.listen(engine, "connect", _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
-
-
-def _postgres_engine(url: sa.URL) -> sa.Engine:
-    patience = patience_of(url, connect_s=_CONNECT_TIMEOUT_S, answer_s=_BUSY_TIMEOUT_S)
-    engine = sa.create_engine(url, pool_pre_ping=True, connect_args=patience)
-    sa.event.listen(engine, "connect", _set_up_postgres)
-    return engine
-
-
-def patience_of(url: sa.URL, *, connect_s: int, answer_s: int) -> dict[str, Any]:
-    """What a driver is told so that no thread waits forever for a server that is cut off."""
-    if url.get_driver_name() == "pg8000":
-        return {"timeout": answer_s}
-    if url.get_driver_name().startswith("psycopg"):
-        silence = {"tcp_user_timeout": answer_s * 1000, "keepalives_idle": answer_s}
-        return {"connect_timeout": connect_s, **silence}
-    return {}
-
-
-def _set_up_postgres(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driver's own)
-    """See that the server ends the session, and its locks, of a machine that is cut off."""
-    cursor = connection.cursor()
-    for setting, value in _POSTGRES_SESSION.items():
-        cursor.execute(f"SET SESSION {setting} = '{value}'")
-    cursor.close()
-    connection.commit()
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 (sqlite3's own)

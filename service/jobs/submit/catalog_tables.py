@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from service.config import Settings
-from service.errors import TableConflictError
+from service.errors import StoreError, TableConflictError
 from service.jobs.store.job import NewJob
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
@@ -55,6 +55,8 @@ class CatalogTables:
             for one in new:
                 prepared.append(self._prepared(one))
             self._store.catalog.add(prepared)
+        except StoreError:  # they may be kept all the same; if not, the next start clears up
+            raise
         except BaseException:
             for _, job in prepared:
                 if job is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from joins.adapters.deadline import within
 from joins.plan.plan import JoinPlan
 from service.config import Settings
-from service.errors import JobConflictError, SubmissionError
+from service.errors import JobConflictError, StoreError, SubmissionError
 from service.jobs.store.job import Job, NewJob, new_job_id
 from service.jobs.store.layout import JobLayout, write_new
 from service.jobs.store.store import JobStore
@@ -87,6 +87,8 @@ class Submissions:
             if earlier is None:
                 raise
             return earlier
+        except StoreError:  # it may be kept all the same; if not, the next start clears up
+            raise
         except BaseException:
             layout.discard()
             raise

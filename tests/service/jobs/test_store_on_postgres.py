@@ -2,16 +2,23 @@
 
 import inspect
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 from service.errors import StandbyError, StoreError
+from service.jobs.leadership.lock_session import LockSession
 from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.layout import JobLayout
 from service.jobs.store.rows import JobFilter
 from service.jobs.store.store import JobStore
+from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.security.tokens import NewToken, TokenScope, parse
 from tests.service.jobs import test_catalog_store, test_store
+from tests.support.certificates import self_signed
+from tests.support.control_plane import HOOKS, script, settings_in
 from tests.support.store_databases import empty_store, new_store_url
+from tests.support.wait import wait_until
 
 for _module in (test_store, test_catalog_store):
     for _name, _story in inspect.getmembers(_module, inspect.isfunction):
@@ -119,6 +126,80 @@ def test_what_the_server_refuses_is_told_in_its_words(url, wrong, said):
 
 def test_another_database_is_no_store(url):
     with pytest.raises(StoreError, match='of "mysql", expected sqlite or postgresql') as refused:
-        JobStore.open(url.replace("postgresql+pg8000", "mysql+pymysql"))
-    assert "postgresql+pg8000://" in refused.value.hint
+        JobStore.open(url.replace("postgresql", "mysql+pymysql"))
+    assert "postgresql://" in refused.value.hint
     JobStore.open(url).close()
+
+
+@pytest.fixture
+def authority(postgres, tmp_path):
+    """The server speaks TLS for a while; the file with its certificate."""
+    cert, key = self_signed(tmp_path)
+    connection = postgres.connect()
+    cursor = connection.cursor()
+    for name, file in (("ssl_cert_file", cert), ("ssl_key_file", key)):
+        cursor.execute(f"ALTER SYSTEM SET {name} = '{file}'")
+    cursor.execute("ALTER SYSTEM SET ssl = on")
+    cursor.execute("SELECT pg_reload_conf()")
+    yield cert
+    cursor.execute("ALTER SYSTEM RESET ssl")
+    cursor.execute("SELECT pg_reload_conf()")
+    connection.close()
+
+
+def _speaks_tls(url):
+    store = JobStore.open(url)
+    try:
+        with store._database.reading() as connection:
+            mine = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+            return connection.exec_driver_sql(mine).scalar()
+    finally:
+        store.close()
+
+
+def test_tls_is_spoken_as_the_url_says(url, authority):
+    wait_until(lambda: _speaks_tls_or_not_yet(f"{url}?sslmode=require"), deadline_s=20)
+    assert not _speaks_tls(f"{url}?sslmode=disable")
+    assert _speaks_tls(url), "where the server can"
+    for checked in (f"sslrootcert={authority}", f"sslmode=verify-ca&sslrootcert={authority}"):
+        assert _speaks_tls(f"{url}?{checked}")
+    with pytest.raises(StoreError, match="certificate verify failed"):
+        JobStore.open(f"{url}?sslmode=verify-full")
+    session = LockSession.open(f"{url}?sslrootcert={authority}")
+    assert session.look()[0]
+    session.close()
+
+
+def _speaks_tls_or_not_yet(url):
+    """Whether; the server may not have read its settings yet."""
+    with suppress(StoreError):
+        return _speaks_tls(url)
+    return False
+
+
+def test_tls_that_cannot_be_spoken_is_told(url, tmp_path):
+    with pytest.raises(StoreError, match='sslmode "always", expected disable, prefer'):
+        JobStore.open(f"{url}?sslmode=always")
+    with pytest.raises(StoreError, match="cannot be read: No such file"):
+        JobStore.open(f"{url}?sslrootcert={tmp_path}/none.pem")
+    JobStore.open(f"{url}?sslmode=disable").close()
+
+
+class AnswerLost(JobStore):
+    """Keeps a job, and the connection is cut before the answer comes."""
+
+    def add(self, new):
+        super().add(new)
+        raise StoreError("job store cannot be used: network error", hint="Look at the network.")
+
+
+def test_a_job_that_may_be_kept_keeps_its_files(url, tmp_path, monkeypatch):
+    monkeypatch.setenv("SLUICE_SECRET_SHOP", "open sesame")
+    settings = settings_in(tmp_path, database_url=url)
+    store = AnswerLost.open(url)
+    request = SubmissionRequest(script(), "shop", "key")
+    with pytest.raises(StoreError, match="network error"):
+        Submissions(store, settings, HOOKS).submit(request)
+    again = Submissions(store, settings, HOOKS).submit(request)
+    assert JobLayout(settings.jobs_dir / again.id).plan.exists()
+    store.close()
