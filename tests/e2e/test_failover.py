@@ -29,6 +29,7 @@ from service.embedded.process import free_port
 from tests.support.control_plane import ROOT
 from tests.support.rig import SMALL, Rig, RunningJob, is_alive, rig_settings
 from tests.support.shop import USERS, click, enrich_sql, fill_users
+from tests.support.sockets import way_to
 from tests.support.sql import new_schema
 from tests.support.store_databases import new_store_url
 from tests.support.topics import create_topic, produce, unique_name
@@ -143,9 +144,9 @@ class Source:
 class Pair:
     """Two control planes; one that was killed is followed by a new one."""
 
-    def __init__(self, settings: list[Settings], url: str, log: Path) -> None:
-        self.settings, self._url, self._log = settings, url, log
-        self.planes = [Plane(each, url, log) for each in settings]
+    def __init__(self, settings: list[Settings], ways: list[str], log: Path) -> None:
+        self.settings, self._ways, self._log = settings, ways, log
+        self.planes = [Plane(*each, log) for each in zip(settings, ways, strict=True)]
         wait_until(lambda: self.leader is not None, deadline_s=60, what="one leads")
         wait_until(
             lambda: sorted(plane.role for plane in self.planes) == ["leader", "standby"],
@@ -171,7 +172,7 @@ class Pair:
         wait_until(lambda: other.is_ready, deadline_s=60, what="the standby leads")
         taken_s = time.monotonic() - began
         index = self.planes.index(leader)
-        self.planes[index] = Plane(self.settings[index], self._url, self._log)
+        self.planes[index] = Plane(self.settings[index], self._ways[index], self._log)
         wait_until(lambda: self.planes[index].role == "standby", deadline_s=60, what="it is back")
         return taken_s
 
@@ -230,20 +231,33 @@ def postgres_of_ours(
 
 
 @pytest.fixture(scope="module")
+def cuts() -> tuple[threading.Event, threading.Event]:
+    """Set where the way from a control plane to the database is cut."""
+    return threading.Event(), threading.Event()
+
+
+@pytest.fixture(scope="module")
+def prepared(spark_jars: list[Path], class_archive: Path | None) -> None:
+    """What runners need is there."""
+
+
+@pytest.fixture(scope="module")
 def pair(
     tmp_path_factory: pytest.TempPathFactory,
     postgres_of_ours: PostgreSql,
     kafka: KafkaBroker,
-    spark_jars: list[Path],
-    class_archive: Path | None,
+    cuts: tuple[threading.Event, threading.Event],
+    prepared: None,
 ) -> Iterator[Pair]:
     directory = tmp_path_factory.mktemp("failover")
     settings = [rig_settings(directory / "data", kafka, port=free_port()) for _ in range(2)]
-    found = Pair(settings, new_store_url(postgres_of_ours), directory / "planes.log")
-    try:
+    url, port = new_store_url(postgres_of_ours), postgres_of_ours.port
+    with ExitStack() as at_end:
+        own = [at_end.enter_context(way_to(port, cut)) for cut in cuts]
+        ways = [url.replace(f":{port}/", f":{each}/") for each in own]
+        found = Pair(settings, ways, directory / "planes.log")
+        at_end.callback(found.end)
         yield found
-    finally:
-        found.end()
 
 
 @pytest.fixture(scope="module")
@@ -306,6 +320,27 @@ def test_the_database_stands_still(stage: Stage) -> None:
     taken_s = time.monotonic() - began
     stage.goes_on()
     say(f"the database stood still: one leads {taken_s:.1f} s after it goes on")
+
+
+def test_the_leader_is_cut_off_from_the_database(
+    stage: Stage, cuts: tuple[threading.Event, threading.Event]
+) -> None:
+    leader = stage.pair.the_leader()
+    other = next(plane for plane in stage.pair.planes if plane is not leader)
+    before = stage.runners()
+    cut = cuts[stage.pair.planes.index(leader)]
+    cut.set()
+    began = time.monotonic()
+    try:
+        wait_until(lambda: other.is_ready, deadline_s=60, what="the standby leads")
+        taken_s = time.monotonic() - began
+        assert not [pid for pid in before if is_alive(pid)], "its runner has ended before"
+        assert leader.role == "standby"
+    finally:
+        cut.clear()
+    assert taken_s < TAKEN_OVER_WITHIN_S
+    stage.goes_on()
+    say(f"the leader was cut off: another leads after {taken_s:.1f} s")
 
 
 def test_the_leader_stands_still_with_its_runner(stage: Stage) -> None:

@@ -56,6 +56,31 @@ def balanced(port_of: Callable[[int], int]) -> Iterator[int]:
         yield port
 
 
+@contextmanager
+def way_to(port: int, is_cut: threading.Event) -> Iterator[int]:
+    """The port of a way to `port`, on which nothing passes while it is cut; nobody hears of it."""
+
+    def forward(client: socket.socket, _: int) -> None:
+        server = socket.create_connection((LOOPBACK, port))
+        back = threading.Thread(target=_pass_unless, args=(is_cut, server, client), daemon=True)
+        back.start()
+        _pass_unless(is_cut, client, server)
+        back.join()
+        server.close()
+
+    with listening(forward) as own_port:
+        yield own_port
+
+
+def _pass_unless(is_cut: threading.Event, origin: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := origin.recv(65_536):
+            if not is_cut.is_set():
+                target.sendall(data)
+    if not is_cut.is_set():
+        _cut(target)
+
+
 def _served(serve: Callable[[socket.socket, int], None], client: socket.socket, n: int) -> None:
     with suppress(OSError):
         serve(client, n)

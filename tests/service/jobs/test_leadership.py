@@ -14,6 +14,7 @@ from service.jobs.leadership.election import Duties, Election
 from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
 from service.jobs.leadership.lock_session import LockSession
 from service.jobs.store.store import JobStore
+from tests.support.sockets import way_to
 from tests.support.store_databases import empty_store, new_store_url
 from tests.support.wait import wait_until
 
@@ -68,8 +69,8 @@ def stand(url, monkeypatch):
             monkeypatch.setattr(f"service.jobs.leadership.lock_session.{name}", value)
     candidates = []
 
-    def stand_for_election(name):
-        candidates.append(Candidate(url, name))
+    def stand_for_election(name, way=url):
+        candidates.append(Candidate(way, name))
         return candidates[-1]
 
     yield stand_for_election
@@ -123,6 +124,23 @@ def test_a_session_that_was_ended_is_taken_up_again_without_a_pause(stand, postg
     time_is_over.wait(2 * pace.YIELDS_S)
     assert only.leads
     assert len(only.notes) == 1
+
+
+def test_who_is_cut_off_has_ended_before_another_begins(stand, postgres, url):
+    is_cut = threading.Event()
+    with way_to(postgres.port, is_cut) as port:
+        first = stand("first", url.replace(f":{postgres.port}/", f":{port}/"))
+        wait_until(lambda: first.leads, deadline_s=10)
+        second = stand("second")
+        second.election.wait(10)
+        is_cut.set()
+        wait_until(lambda: second.leads, deadline_s=20)
+        assert not first.leads
+        (_, (_, by, ended)), (_, _, began) = first.notes, second.notes[0]
+        assert ended < by < began
+        is_cut.clear()
+        wait_until(lambda: first.leadership.leader_url == "http://second", deadline_s=20)
+        assert second.leads
 
 
 def test_whose_lock_another_has_is_done_before_that_one_begins(stand, postgres, url, monkeypatch):
