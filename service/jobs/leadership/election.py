@@ -96,14 +96,18 @@ class Election:
     def _ask(self) -> None:
         """Hold the session; never acts on what it hears but to take over."""
         session: LockSession | None = None
+        fault = ""
         while not self._closing.is_set():
             began = time.monotonic()
             try:
                 session = session or LockSession.open(self._store_url)
                 self._heard(session, began)
                 pause_s = pace.RENEW_S
+                fault = ""
             except Exception as exc:  # whatever it is, who leads must go on asking
-                _log.warning("leader's lock cannot be asked for", error=str(exc))
+                if str(exc) != fault:  # else it is tried three times a second
+                    fault = str(exc)
+                    _log.warning("leader's lock cannot be asked for", error=fault)
                 self._owned_since = None
                 if session is not None:
                     session.close()

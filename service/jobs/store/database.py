@@ -17,7 +17,7 @@ from alembic.util.exc import CommandError
 
 from service.errors import StandbyError, StoreError
 from service.jobs.store.leader_row import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
-from service.jobs.store.postgres import store_engine
+from service.jobs.store.postgres import check_server, store_engine
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
@@ -47,6 +47,7 @@ class StoreDatabase:
         try:
             engine = _engine(url)
             with _MIGRATING, engine.execution_options(sluice_writes=True).begin() as connection:
+                check_server(connection.dialect)
                 _migrate(connection)
         except CommandError as exc:
             raise StoreError(

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from service.errors import StoreError
 
+OLDEST = 14  # the first that ends silent sessions
 _CONNECT_S, _ANSWER_S = 10, 30
 _OURS = "postgresql+pg8000"
 _SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
@@ -22,6 +23,20 @@ _SESSION = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "20s",
 }
+
+
+def check_server(dialect: sa.Dialect) -> None:
+    """Let pass what is not PostgreSQL, or new enough.
+
+    Raises:
+        StoreError: it is too old.
+    """
+    version = getattr(dialect, "server_version_info", None) or (0,)
+    if dialect.name == "postgresql" and version[0] < OLDEST:
+        raise StoreError(
+            f"job store is on PostgreSQL {version[0]}, expected {OLDEST} or newer",
+            hint="Let SLUICE_DATABASE_URL name a newer server.",
+        )
 
 
 def store_engine(url: sa.URL) -> sa.Engine:

@@ -8,6 +8,7 @@ import pytest
 
 from service.errors import StandbyError, StoreError
 from service.jobs.leadership.lock_session import LockSession
+from service.jobs.store import postgres as postgres_store
 from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.rows import JobFilter
@@ -183,6 +184,14 @@ def test_tls_that_cannot_be_spoken_is_told(url, tmp_path):
     with pytest.raises(StoreError, match="cannot be read: No such file"):
         JobStore.open(f"{url}?sslrootcert={tmp_path}/none.pem")
     JobStore.open(f"{url}?sslmode=disable").close()
+
+
+def test_a_server_that_is_too_old_is_refused(url, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres_store, "OLDEST", 1000)
+        with pytest.raises(StoreError, match=r"on PostgreSQL \d+, expected 1000 or newer"):
+            JobStore.open(url)
+    JobStore.open(url).close()
 
 
 class AnswerLost(JobStore):
