@@ -354,7 +354,7 @@ class Settings(BaseSettings):
     )
     stop_with_parent: bool = _setting(
         False,
-        "Runners end and start again with their control plane.",
+        "Runners end and start again with their control plane; always so with PostgreSQL.",
         "true or false",
     )
     failpoints: str = _setting(
