@@ -75,7 +75,7 @@ def _await(address: Path, is_coming: Callable[[], bool]) -> dict[str, Any]:
         if content is not None:
             return content
         if not is_coming():
-            raise JoinError("it has not started", hint="Read the host's log.")
+            raise TimeoutError("it has not started")
         time.sleep(_LOOK_S)
 
 

@@ -113,7 +113,7 @@ class RunnerHost:
         self._driver = self._fork(self._be_driver)
 
     def _be_driver(self) -> int:
-        setproctitle("sluice spark driver")
+        setproctitle("spark driver of sluice")
         from joins.job.driver import run_driver
         from service.wiring.spark import spark_settings
 
@@ -170,7 +170,7 @@ class RunnerHost:
             os.dup2(descriptor, standard)
         for descriptor in descriptors:
             os.close(descriptor)
-        setproctitle(f"sluice runner --job-dir {job_dir}")
+        setproctitle(f"runner of sluice --job-dir {job_dir}")
         os.chdir(job_dir)
         os.environ.clear()
         os.environ.update(request["environment"])
@@ -234,13 +234,12 @@ def main() -> None:
         return
     settings = Settings.of_runner(directory)
     configure_logs(settings.log_level)
-    host = RunnerHost(directory, settings)
     gc.disable()  # what is loaded stays: looking for garbage among it takes time
     for name in _LOADED:
         import_module(name)
     gc.freeze()
     gc.enable()
-    host.serve()
+    RunnerHost(directory, settings).serve()
 
 
 if __name__ == "__main__":

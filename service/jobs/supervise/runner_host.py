@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import structlog
@@ -20,8 +19,8 @@ from service.jobs.supervise.runner_process import (
 from service.security.secret_hand_over import handed_over
 
 _LOG = "host.log"
-_START_S = 60.0
-_LOOK_S = 0.05
+_ANSWER_S = 60.0
+_MOST_FAILURES = 3
 _log = structlog.get_logger(__name__)
 
 
@@ -63,26 +62,28 @@ class RunnerHostLink:
         self._log = self._directory / _LOG
         self._process: subprocess.Popen[bytes] | None = None
         self._link: socket.socket | None = None
+        self._failures = 0
 
-    def start(self, job_dir: Path) -> RunnerProcess:
+    def start(self, job_dir: Path) -> RunnerProcess | None:
         """Have a runner forked for the job of `job_dir`, its output going to `runner.log`.
 
+        Returns:
+            The runner; None while the host is being started, so that one asks again.
+
         Raises:
-            OSError: there is no host, and none can be started; or the log cannot be written.
+            OSError: the host ends again and again, or the log cannot be written.
         """
-        deadline = time.monotonic() + _START_S
-        while True:
-            try:
-                link = self._linked()
-                if link is not None:
-                    return self._forked(link, job_dir)
-            except ConnectionError as exc:
-                _log.warning("the runner host ended while a runner was started", error=str(exc))
-            if self._process is None or self._process.poll() is not None:
-                self._spawn()
-            if time.monotonic() > deadline:
-                raise TimeoutError(f'the runner host does not answer, see "{self._log}"')
-            time.sleep(_LOOK_S)
+        try:
+            link = self._linked()
+            if link is not None:
+                runner = self._forked(link, job_dir)
+                self._failures = 0
+                return runner
+        except ConnectionError as exc:
+            _log.warning("the runner host ended while a runner was started", error=str(exc))
+        if self._process is None or self._process.poll() is not None:
+            self._spawn()
+        return None
 
     def close(self) -> None:
         """The host need not stay for us; it does while its runners live."""
@@ -108,7 +109,7 @@ class RunnerHostLink:
             with handed_over(job_dir) as secrets:
                 request = {"job_dir": str(job_dir), "environment": environment()}
                 send(link, request, [secrets, log])
-                link.settimeout(_START_S)
+                link.settimeout(_ANSWER_S)
                 pid = int(receive(link)[0]["pid"])
             runner = RunnerProcess.of_child(pid, HostedChild(link))
             link.sendall(BEGIN)
@@ -120,6 +121,10 @@ class RunnerHostLink:
         return runner
 
     def _spawn(self) -> None:
+        if self._failures > _MOST_FAILURES:
+            self._failures = 0
+            raise ChildProcessError(f'the runner host ends at its start, see "{self._log}"')
+        self._failures += 1
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._settings.hand_over(self._directory)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC

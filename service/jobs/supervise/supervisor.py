@@ -248,17 +248,21 @@ class Supervisor:
             job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))
         try:
             self._settings.hand_over(self._layout(job).job_dir)
-            watch.begin(self._started(self._layout(job).job_dir))
+            runner = self._started(self._layout(job).job_dir)
         except OSError as exc:
             self._outcomes.fail(job, cannot_start(exc))
             return
+        if runner is None:
+            return
+        watch.begin(runner)
         watch.mismatch_since, watch.hung, watch.start_at_ms = None, False, None
         watch.silence.begin()
         if not first:
             self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
         _log.info("runner started", job_id=job.id, pid=watch.view().pid)
 
-    def _started(self, job_dir: Path) -> RunnerProcess:
+    def _started(self, job_dir: Path) -> RunnerProcess | None:
+        """A new runner; None if the next look has to ask for it again."""
         if self._host is not None:
             return self._host.start(job_dir)
         return RunnerProcess.start(self._command, job_dir)
@@ -268,11 +272,15 @@ class Supervisor:
         watch, job_dir = self._watches[job.id], self._layout(job).job_dir
         try:
             self._settings.hand_over(job_dir)
-            watch.begin(self._started(job_dir))
+            runner = self._started(job_dir)
         except OSError as exc:
             _log.error("runner cannot be started to answer", job_id=job.id, error=str(exc))
             self._answered(watch, well=False)
             return
+        if runner is None:
+            watch.is_asked = True
+            return
+        watch.begin(runner)
         _log.info("runner started to answer requests", job_id=job.id, pid=watch.view().pid)
 
     def _with_runner(self, job: Job, watch: Watch) -> None:
