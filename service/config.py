@@ -6,9 +6,10 @@ control plane hands its values to a runner in the job's `settings.json`, so that
 
 # reads better long: one table of settings, each with its default, text and range
 import os
+import socket
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -352,6 +353,12 @@ class Settings(BaseSettings):
         ge=2,
         le=86_400,
     )
+    runners: Literal["own", "shared"] = _setting(
+        "own",
+        "Whether each runner has a Spark driver of its own, or all of them share one: many small "
+        "jobs then need a fraction of the memory.",
+        "own or shared",
+    )
     stop_with_parent: bool = _setting(
         False,
         "Runners end and start again with their control plane; always so with PostgreSQL.",
@@ -404,6 +411,12 @@ class Settings(BaseSettings):
         return self.data_dir / "jobs"
 
     @property
+    def host_dir(self) -> Path:
+        """Where the host of runners that share a driver is to be reached, and its log."""
+        node = f"-{socket.gethostname()}" if store_is_shared(self) else ""  # all have the directory
+        return self.data_dir / f"host{node}"
+
+    @property
     def kept_secrets_dir(self) -> Path:
         """Where `sluice secrets` keeps one file per secret."""
         return self.data_dir / "secrets"
@@ -438,16 +451,11 @@ class Settings(BaseSettings):
         """SQLAlchemy URL of the job store."""
         return self.database_url or f"sqlite:///{self.data_dir / 'jobs.db'}"
 
-    @property
-    def store_is_shared(self) -> bool:
-        """Whether several control planes may be on the job store, of which one leads."""
-        return self.store_url.startswith("postgresql")
-
     def hand_over(self, job_dir: Path) -> None:
         """Write what a runner needs to `job_dir`; the job store's URL stays here."""
         values = self.model_dump(mode="json", exclude={"database_url"})
         values["stop_with_parent"] = ends_runners(self)
-        if self.store_is_shared:
+        if store_is_shared(self):
             values["stop_timeout_s"] = min(self.stop_timeout_s, LEADERLESS_STOP_S)
         content = {"settings": values, "control_plane_pid": os.getpid()}
         write_json_atomically(job_dir / SETTINGS_FILE, content)
@@ -478,9 +486,14 @@ class Settings(BaseSettings):
             raise _unreadable(exc) from exc
 
 
+def store_is_shared(settings: Settings) -> bool:
+    """Whether several control planes may be on the job store, of which one leads."""
+    return settings.store_url.startswith("postgresql")
+
+
 def ends_runners(settings: Settings) -> bool:
     """Whether runners end with their control plane; those of a leader must."""
-    return settings.stop_with_parent or settings.store_is_shared
+    return settings.stop_with_parent or store_is_shared(settings)
 
 
 def control_plane_pid(job_dir: Path) -> int | None:

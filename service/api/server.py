@@ -19,7 +19,7 @@ from service.api.http.connections import SeatedServer
 from service.api.http.peers import Peers
 from service.api.http.protocol import HEAD_LIMIT_BYTES, patient
 from service.api.routes.jobs import Services
-from service.config import Settings, ends_runners
+from service.config import Settings, ends_runners, store_is_shared
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.leadership.data_directory import (
@@ -88,7 +88,7 @@ class ControlPlane:
         settings = self._settings
         exposure.check_settings(settings)
         tls = exposure.tls_context(settings)
-        lock = lock_directory(settings.data_dir, shared=settings.store_is_shared)
+        lock = lock_directory(settings.data_dir, shared=store_is_shared(settings))
         listener: socket.socket | None = None
         try:
             listener = _listen(settings.host, settings.port)
@@ -102,7 +102,7 @@ class ControlPlane:
         supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
         submissions = Submissions(store, settings, self._hooks)
         tables = CatalogTables(store, settings, submissions)
-        leadership = Leadership(leads=not settings.store_is_shared)
+        leadership = Leadership(leads=not store_is_shared(settings))
         services = Services(
             settings, store, supervisor, submissions, tables, self._inspector, leadership
         )
@@ -189,7 +189,7 @@ class ControlPlane:
 def _store(settings: Settings) -> JobStore:
     store = JobStore.open(settings.store_url)
     try:
-        if settings.store_is_shared:
+        if store_is_shared(settings):
             bind_directory(store, settings.data_dir)
             store.fence(None)
         exposure.check_tokens(settings, store.tokens)
@@ -202,7 +202,7 @@ def _store(settings: Settings) -> JobStore:
 def _election(services: Services, address: Callable[[str], str]) -> Election | None:
     """How it is found out whether this control plane leads; one that is alone does."""
     settings, store, supervisor = services.settings, services.store, services.supervisor
-    if not settings.store_is_shared:
+    if not store_is_shared(settings):
         return None
 
     def begin(term: int) -> None:

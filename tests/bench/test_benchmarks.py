@@ -51,6 +51,7 @@ PROMISED = (
     "memory",
     "poison",
     "maintenance",
+    "many",
     "project",
     "shared",
     "watermark",

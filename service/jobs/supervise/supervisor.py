@@ -13,7 +13,7 @@ import psutil
 import structlog
 
 from joins.durable.requests import Requests
-from service.config import Settings
+from service.config import Settings, store_is_shared
 from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.reports import read_status
@@ -30,11 +30,11 @@ from service.jobs.supervise.removal import Removals, back_off_s
 from service.jobs.supervise.runner_process import (
     EXIT_FAILED,
     EXIT_LOCKED,
-    RUNNER_COMMAND,
     RunnerProcess,
     end_all,
 )
 from service.jobs.supervise.runner_reports import RunnerReports
+from service.jobs.supervise.runner_starter import RunnerStarter
 from service.jobs.supervise.watch import (
     RunnerView,
     Watch,
@@ -63,7 +63,7 @@ class Supervisor:
     ) -> None:
         self._store = store
         self._settings = settings
-        self._command = tuple(runner_command or RUNNER_COMMAND)
+        self._starter = RunnerStarter(settings, runner_command)
         self._watches: dict[str, Watch] = {}
         self._due: list[Job] = []
         self._processes: dict[str, psutil.Process] | None = None
@@ -72,7 +72,6 @@ class Supervisor:
         self._ending = threading.Event()
         self._all_ended = threading.Event()
         self._has_looked = threading.Event()
-        self._starting = threading.Lock()
         self._thread = self._new_thread()
         self._removals = Removals(store, settings, remove)
         self._outcomes = Outcomes(store, settings)
@@ -91,6 +90,7 @@ class Supervisor:
     def _begin_anew(self) -> None:
         if self._thread.is_alive():
             self._thread.join()  # it waits for the store at the most
+        self._starter.begin_anew()
         self._watches.clear()
         self._due.clear()
         self._removals.begin_anew()
@@ -107,10 +107,11 @@ class Supervisor:
         Another control plane may look after them then. The store, which may be out of reach, is
         not asked; a runner is asked to stop and killed when its time is over.
         """
-        with self._starting:  # whoever starts a runner now has done it, or will not
-            self._closing.set()
+        self._starter.give_up()
+        self._closing.set()
         self._wake.set()
         end_all(lambda: [watch.runner for watch in list(self._watches.values())], by=by)
+        self._starter.close()
 
     def close(self) -> None:
         """Stop looking after jobs; their runners go on."""
@@ -118,6 +119,7 @@ class Supervisor:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
+        self._starter.close()
         self._removals.close()
 
     def end_runners(self, *, timeout_s: float) -> bool:
@@ -160,7 +162,7 @@ class Supervisor:
 
     def runner_of(self, job_id: str) -> RunnerView:
         """The runner of a job, dead or alive; while others look after the jobs, what it reports."""
-        if self._settings.store_is_shared and not self._thread.is_alive():
+        if store_is_shared(self._settings) and not self._thread.is_alive():
             status = read_status(self._settings.jobs_dir / job_id)
             return reported_runner(status, self._settings)
         return self._watches.get(job_id, Watch()).view()
@@ -285,7 +287,7 @@ class Supervisor:
         if job.state is not JobState.STARTING:
             job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))
         try:
-            if not self._run(watch, self._layout(job)):
+            if not self._starter.start(watch, self._layout(job).job_dir):
                 return
         except OSError as exc:
             self._outcomes.fail(job, cannot_start(exc))
@@ -300,22 +302,14 @@ class Supervisor:
         """Start a runner that answers what a finished job was asked, and ends."""
         watch = self._watches[job.id]
         try:
-            if not self._run(watch, self._layout(job)):
+            if not self._starter.start(watch, self._layout(job).job_dir):
+                watch.is_asked = True
                 return
         except OSError as exc:
             _log.error("runner cannot be started to answer", job_id=job.id, error=str(exc))
             self._answered(watch, well=False)
             return
         _log.info("runner started to answer requests", job_id=job.id, pid=watch.view().pid)
-
-    def _run(self, watch: Watch, layout: JobLayout) -> bool:
-        """Start a runner, unless we have given up meanwhile; whether it was."""
-        with self._starting:
-            if self._closing.is_set():
-                return False
-            self._settings.hand_over(layout.job_dir)
-            watch.begin(RunnerProcess.start(self._command, layout.job_dir))
-        return True
 
     def _with_runner(self, job: Job, watch: Watch) -> None:
         if watch.runner is None:
