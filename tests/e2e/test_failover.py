@@ -215,8 +215,9 @@ class Stage:
         """Processes that are runners of the job."""
         found = []
         for process in psutil.process_iter(["cmdline"]):
-            command = process.info["cmdline"] or []
-            if "service.jobs.runner" in command and self.job_id in command[-1]:
+            command = " ".join(process.info["cmdline"] or [])
+            is_runner = "service.jobs.runner" in command or command.startswith("runner of sluice")
+            if is_runner and self.job_id in command:
                 found.append(process.pid)
         return [pid for pid in found if is_alive(pid)]
 
