@@ -1,9 +1,11 @@
-"""Pictures of the page for the documents, of a real run: `make screenshots`.
+"""Pictures of page and terminal for the documents, of a real run: `make screenshots`.
 
 Kafka, MariaDB and a control plane are started as `sluice up` starts them, its first job runs until
-it joins, and a browser looks. Nothing in the pictures is made up.
+it joins, and a browser looks; commands are typed on a terminal of their own. Nothing in the
+pictures is made up.
 """
 
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +19,17 @@ from service.demo.servers import provide
 from service.demo.up import Up, everything
 from service.logs import configure_logs
 from tests.support.browser import Browser, open_browser
+from tests.support.terminal import picture, shown
 from tests.support.wait import wait_until
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 MOST_BYTES = 150_000
 _ROWS_DRAWN = 9  # of ten seconds each: a line, not a dot
+_COLUMNS = 112  # of the terminal
+_SELECT = """\
+SELECT c.user_id, c.item_id, u.gender, u.name FROM clicks AS c
+LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id LIMIT 8
+"""
 
 
 @contextmanager
@@ -45,6 +53,38 @@ def take(browser: Browser, name: str, *, width: int = 1000, height: int = 820) -
     typer.echo(f"{path.name}: {size} bytes")
 
 
+def take_terminal(browser: Browser, up: Up, name: str, *commands: tuple[str, ...]) -> None:
+    """Keep what commands show on a terminal as `docs/images/<name>.png`."""
+    program = str(Path(sys.executable).with_name("sluice"))
+    variables = {"SLUICE_SERVER": up.url}
+    scenes = [
+        (
+            " ".join(("sluice", *words)),
+            shown([program, *words], width=_COLUMNS, variables=variables),
+        )
+        for words in commands
+    ]
+    drawn = up.directory / f"{name}.svg"
+    drawn.write_text(picture(scenes, width=_COLUMNS), encoding="utf-8")
+    browser.screen(1000, 400)
+    browser.open(drawn.as_uri())
+    height = browser.run("return document.documentElement.getBoundingClientRect().height")
+    take(browser, name, height=round(height))
+
+
+def take_commands(browser: Browser, up: Up, client: Sluice, script: str) -> None:
+    """Pictures of commands, beside a job that joins and one that is paused."""
+    paused = client.submit(script, name="nightly")
+    paused.wait_until("JOIN", timeout_s=300)
+    paused.pause()
+    take_terminal(browser, up, "jobs-ls", ("jobs", "ls"))
+    take_terminal(browser, up, "top", ("top", "--once"))
+    tables = up.directory / "look.sql"
+    declared = script.partition("CREATE TABLE enriched")[0]
+    tables.write_text(f"{declared}{_SELECT};\n", encoding="utf-8")
+    take_terminal(browser, up, "sql", ("sql", str(tables)))
+
+
 def main() -> None:
     """Make all pictures anew."""
     configure_logs("WARNING")
@@ -58,7 +98,8 @@ def main() -> None:
         browser.find("[data-action=check]").click()
         browser.until("It can be submitted", ".answers")
         take(browser, "editor")
-        job = client.submit(up.script.read_text(encoding="utf-8"))
+        script = up.script.read_text(encoding="utf-8")
+        job = client.submit(script)
         job.wait_until("JOIN", timeout_s=300)
         browser.open(f"{up.url}/#/jobs/{job.id}")
         path = (
@@ -72,6 +113,7 @@ def main() -> None:
         browser.open(up.url)
         browser.until("records/s", "main table")
         take(browser, "jobs", height=360)
+        take_commands(browser, up, client, script)
         job.stop()
 
 
