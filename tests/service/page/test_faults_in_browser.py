@@ -8,7 +8,6 @@ import re
 from dataclasses import dataclass
 
 import pytest
-from selenium.webdriver.support.ui import WebDriverWait
 
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import MariaDb
@@ -56,18 +55,19 @@ class Shop:
 
     def until(self, expected: str, selector: str) -> str:
         """As the browser's, with the time that a runner may need to see it."""
-        text = self.browser.text
-        WebDriverWait(self.browser.driver, WITHIN_S).until(
-            lambda _: expected in text(selector), f"{expected!r} not in {text(selector)}"
-        )
-        return text(selector)
+        return self.browser.until(expected, selector, deadline_s=WITHIN_S)
 
     def is_well(self) -> None:
         """The page says so, and so does the output: a new record comes out, once."""
         self.click()
         self.job.wait_output(self.path, self.clicks, deadline_s=WITHIN_S)
         self.until("JOINING", ".title .state")
-        self.until("Nothing waits", "#why")
+        well = ("Nothing waits", "new ones are joined as they come")
+        self.browser.wait(
+            lambda: any(each in self.browser.text("#why") for each in well),
+            "all is well",
+            deadline_s=WITHIN_S,
+        )
         self.browser.wait(lambda: not self.browser.text("#problems"), "no fault is shown")
         assert "What it does" in self.browser.text("#why h2")
         items = [row["item_id"] for row in self.job.rig.rows(self.path)]
