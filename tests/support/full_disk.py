@@ -1,16 +1,19 @@
 """A small disk of its own, in memory: it is filled and emptied like any other."""
 
-import os
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 import pytest
 
 _BLOCK = 1 << 20
+_LOG_EVERY_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +27,33 @@ class SmallDisk:
         """What an operator may delete."""
         return self.root / "somebody-elses.log"
 
-    def fill(self) -> None:
-        """Take all that is left, to the last byte."""
+    @contextmanager
+    def filling(self) -> Iterator[None]:
+        """Somebody else's log takes all that is left, again and again, until it is deleted."""
         with self.ballast.open("ab", buffering=0) as file:
-            size = _BLOCK
-            while size:
-                try:
-                    file.write(bytes(size))
-                except OSError:
-                    size //= 2
-            os.fsync(file.fileno())
+            _take_all(file)
+            writer = threading.Thread(target=self._go_on, args=(file,))
+            writer.start()
+            try:
+                yield
+            finally:
+                self.ballast.unlink(missing_ok=True)
+                writer.join()
+
+    def _go_on(self, file: FileIO) -> None:
+        while self.ballast.exists():
+            _take_all(file)
+            time.sleep(_LOG_EVERY_S)
+        file.truncate(0)  # its writer has it open, and goes away like one that is restarted
+
+
+def _take_all(file: FileIO) -> None:
+    size = _BLOCK
+    while size:
+        try:
+            file.write(bytes(size))
+        except OSError:
+            size //= 2
 
 
 @contextmanager

@@ -18,11 +18,13 @@ from tests.support.rig import RunningJob, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
+from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(600)]
 DISK_MIB = 256
 SECRET = "shop-database"
 WITHIN_S = 150
+HANG_S = 12  # a runner that is silent for so long is killed
 
 
 @dataclass
@@ -39,10 +41,10 @@ class Shop:
     browser: object
     clicks: int = 0
 
-    def provide(self, password: str) -> None:
+    def provide(self, name: str, password: str) -> None:
         """What the hint of a refused password says to type."""
         data = str(self.job.rig.settings.data_dir)
-        done = run_program("secrets", "set", SECRET, given=password.encode(), SLUICE_DATA_DIR=data)
+        done = run_program("secrets", "set", name, given=password.encode(), SLUICE_DATA_DIR=data)
         assert done.returncode == 0, done.stderr
 
     def sql(self, *statements: str) -> None:
@@ -69,7 +71,7 @@ class Shop:
             deadline_s=WITHIN_S,
         )
         self.browser.wait(lambda: not self.browser.text("#problems"), "no fault is shown")
-        assert "What it does" in self.browser.text("#why h2")
+        self.until("What it does", "#why h2")
         items = [row["item_id"] for row in self.job.rig.rows(self.path)]
         assert sorted(items) == list(range(self.clicks))
 
@@ -90,10 +92,11 @@ def disk(tmp_path_factory, processes):
 @pytest.fixture(scope="module")
 def shop(disk, tmp_path_factory, java, broker_jars, database_home, spark_jars, chromium):  # noqa: PLR0913 (fixtures)
     directory = tmp_path_factory.mktemp("shop")
+    patience = {"runner_hang_report_s": HANG_S, "runner_hang_kill_s": HANG_S}
     with (
         KafkaBroker(directory / "kafka", java, broker_jars, BrokerSettings(heap="384m")) as kafka,
         MariaDb(directory / "db", database_home) as database,
-        running_rig(disk.root / "data", kafka, database) as rig,
+        running_rig(disk.root / "data", kafka, database, **patience) as rig,
         new_schema(database, USERS, fill_users(50)) as schema,
     ):
         topic, path = create_topic(kafka.bootstrap_servers), unique_name("enriched")
@@ -103,7 +106,7 @@ def shop(disk, tmp_path_factory, java, broker_jars, database_home, spark_jars, c
         referring = sql.replace(written, f"'password'='${{secret:{SECRET}}}'")
         shop = Shop(None, kafka, database, schema, topic, path, disk, chromium)
         shop.job = RunningJob(rig, "")
-        shop.provide(database.cdc_password)
+        shop.provide(SECRET, database.cdc_password)
         with rig.job(referring) as job:
             shop.job = job
             job.wait_joining()
@@ -125,9 +128,11 @@ def test_a_password_that_was_changed(shop, browser):
     told = shop.until("refused user", "#problems")
     assert f'database server "{shop.database.host}:{shop.database.port}"' in told
     assert f'user "{shop.database.cdc_user}"' in told
-    assert f"sluice secrets set {SECRET}" in told
-    assert "stop and resume the job" in told
-    shop.provide("another one")
+    assert "sluice secrets set NAME, for the script's ${secret:NAME}" in told
+    assert "sluice jobs stop and sluice jobs resume" in told
+    browser.find("#script summary").click()
+    (name,) = re.findall(r"\$\{secret:([^}]+)\}", browser.text("#script pre"))
+    shop.provide(name, "another one")
     shop.order("stop", "STOPPED")
     shop.order("resume", "JOINING")
     shop.is_well()
@@ -155,13 +160,23 @@ def test_a_broker_that_stands_still(shop, browser):
 
 def test_a_disk_that_is_full(shop, browser):
     """Data directory and output are on it; somebody else's file is deleted."""
-    shop.disk.fill()
-    shop.click()
-    told = shop.until("space", "#problems")
-    assert str(shop.disk.root) in told
-    assert re.search(r"[Ff]ree space", told)
-    shop.disk.ballast.unlink()
-    shop.is_well()
+    runner = shop.job.runner()
+    with shop.disk.filling():
+        shop.click()
+        told = shop.until("disk-full", "#problems")
+        directory = shop.job.rig.settings.data_dir
+        assert f'the disk of data directory "{directory}" is full: 0 of {DISK_MIB} MiB' in told
+        assert "Free space on that disk" in told
+        shop.until("disk has room", "#why")
+        wait_until(lambda: silence_ms(shop) > 1_500 * HANG_S, deadline_s=WITHIN_S)
+        shop.disk.ballast.unlink()
+        shop.is_well()
+    assert shop.job.runner() == runner, "it was not killed because it could not report"
+
+
+def silence_ms(shop):
+    """How long the runner has not reported."""
+    return shop.job.status()["runner"]["status_age_ms"]
 
 
 def test_a_column_that_was_dropped(shop, browser):
