@@ -39,6 +39,7 @@ _FOLLOWED_S = 60
 _REPORT_EVERY_S = 0.5
 _RESIDENT = Bar(Sense.VALUE_AT_MOST, 250.0)
 _PAINT = Bar(Sense.VALUE_AT_MOST, 1_000.0)
+_RANGES = ((3_600_000, 10), (86_400_000, 300))  # of the page's charts
 _ROWS = "return document.querySelectorAll('main tbody tr').length"
 # When the rows of the list were drawn; the observer is there before any script of the page.
 _OBSERVER = """
@@ -124,11 +125,11 @@ def _memory(
 
 def _look(client: httpx.Client, browser: Browser, ids: list[str], number: int) -> None:
     """What is asked in one second: ten histories, the list; now and then metrics and a view."""
-    since = time.time_ns() // 1_000_000 - 86_400_000
+    now_ms = time.time_ns() // 1_000_000
     for at in range(10):
         job_id = ids[(number * 10 + at) % len(ids)]
-        step = "60s" if at % 2 else "10s"
-        path = f"/v1/jobs/{job_id}/history?since={since}&step={step}"
+        length_ms, step = _RANGES[at % 2]
+        path = f"/v1/jobs/{job_id}/history?since={now_ms - length_ms}&step={step}"
         client.get(path).raise_for_status()
     client.get("/v1/jobs?recent=true&limit=100").raise_for_status()
     if number % 5 == 0:
