@@ -25,7 +25,12 @@ from tests.support.wait import wait_until
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 MOST_BYTES = 150_000
 _ROWS_DRAWN = 9  # of ten seconds each: a line, not a dot
-_COLUMNS = 112  # of the terminal
+_COLUMNS = 104  # of the terminal
+_WIDTH = 1000  # of its picture
+_DRAWN_HEIGHT = """
+  const { width, height } = document.documentElement.viewBox.baseVal;
+  return (arguments[0] * height) / width;
+"""
 _SELECT = """\
 SELECT c.user_id, c.item_id, u.gender, u.name FROM clicks AS c
 LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id LIMIT 8
@@ -57,19 +62,15 @@ def take_terminal(browser: Browser, up: Up, name: str, *commands: tuple[str, ...
     """Keep what commands show on a terminal as `docs/images/<name>.png`."""
     program = str(Path(sys.executable).with_name("sluice"))
     variables = {"SLUICE_SERVER": up.url}
-    scenes = [
-        (
-            " ".join(("sluice", *words)),
-            shown([program, *words], width=_COLUMNS, variables=variables),
-        )
-        for words in commands
-    ]
+    scenes = []
+    for words in commands:
+        text = shown([program, *words], width=_COLUMNS, at=up.directory, variables=variables)
+        scenes.append((" ".join(("sluice", *words)), text))
     drawn = up.directory / f"{name}.svg"
     drawn.write_text(picture(scenes, width=_COLUMNS), encoding="utf-8")
-    browser.screen(1000, 400)
     browser.open(drawn.as_uri())
-    height = browser.run("return document.documentElement.getBoundingClientRect().height")
-    take(browser, name, height=round(height))
+    height = browser.run(_DRAWN_HEIGHT, _WIDTH)
+    take(browser, name, width=_WIDTH, height=round(height))
 
 
 def take_commands(browser: Browser, up: Up, client: Sluice, script: str) -> None:
@@ -77,12 +78,13 @@ def take_commands(browser: Browser, up: Up, client: Sluice, script: str) -> None
     paused = client.submit(script, name="nightly")
     paused.wait_until("JOIN", timeout_s=300)
     paused.pause()
+    wait_until(lambda: paused.status().state == "PAUSED", deadline_s=120, what="it is paused")
     take_terminal(browser, up, "jobs-ls", ("jobs", "ls"))
     take_terminal(browser, up, "top", ("top", "--once"))
     tables = up.directory / "look.sql"
     declared = script.partition("CREATE TABLE enriched")[0]
     tables.write_text(f"{declared}{_SELECT};\n", encoding="utf-8")
-    take_terminal(browser, up, "sql", ("sql", str(tables)))
+    take_terminal(browser, up, "sql", ("sql", tables.name))
 
 
 def main() -> None:

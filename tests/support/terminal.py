@@ -7,6 +7,7 @@ import struct
 import subprocess
 import termios
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.terminal_theme import MONOKAI, TerminalTheme
@@ -39,15 +40,20 @@ _PICTURE = """\
 
 
 def shown(
-    command: Sequence[str], *, width: int, height: int = 40, variables: Mapping[str, str] = {}
+    command: Sequence[str], *, width: int, at: Path, variables: Mapping[str, str], height: int = 40
 ) -> str:
-    """What `command` writes to a terminal of this size, with its escape sequences."""
+    """What `command`, run in `at`, writes to a terminal of this size, with its escape sequences."""
     ours, its = pty.openpty()
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     own = {"TERM": "xterm-256color", "COLORTERM": "truecolor", **variables}
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | own
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=its, stderr=subprocess.DEVNULL, env=environment
+        command,
+        cwd=at,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=its,
+        stderr=subprocess.DEVNULL,
     ) as program:
         os.close(its)
         read = bytearray()
