@@ -13,7 +13,7 @@ from pathlib import Path
 
 import typer
 
-from service.client import Sluice
+from service.client import RemoteJob, Sluice
 from service.config import Settings
 from service.demo.servers import provide
 from service.demo.up import Up, everything
@@ -26,6 +26,7 @@ IMAGES = Path(__file__).parents[1] / "docs" / "images"
 MOST_BYTES = 150_000
 _ROWS_DRAWN = 9  # of ten seconds each: a line, not a dot
 _COLUMNS = 104  # of the terminal
+_FIRST_ROWS = 50  # the first batch of a JVM takes long
 _WIDTH = 1000  # of its picture
 _DRAWN_HEIGHT = """
   const { width, height } = document.documentElement.viewBox.baseVal;
@@ -73,10 +74,16 @@ def take_terminal(browser: Browser, up: Up, name: str, *commands: tuple[str, ...
     take(browser, name, width=_WIDTH, height=round(height))
 
 
+def _joined(job: RemoteJob) -> int:
+    probe = job.status().probe
+    return 0 if probe is None else probe.joined_records
+
+
 def take_commands(browser: Browser, up: Up, client: Sluice, script: str) -> None:
     """Pictures of commands, beside a job that joins and one that is paused."""
     paused = client.submit(script, name="nightly")
     paused.wait_until("JOIN", timeout_s=300)
+    wait_until(lambda: _joined(paused) > _FIRST_ROWS, deadline_s=120, what="its first batches")
     paused.pause()
     wait_until(lambda: paused.status().state == "PAUSED", deadline_s=120, what="it is paused")
     take_terminal(browser, up, "jobs-ls", ("jobs", "ls"))
