@@ -29,6 +29,8 @@ def _full(places: Mapping[str, Path]) -> Iterator[WarningView]:
             device, room = path.stat().st_dev, os.statvfs(path)
         except OSError:  # it is not there yet: whoever makes it tells what is in the way
             continue
+        if not room.f_blocks:  # a file system that does not tell
+            continue
         free = room.f_bavail * room.f_frsize
         few_inodes = room.f_files > 0 and room.f_favail < _LEAST_INODES
         if device in devices or not (free < _LEAST_FREE_BYTES or few_inodes):
