@@ -8,7 +8,7 @@ control plane hands its values to a runner in the job's `settings.json`, so that
 import os
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -351,6 +351,12 @@ class Settings(BaseSettings):
         ge=2,
         le=86_400,
     )
+    runners: Literal["own", "shared"] = _setting(
+        "own",
+        "Whether each runner has a Spark driver of its own, or all of them share one: many small "
+        "jobs then need a fraction of the memory.",
+        "own or shared",
+    )
     stop_with_parent: bool = _setting(
         False,
         "Runners end and start again with their control plane.",
@@ -401,6 +407,11 @@ class Settings(BaseSettings):
     def jobs_dir(self) -> Path:
         """Where each job has its directory."""
         return self.data_dir / "jobs"
+
+    @property
+    def host_dir(self) -> Path:
+        """Where the host of runners that share a driver is to be reached, and its log."""
+        return self.data_dir / "host"
 
     @property
     def kept_secrets_dir(self) -> Path:

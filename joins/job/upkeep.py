@@ -20,6 +20,7 @@ from joins.durable.leases import (
 )
 from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
+from joins.worker.threads import enter_pool
 
 _log = structlog.get_logger(__name__)
 _TRIM_EVERY_S = 20.0
@@ -63,7 +64,7 @@ class JobUpkeep:
 
     def _run(self) -> None:
         """Fold, trim and keep the tables small, at a lower priority than both sides."""
-        self._parts.spark.sparkContext.setLocalProperty("spark.scheduler.pool", "fold")
+        enter_pool(self._parts.spark, "fold")
         settings = self._parts.settings
         trimmed_at = maintained_at = time.monotonic()
         interval_s = min(settings.fold_interval_s, settings.maintenance_interval_s)

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from joins.loop.turns import LoopGuards
+from joins.worker.threads import enter_pool
 
 _JOIN_S = 10.0
 _log = structlog.get_logger(__name__)
@@ -108,7 +109,7 @@ class Loop:
     def _work(self) -> None:
         context = self._spark.sparkContext
         try:
-            context.setLocalProperty("spark.scheduler.pool", self._settings.pool)
+            enter_pool(self._spark, self._settings.pool)
             context.setJobGroup(self._group, self._settings.name, interruptOnCancel=True)
             self._turn(self._steps.recover)
             while not self._stopping.is_set():

@@ -58,6 +58,7 @@ from joins.source.coordinator import SourceCoordinator, SourceView, last_line
 from joins.source.state import SourceState
 from joins.worker.row_files import RowFiles
 from joins.worker.staging import BatchReport, reading_error
+from joins.worker.threads import enter_pool
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
@@ -295,7 +296,7 @@ class SnapshotCoordinator(SourceCoordinator):
 
     def _read_chunks(self, state: SourceState) -> None:
         """Read one group while the one before is sent; only what is acknowledged is durable."""
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", "snapshot")
+        enter_pool(self._spark, "snapshot")
         bounds = chunk_bounds(
             self._connection_of(state),
             state.table,

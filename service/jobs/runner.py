@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import structlog
 
@@ -149,14 +149,20 @@ class StatusFile:
             self._state = status["state"]
 
 
-def run(job_dir: Path) -> int:
-    """Run the job of `job_dir` until it is stopped; returns the exit code."""
+def run(job_dir: Path, driver: Path | None = None) -> int:
+    """Run the job of `job_dir` until it is stopped; returns the exit code.
+
+    Args:
+        job_dir: the job's directory.
+        driver: of a runner that a host has forked, which then watches the control plane: the file
+            that says where the shared driver is.
+    """
     layout = JobLayout(job_dir)
     try:
         settings = Settings.of_runner(job_dir)
         configure_logs(settings.log_level)
-        watch = _watch_parent(job_dir, settings)
-        with open_job(layout, settings) as opened:
+        watch = None if driver is not None else _watch_parent(job_dir, settings)
+        with open_job(layout, settings, driver) as opened:
             write_runner_pid(job_dir)
             return _run_opened(opened, StatusFile(layout), watch)
     except CheckpointInUseError as exc:
@@ -211,13 +217,18 @@ def _failed(layout: JobLayout, status: StatusFile, exc: SluiceError) -> int:
 
 
 def main() -> None:
-    """Entry of the runner process."""
+    """Entry of a runner process that is started by itself."""
     parser = argparse.ArgumentParser(prog="sluice-runner")
     parser.add_argument("--job-dir", type=Path, required=True)
     arguments = parser.parse_args()
+    run_to_the_end(arguments.job_dir.resolve())
+
+
+def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
+    """End this process with what `run` returns; nothing of ours was started in it before."""
     take_over()
     redact_standard_error()
-    code = run(arguments.job_dir.resolve())
+    code = run(job_dir, driver)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,11 +1,13 @@
 """From a plan and settings to a running job: the parts that wiring makes, put together."""
 
+import os
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -18,9 +20,10 @@ from joins.dimension.fold_schedule import FoldPolicy
 from joins.durable.checkpoint import Checkpoint
 from joins.durable.failpoints import Failpoints
 from joins.durable.stalls import Stalls
+from joins.job.driver import attach_session
 from joins.job.opening import Opening, channel_name
 from joins.job.parts import JobParts, JobSettings
-from joins.job.session import SparkSettings, start_session
+from joins.job.session import start_session
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.plan import DatagenSource, JoinPlan, LookupStrategy, PrintSink
@@ -29,10 +32,6 @@ from joins.sinks.port import BatchWriter
 from joins.sinks.spark import DeltaOutputWriter
 from joins.worker.probe_task import ProbeTask
 from service.config import Settings
-from service.embedded.class_archive import class_archive
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
-from service.embedded.java import find_java
 from service.jobs.store.layout import JobLayout
 from service.jobs.supervise.runner_log import RunnerLog
 from service.security.allowed import check_allowed
@@ -51,18 +50,24 @@ from service.wiring.event import event_job
 from service.wiring.meta import claim_meta
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink
+from service.wiring.spark import spark_settings
 
 _PRINTED_PER_BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class OpenJob:
-    """A job whose checkpoint this process owns."""
+    """A job whose checkpoint this process owns.
+
+    Attributes:
+        driver: the file that says where a driver is that others use, too; None to start one.
+    """
 
     layout: JobLayout
     settings: Settings
     checkpoint: Checkpoint
     log: RunnerLog
+    driver: Path | None
 
     def start(self, plan: JoinPlan, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
         """Put the job together; nothing runs before `TemporalJoin.run`.
@@ -75,11 +80,13 @@ class OpenJob:
         plan = resolve_secrets(plan, secrets)
         meta = claim_meta(plan, self.settings, self.checkpoint, self.layout.job_dir.name)
         context = JobContext(plan, self.settings, self.layout, self.checkpoint, meta)
-        return _Assembly(context, self.log).assemble(on_tick)
+        return _Assembly(context, self.log, self.driver).assemble(on_tick)
 
 
 @contextmanager
-def open_job(layout: JobLayout, settings: Settings) -> Iterator[OpenJob]:
+def open_job(
+    layout: JobLayout, settings: Settings, driver: Path | None = None
+) -> Iterator[OpenJob]:
     """Take the lock of the job's checkpoint.
 
     Raises:
@@ -88,7 +95,8 @@ def open_job(layout: JobLayout, settings: Settings) -> Iterator[OpenJob]:
     checkpoint = Checkpoint(layout.checkpoint)
     checkpoint.lock.acquire()
     try:
-        yield OpenJob(layout, settings, checkpoint, RunnerLog(layout.runner_log, sys.stdout))
+        log = RunnerLog(layout.runner_log, sys.stdout)
+        yield OpenJob(layout, settings, checkpoint, log, driver)
     finally:
         checkpoint.lock.release()
 
@@ -96,9 +104,10 @@ def open_job(layout: JobLayout, settings: Settings) -> Iterator[OpenJob]:
 class _Assembly:
     """The parts of one job, in the order in which they may fail: what needs no JVM comes first."""
 
-    def __init__(self, context: JobContext, log: RunnerLog) -> None:
+    def __init__(self, context: JobContext, log: RunnerLog, driver: Path | None) -> None:
         self.context = context
         self.log = log
+        self.driver = driver
         self.plan = context.plan
         self.settings = context.settings
         self.sinks = [InsertSink(context, n) for n in range(len(self.plan.inserts))]
@@ -119,8 +128,7 @@ class _Assembly:
         create_table(job.layout.dead_letters, DEAD_LETTERS)
         dead_letters = DeltaLog(job.layout.dead_letters, job.app_id)
         event = event_job(job, self._probe_task(), dead_letters)
-        lock = job.checkpoint.lock.descriptor
-        spark = start_session(_spark_settings(job), inherit=(lock,))
+        spark = self._session()
         inserts, outputs = self._inserts(spark, dimensions)
         parts = JobParts(
             job_id=job.job_id,
@@ -147,6 +155,16 @@ class _Assembly:
         )
         join = TemporalJoin(parts, on_tick)
         return join
+
+    def _session(self) -> SparkSession:
+        job = self.context
+        if self.driver is not None:
+            host = os.getppid()
+            return attach_session(self.driver, job.job_id, lambda: os.getppid() == host)
+        settings = spark_settings(
+            job.settings, f"sluice {job.plan.name} {job.job_id}", job.layout.job_dir / "scratch"
+        )
+        return start_session(settings, inherit=(job.checkpoint.lock.descriptor,))
 
     def _channels(self) -> list[str]:
         return [
@@ -197,22 +215,6 @@ def _job_settings(plan: JoinPlan, settings: Settings) -> JobSettings:
         replay_state_bytes=settings.replay_state_max_mib << 20,
         maintenance_interval_s=settings.maintenance_interval_s,
         current_retention_hours=settings.current_retention_hours,
-    )
-
-
-def _spark_settings(job: JobContext) -> SparkSettings:
-    settings = job.settings
-    java = find_java(settings.cache_dir)
-    jars = JarCache(settings.cache_dir, java).jars(JarSet.SPARK)
-    return SparkSettings(
-        app_name=f"sluice {job.plan.name} {job.job_id}",
-        jars=jars,
-        scratch_directory=job.layout.job_dir / "scratch",
-        master=settings.spark_master,
-        driver_memory=settings.spark_driver_memory,
-        java_home=java.home,
-        class_archive=class_archive(settings.cache_dir, java, jars),
-        extra=settings.spark_conf,
     )
 
 

@@ -52,6 +52,7 @@ PROMISED = (
     "page",
     "poison",
     "maintenance",
+    "many",
     "project",
     "shared",
     "watermark",

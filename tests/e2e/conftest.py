@@ -17,5 +17,10 @@ def rig(
     mariadb: MariaDb,
     spark_jars: list[Path],
 ) -> Iterator[Rig]:
-    with running_rig(tmp_path_factory.mktemp("sluice"), kafka, mariadb) as found:
+    """A control plane that all tests share, and so do its runners a Spark driver.
+
+    Those of the experiments, the demo and the command line have one each.
+    """
+    directory = tmp_path_factory.mktemp("sluice")
+    with running_rig(directory, kafka, mariadb, runners="shared") as found:
         yield found

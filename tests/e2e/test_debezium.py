@@ -123,7 +123,7 @@ class Clicks:
         pytest.param(MARIADB, {}, marks=pytest.mark.experiment, id=MARIADB),
         pytest.param(MARIADB, CHUNKED, marks=pytest.mark.experiment, id=f"{MARIADB}-in-chunks"),
         pytest.param(POSTGRES, {}, marks=pytest.mark.experiment, id=POSTGRES),
-        pytest.param(POSTGRES, CHUNKED, id=f"{POSTGRES}-in-chunks"),
+        pytest.param(POSTGRES, CHUNKED, marks=pytest.mark.experiment, id=f"{POSTGRES}-in-chunks"),
     ],
 )
 def test_a_table_is_whole_before_the_first_join_whatever_becomes_of_its_connector(

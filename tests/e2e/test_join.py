@@ -32,7 +32,7 @@ def test_records_sent_during_a_slow_snapshot_are_all_joined_after_it_and_none_be
     path = unique_name("slow")
     topic = create_topic(rig.kafka.bootstrap_servers, partitions=2)
     with new_schema(rig.mariadb, USERS, fill_users(30_000)) as schema:
-        chunked = ("'scan.incremental.snapshot.chunk.size'='5000'",)
+        chunked = ("'scan.incremental.snapshot.chunk.size'='20'",)  # the lock finds it at work
         produce(rig.kafka.bootstrap_servers, topic, [click(n, n) for n in range(1, 501)])
         with (
             rig.mariadb.connect(schema) as lock,

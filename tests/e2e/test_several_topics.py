@@ -13,7 +13,7 @@ from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, delete_topics, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
 PARTITIONS = {"a": 1, "b": 3}
 CORRECTED = 1_000
 
@@ -167,7 +167,6 @@ def join_the_letter_again(rig: Rig, job: RunningJob, topic: str, path: str, rows
     assert (last["of"], last["part"], last["_topic"], last["_partition"]) == (topic, 2, topic, 2)
 
 
-@pytest.mark.experiment
 def test_a_topic_that_appears_while_a_job_runs_is_read_from_its_beginning(rig: Rig) -> None:
     """Also one that came while nobody looked; a topic of another name is not read."""
     servers, path, prefix = rig.kafka.bootstrap_servers, unique_name("like"), unique_name("like")
@@ -201,7 +200,6 @@ def test_a_topic_that_appears_while_a_job_runs_is_read_from_its_beginning(rig: R
         assert rig.get(f"/v1/jobs/{job.id}/rows/{prefix}-b/0/1")["state"] == "joined"
 
 
-@pytest.mark.experiment
 def test_windows_count_the_records_of_all_topics_until_each_has_ended(rig: Rig) -> None:
     """A partition holds back the watermark of all, whichever topic it is of; one is empty."""
     servers, path = rig.kafka.bootstrap_servers, unique_name("counted")

@@ -57,22 +57,31 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(nullable, prefer_timestamp_ntz=True)
 
 
-@contextmanager
-def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
-    """Spark's loggers that tell of a violated constraint, once an attempt and with values, wait.
+def keep_rows_out_of_logs(spark: SparkSession) -> dict[str, Any]:
+    """Turn off Spark's loggers that tell of a violated constraint, once an attempt, with values.
 
     What has gone wrong comes back as an exception; only loggers of this JVM can be asked.
+
+    Returns:
+        The levels that they had, by name.
     """
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
-    level = log4j.LogManager.getRootLogger().getLevel()
+    levels = {name: log4j.LogManager.getLogger(name).getLevel() for name in _TELL_ROWS}
     for name in _TELL_ROWS:
         log4j.core.config.Configurator.setLevel(name, log4j.Level.OFF)
+    return levels
+
+
+@contextmanager
+def _without_rows_in_logs(spark: SparkSession) -> Iterator[None]:
+    levels = keep_rows_out_of_logs(spark)
     try:
         yield
     finally:
-        for name in _TELL_ROWS:
-            log4j.core.config.Configurator.setLevel(name, level)
+        jvm: Any = spark._jvm
+        for name, level in levels.items():
+            jvm.org.apache.logging.log4j.core.config.Configurator.setLevel(name, level)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import psutil
 
@@ -24,10 +24,19 @@ RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
 _STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
 
 
+class Child(Protocol):
+    """A process whose end can be asked for, as `subprocess.Popen` has it."""
+
+    returncode: int | None
+
+    def poll(self) -> int | None:
+        """The exit code, None while it lives."""
+
+
 class RunnerProcess:
     """A runner that was alive when we got hold of it."""
 
-    def __init__(self, process: psutil.Process, child: "subprocess.Popen[bytes] | None") -> None:
+    def __init__(self, process: psutil.Process, child: Child | None) -> None:
         self._process = process
         self._child = child
         self.pid = process.pid
@@ -41,11 +50,7 @@ class RunnerProcess:
         Raises:
             OSError: the command cannot be executed, or the log cannot be written.
         """
-        layout = JobLayout(job_dir)
-        _rotate(layout.runner_log)
-        descriptor = os.open(
-            layout.runner_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
+        descriptor = opened_log(job_dir)
         try:
             with handed_over(job_dir) as secrets:
                 child = subprocess.Popen(
@@ -61,6 +66,11 @@ class RunnerProcess:
             os.close(descriptor)
         write_runner_pid(job_dir, child.pid)
         return cls(psutil.Process(child.pid), child)
+
+    @classmethod
+    def of_child(cls, pid: int, child: Child) -> Self:
+        """A runner that waits to begin."""
+        return cls(psutil.Process(pid), child)
 
     @classmethod
     def adopt(cls, process: psutil.Process) -> Self:
@@ -103,6 +113,17 @@ class RunnerProcess:
                 self._process.kill()
         except (ProcessLookupError, psutil.NoSuchProcess):
             return
+
+
+def opened_log(job_dir: Path) -> int:
+    """A descriptor that appends to the log of the job's runners; a long one is put aside before.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    log = JobLayout(job_dir).runner_log
+    _rotate(log)
+    return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def environment() -> dict[str, str]:

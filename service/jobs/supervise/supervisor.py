@@ -8,6 +8,7 @@ that was killed goes on where it was, and runners that live are adopted.
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import psutil
 import structlog
@@ -27,6 +28,7 @@ from service.jobs.supervise.outcomes import (
     failed_silently,
 )
 from service.jobs.supervise.removal import Removals, back_off_s
+from service.jobs.supervise.runner_host import RunnerHostLink
 from service.jobs.supervise.runner_process import (
     EXIT_FAILED,
     EXIT_LOCKED,
@@ -56,6 +58,8 @@ class Supervisor:
         self._store = store
         self._settings = settings
         self._command = tuple(runner_command or RUNNER_COMMAND)
+        is_shared = settings.runners == "shared" and runner_command is None
+        self._host = RunnerHostLink(settings) if is_shared else None
         self._watches: dict[str, Watch] = {}
         self._due: list[Job] = []
         self._processes: dict[str, psutil.Process] | None = None
@@ -80,6 +84,8 @@ class Supervisor:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
+        if self._host is not None:
+            self._host.close()
         self._removals.close()
 
     def end_runners(self, *, timeout_s: float) -> bool:
@@ -242,26 +248,39 @@ class Supervisor:
             job = self._store.transition(job.id, StateUpdate(JobState.STARTING, cause, reason))
         try:
             self._settings.hand_over(self._layout(job).job_dir)
-            watch.begin(RunnerProcess.start(self._command, self._layout(job).job_dir))
+            runner = self._started(self._layout(job).job_dir)
         except OSError as exc:
             self._outcomes.fail(job, cannot_start(exc))
             return
+        if runner is None:
+            return
+        watch.begin(runner)
         watch.mismatch_since, watch.hung, watch.start_at_ms = None, False, None
         watch.silence.begin()
         if not first:
             self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
         _log.info("runner started", job_id=job.id, pid=watch.view().pid)
 
+    def _started(self, job_dir: Path) -> RunnerProcess | None:
+        """A new runner; None if the next look has to ask for it again."""
+        if self._host is not None:
+            return self._host.start(job_dir)
+        return RunnerProcess.start(self._command, job_dir)
+
     def _start_answering(self, job: Job) -> None:
         """Start a runner that answers what a finished job was asked, and ends."""
         watch, job_dir = self._watches[job.id], self._layout(job).job_dir
         try:
             self._settings.hand_over(job_dir)
-            watch.begin(RunnerProcess.start(self._command, job_dir))
+            runner = self._started(job_dir)
         except OSError as exc:
             _log.error("runner cannot be started to answer", job_id=job.id, error=str(exc))
             self._answered(watch, well=False)
             return
+        if runner is None:
+            watch.is_asked = True
+            return
+        watch.begin(runner)
         _log.info("runner started to answer requests", job_id=job.id, pid=watch.view().pid)
 
     def _with_runner(self, job: Job, watch: Watch) -> None:

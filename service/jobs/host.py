@@ -1,0 +1,246 @@
+"""The runner host: one Spark driver, and beside it the runners of all jobs, forked and ready.
+
+`python -m service.jobs.host --directory DIR`. The modules of a runner are loaded once, and their
+memory is shared by all of them; so is the JVM, which is a process of its own. A runner stays a
+process: its fault ends no other. That of the driver ends all of them, and both are started again.
+
+It ends when no control plane is linked and no runner lives. It ends before them, and they with it,
+where `SLUICE_STOP_WITH_PARENT` says so.
+"""
+
+import argparse
+import fcntl
+import gc
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import structlog
+from setproctitle import setproctitle
+
+from joins.adapters.process.protocol import bind_to_parent
+from service.config import Settings
+from service.jobs.supervise.host_link import BEGIN, listen, receive, send
+from service.logs import configure_logs
+from watermark.errors import SluiceError
+
+_LOADED = ("service.jobs.runner", "joins.job.driver", "joins.worker.daemon")
+_STANDARD = (0, 1, 2)
+_REQUEST_S = 10.0
+_LINGER_S = 5.0
+_TURN_S = 0.5
+_LONGEST_BACK_OFF_S = 30.0
+_log = structlog.get_logger(__name__)
+
+
+class RunnerHost:
+    """Forks the driver and runners, and tells who has asked for one how it has ended.
+
+    Args:
+        directory: of its socket, of the driver's address and scratch files.
+        settings: of all jobs.
+    """
+
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        self._directory = directory
+        self._settings = settings
+        self._address = directory / "driver.json"
+        self._listener = listen(directory)
+        self._selector = selectors.DefaultSelector()
+        self._links: set[socket.socket] = set()
+        self._runners: dict[int, socket.socket] = {}
+        self._driver: int | None = None
+        self._driver_due = 0.0
+        self._driver_failures = 0
+        self._unlinked_at = time.monotonic()
+        self._ending_at: float | None = None
+
+    def serve(self) -> None:
+        """Until nobody needs it any more."""
+        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
+        while not self._is_over():
+            self._keep_driver()
+            for key, _ in self._selector.select(_TURN_S):
+                key.data()
+            self._reap()
+        _log.info("the runner host ends: no control plane is linked and no runner lives")
+
+    def _is_over(self) -> bool:
+        if self._links:
+            self._ending_at = None
+            return False
+        now = time.monotonic()
+        if self._runners and self._settings.stop_with_parent:
+            self._end_runners(now)
+        return not self._runners and now - self._unlinked_at > _LINGER_S
+
+    def _end_runners(self, now: float) -> None:
+        """Their control plane is gone: ask them to stop, and insist."""
+        if self._ending_at is None:
+            self._ending_at = now + self._settings.stop_timeout_s
+            self._signal_runners(signal.SIGTERM)
+        elif now > self._ending_at:
+            self._signal_runners(signal.SIGKILL)
+
+    def _signal_runners(self, number: signal.Signals) -> None:
+        for pid in self._runners:
+            with suppress(ProcessLookupError):
+                if number == signal.SIGKILL:
+                    os.killpg(pid, number)
+                else:
+                    os.kill(pid, number)
+
+    # The driver
+    # -----------------------------------------------------------------------------------------
+
+    def _keep_driver(self) -> None:
+        if self._driver is not None or time.monotonic() < self._driver_due:
+            return
+        self._address.unlink(missing_ok=True)
+        self._driver = self._fork(self._be_driver)
+
+    def _be_driver(self) -> int:
+        setproctitle("spark driver of sluice")
+        from joins.job.driver import run_driver
+        from service.wiring.spark import spark_settings
+
+        scratch = self._directory / "scratch"
+        return run_driver(spark_settings(self._settings, "sluice", scratch), self._address)
+
+    def _driver_ended(self, code: int) -> None:
+        """Runners without a driver are over, too; they begin anew with the next one."""
+        lived = self._address.exists()
+        self._driver_failures = 0 if lived else self._driver_failures + 1
+        wait_s = min(2.0**self._driver_failures, _LONGEST_BACK_OFF_S)
+        self._driver, self._driver_due = None, time.monotonic() + wait_s
+        self._address.unlink(missing_ok=True)
+        _log.error("the shared spark driver ended", code=code, runners=len(self._runners))
+        if lived:
+            self._signal_runners(signal.SIGKILL)
+
+    # Runners
+    # -----------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        link, _ = self._listener.accept()
+        link.settimeout(_REQUEST_S)
+        descriptors: list[int] = []
+        try:
+            request, descriptors = receive(link, 2)
+            if request.get("link"):
+                self._links.add(link)
+                self._selector.register(link, selectors.EVENT_READ, lambda: self._unlink(link))
+                return
+            pid = self._fork(lambda: self._be_runner(request, descriptors, link))
+            self._runners[pid] = link
+            send(link, {"pid": pid})
+        except (OSError, LookupError, TypeError) as exc:
+            _log.warning("a request was not understood, or nobody waits for it", error=str(exc))
+            if link not in self._runners.values():
+                link.close()
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _unlink(self, link: socket.socket) -> None:
+        self._selector.unregister(link)
+        self._links.discard(link)
+        link.close()
+        self._unlinked_at = time.monotonic()
+
+    def _be_runner(
+        self, request: Mapping[str, Any], descriptors: list[int], link: socket.socket
+    ) -> int:
+        job_dir = Path(request["job_dir"])
+        standard_input, output = descriptors
+        for standard, descriptor in zip(_STANDARD, (standard_input, output, output), strict=True):
+            os.dup2(descriptor, standard)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        setproctitle(f"runner of sluice --job-dir {job_dir}")
+        os.chdir(job_dir)
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        if link.recv(1) != BEGIN:
+            return 1
+        link.close()
+        from service.jobs.runner import run_to_the_end
+
+        run_to_the_end(job_dir, self._address)
+
+    def _fork(self, work: Any) -> int:  # noqa: ANN401 (() -> int, or it never returns)
+        """A child that does `work` in a session of its own and ends with what that returns."""
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 1
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            bind_to_parent()
+            self._selector.close()
+            for other in (self._listener, *self._links, *self._runners.values()):
+                other.close()
+            code = work()
+        except SluiceError as exc:
+            _log.error(exc.message, hint=exc.hint)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            code = os.waitstatus_to_exitcode(status)
+            if pid == self._driver:
+                self._driver_ended(code)
+            elif (link := self._runners.pop(pid, None)) is not None:
+                with suppress(OSError):
+                    send(link, {"exit": code})
+                link.close()
+
+
+def main() -> None:
+    """Entry of the host's process; another one in its place is left alone."""
+    parser = argparse.ArgumentParser(prog="sluice-host")
+    parser.add_argument("--directory", type=Path, required=True)
+    directory = parser.parse_args().directory
+    lock = os.open(directory / "host.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return
+    settings = Settings.of_runner(directory)
+    configure_logs(settings.log_level)
+    gc.disable()  # what is loaded stays: looking for garbage among it takes time
+    for name in _LOADED:
+        import_module(name)
+    gc.freeze()
+    gc.enable()
+    RunnerHost(directory, settings).serve()
+
+
+if __name__ == "__main__":
+    main()
