@@ -12,13 +12,10 @@ import argparse
 import fcntl
 import gc
 import os
-import selectors
 import signal
 import socket
-import sys
 import time
-import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -27,13 +24,18 @@ from typing import Any
 import structlog
 from setproctitle import setproctitle
 
-from joins.adapters.process.protocol import bind_to_parent
+from joins.adapters.process.forks import Forks, receive, send
 from service.config import Settings
-from service.jobs.supervise.host_link import BEGIN, listen, receive, send
+from service.jobs.supervise.host_link import BEGIN, listen
 from service.logs import configure_logs
-from watermark.errors import SluiceError
 
-_LOADED = ("service.jobs.runner", "joins.job.driver", "joins.worker.daemon")
+_LOADED = (
+    "service.jobs.runner",
+    "joins.job.driver",
+    "joins.adapters.mysql.binlog",
+    "joins.adapters.topic.feed",
+    "joins.adapters.delta.feed",
+)
 _STANDARD = (0, 1, 2)
 _REQUEST_S = 10.0
 _LINGER_S = 5.0
@@ -54,10 +56,10 @@ class RunnerHost:
         self._directory = directory
         self._settings = settings
         self._address = directory / "driver.json"
+        self._forks = Forks()
         self._listener = listen(directory)
-        self._selector = selectors.DefaultSelector()
+        self._forks.watch(self._listener, self._accept)
         self._links: set[socket.socket] = set()
-        self._runners: dict[int, socket.socket] = {}
         self._driver: int | None = None
         self._driver_due = 0.0
         self._driver_failures = 0
@@ -66,16 +68,11 @@ class RunnerHost:
 
     def serve(self) -> None:
         """Until nobody needs it any more."""
-        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-        self._selector.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
         while not self._is_over():
             self._keep_driver()
-            for key, _ in self._selector.select(_TURN_S):
-                key.data()
-            self._reap()
+            ended = self._forks.turn(_TURN_S)
+            if self._driver in ended:
+                self._driver_ended(ended[self._driver])
         _log.info("the runner host ends: no control plane is linked and no runner lives")
 
     def _is_over(self) -> bool:
@@ -83,25 +80,22 @@ class RunnerHost:
             self._ending_at = None
             return False
         now = time.monotonic()
-        if self._runners and self._settings.stop_with_parent:
+        if self._forks.waiting and self._settings.stop_with_parent:
             self._end_runners(now)
-        return not self._runners and now - self._unlinked_at > _LINGER_S
+        return not self._forks.waiting and now - self._unlinked_at > _LINGER_S
 
     def _end_runners(self, now: float) -> None:
         """Their control plane is gone: ask them to stop, and insist."""
         if self._ending_at is None:
             self._ending_at = now + self._settings.stop_timeout_s
-            self._signal_runners(signal.SIGTERM)
+            self._to_all(os.kill, signal.SIGTERM)
         elif now > self._ending_at:
-            self._signal_runners(signal.SIGKILL)
+            self._to_all(os.killpg, signal.SIGKILL)
 
-    def _signal_runners(self, number: signal.Signals) -> None:
-        for pid in self._runners:
+    def _to_all(self, kill: Callable[[int, int], None], number: signal.Signals) -> None:
+        for pid in self._forks.waiting:
             with suppress(ProcessLookupError):
-                if number == signal.SIGKILL:
-                    os.killpg(pid, number)
-                else:
-                    os.kill(pid, number)
+                kill(pid, number)
 
     # The driver
     # -----------------------------------------------------------------------------------------
@@ -110,7 +104,7 @@ class RunnerHost:
         if self._driver is not None or time.monotonic() < self._driver_due:
             return
         self._address.unlink(missing_ok=True)
-        self._driver = self._fork(self._be_driver)
+        self._driver = self._forks.fork(self._be_driver, leads=True)
 
     def _be_driver(self) -> int:
         setproctitle("spark driver of sluice")
@@ -127,9 +121,9 @@ class RunnerHost:
         wait_s = min(2.0**self._driver_failures, _LONGEST_BACK_OFF_S)
         self._driver, self._driver_due = None, time.monotonic() + wait_s
         self._address.unlink(missing_ok=True)
-        _log.error("the shared spark driver ended", code=code, runners=len(self._runners))
+        _log.error("the shared spark driver ended", code=code, runners=len(self._forks.waiting))
         if lived:
-            self._signal_runners(signal.SIGKILL)
+            self._to_all(os.killpg, signal.SIGKILL)
 
     # Runners
     # -----------------------------------------------------------------------------------------
@@ -142,23 +136,22 @@ class RunnerHost:
             request, descriptors = receive(link, 2)
             if request.get("link"):
                 self._links.add(link)
-                self._selector.register(link, selectors.EVENT_READ, lambda: self._unlink(link))
+                self._forks.watch(link, lambda: self._unlink(link))
                 return
-            pid = self._fork(lambda: self._be_runner(request, descriptors, link))
-            self._runners[pid] = link
+            pid = self._forks.fork(lambda: self._be_runner(request, descriptors, link), leads=True)
+            self._forks.waiting[pid] = link
             send(link, {"pid": pid})
         except (OSError, LookupError, TypeError) as exc:
             _log.warning("a request was not understood, or nobody waits for it", error=str(exc))
-            if link not in self._runners.values():
+            if link not in self._forks.waiting.values():
                 link.close()
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
 
     def _unlink(self, link: socket.socket) -> None:
-        self._selector.unregister(link)
+        self._forks.forget(link)
         self._links.discard(link)
-        link.close()
         self._unlinked_at = time.monotonic()
 
     def _be_runner(
@@ -180,46 +173,6 @@ class RunnerHost:
         from service.jobs.runner import run_to_the_end
 
         run_to_the_end(job_dir, self._address)
-
-    def _fork(self, work: Any) -> int:  # noqa: ANN401 (() -> int, or it never returns)
-        """A child that does `work` in a session of its own and ends with what that returns."""
-        pid = os.fork()
-        if pid:
-            return pid
-        code = 1
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            os.setsid()
-            bind_to_parent()
-            self._selector.close()
-            for other in (self._listener, *self._links, *self._runners.values()):
-                other.close()
-            code = work()
-        except SluiceError as exc:
-            _log.error(exc.message, hint=exc.hint)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-
-    def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            code = os.waitstatus_to_exitcode(status)
-            if pid == self._driver:
-                self._driver_ended(code)
-            elif (link := self._runners.pop(pid, None)) is not None:
-                with suppress(OSError):
-                    send(link, {"exit": code})
-                link.close()
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import structlog
 
+from joins.adapters.process import source_forks
 from joins.adapters.process.redacted_output import redact_standard_error
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Requests
@@ -226,6 +227,7 @@ def main() -> None:
 
 def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
     """End this process with what `run` returns; nothing of ours was started in it before."""
+    source_forks.prepare()
     take_over()
     redact_standard_error()
     code = run(job_dir, driver)

@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from joins.adapters.process.source_forks import started
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from watermark.redaction import secrets_in
@@ -27,7 +27,7 @@ class SourceConfig(Protocol):
 
 
 class SourceProcess:
-    """A running process of a source; it dies with the thread that constructs it."""
+    """A running process of a source; it dies with this process, or the thread that starts it."""
 
     def __init__(
         self, module: str, config: SourceConfig, on_event: Callable[[dict[str, Any]], None]
@@ -36,12 +36,7 @@ class SourceProcess:
         self._topic = config.kafka.topic
         self._on_event = on_event
         self._last_error: dict[str, Any] | None = None
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._child, self._input, self._output = started(module)
         self._reader = threading.Thread(
             target=self._read, name=f"source {self._topic}", daemon=True
         )
@@ -61,10 +56,9 @@ class SourceProcess:
 
     def send(self, command: dict[str, Any]) -> None:
         """Write one command; a child that is gone is found by `running`."""
-        assert self._child.stdin is not None
         try:
-            self._child.stdin.write(json.dumps(command) + "\n")
-            self._child.stdin.flush()
+            self._input.write(json.dumps(command) + "\n")
+            self._input.flush()
         except BrokenPipeError:
             return
 
@@ -80,21 +74,19 @@ class SourceProcess:
     def stop(self) -> None:
         """Ask the child to end, then insist."""
         self.send({"stop": True})
-        if self._child.stdin is not None:
-            with suppress(BrokenPipeError):
-                self._child.stdin.close()
+        with suppress(BrokenPipeError):
+            self._input.close()
         try:
             self._child.wait(_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+        except (subprocess.TimeoutExpired, TimeoutError):
             self._child.kill()
             self._child.wait()
         self._reader.join(_STOP_TIMEOUT_S)  # its last words are heard before the next one starts
-        if self._child.stdout is not None and not self._reader.is_alive():
-            self._child.stdout.close()
+        if not self._reader.is_alive():
+            self._output.close()
 
     def _read(self) -> None:
-        assert self._child.stdout is not None
-        for line in self._child.stdout:
+        for line in self._output:
             event = json.loads(line)
             if event["event"] == "error":
                 self._last_error = event

@@ -1,4 +1,4 @@
-"""What a control plane and its runner host speak: a line of JSON each, at a Unix socket.
+"""Where a control plane and its runner host meet: a Unix socket, at which they speak JSON lines.
 
 | the control plane sends | the host answers |
 |---|---|
@@ -7,17 +7,14 @@
 that runner begins; `{"exit"}` at its end |
 """
 
-import json
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 BEGIN = b"!"
 _SOCKET = "host.sock"
-_MOST_BYTES = 1 << 20
 
 
 @contextmanager
@@ -53,37 +50,3 @@ def connect(directory: Path) -> socket.socket | None:
         link.close()
         raise
     return link
-
-
-def send(link: socket.socket, document: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send one line, with its first byte the `descriptors`.
-
-    Raises:
-        OSError: nobody is at the other end.
-    """
-    line = json.dumps(document).encode() + b"\n"
-    socket.send_fds(link, [line[:1]], descriptors)
-    link.sendall(line[1:])
-
-
-def receive(link: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], list[int]]:
-    """One line, and as many `descriptors` at the most.
-
-    Raises:
-        OSError: nobody is at the other end any more, or what came is no line of ours.
-    """
-    line, received, _, _ = socket.recv_fds(link, 1, descriptors)
-    try:
-        while line and not line.endswith(b"\n") and len(line) < _MOST_BYTES:
-            part = link.recv(1 << 16, socket.MSG_PEEK)
-            end = part.find(b"\n") + 1 or len(part)
-            line += link.recv(end)
-            if not part:
-                break
-        return dict(json.loads(line)), received
-    except BaseException as exc:
-        for descriptor in received:
-            os.close(descriptor)
-        if isinstance(exc, ValueError | TypeError):
-            raise ConnectionError("the other end has sent no line of JSON") from exc
-        raise

@@ -1,7 +1,6 @@
 """The control plane's side of a runner host: there while it is needed, and asked for runners."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -9,8 +8,9 @@ from pathlib import Path
 
 import structlog
 
+from joins.adapters.process.forks import ForkedChild, receive, send
 from service.config import Settings
-from service.jobs.supervise.host_link import BEGIN, connect, receive, send
+from service.jobs.supervise.host_link import BEGIN, connect
 from service.jobs.supervise.runner_process import (
     RunnerProcess,
     environment,
@@ -22,35 +22,6 @@ _LOG = "host.log"
 _ANSWER_S = 60.0
 _MOST_FAILURES = 3
 _log = structlog.get_logger(__name__)
-
-
-class HostedChild:
-    """A runner that the host has forked, as `subprocess.Popen` shows a child.
-
-    Attributes:
-        returncode: how it has ended, negative of a signal; None before `poll` has seen it.
-    """
-
-    def __init__(self, link: socket.socket) -> None:
-        link.setblocking(False)
-        self._link = link
-        self.returncode: int | None = None
-
-    def poll(self) -> int | None:
-        """The exit code, None while it lives; with the host all its runners are killed."""
-        if self.returncode is not None:
-            return self.returncode
-        try:
-            if self._link.recv(1, socket.MSG_PEEK):
-                self.returncode = int(receive(self._link)[0]["exit"])
-            else:
-                self.returncode = -signal.SIGKILL
-        except BlockingIOError:
-            return None
-        except OSError:
-            self.returncode = -signal.SIGKILL
-        self._link.close()
-        return self.returncode
 
 
 class RunnerHostLink:
@@ -111,7 +82,7 @@ class RunnerHostLink:
                 send(link, request, [secrets, log])
                 link.settimeout(_ANSWER_S)
                 pid = int(receive(link)[0]["pid"])
-            runner = RunnerProcess.of_child(pid, HostedChild(link))
+            runner = RunnerProcess.of_child(pid, ForkedChild(pid, link))
             link.sendall(BEGIN)
         except BaseException:
             link.close()

@@ -1,0 +1,207 @@
+"""Processes that are forked from one that has loaded what they need: ready at once, memory shared.
+
+Who forks must have one thread only; whoever wants a process asks it at a Unix socket: a line of
+JSON there, with the descriptors of the new process, and a line back when that has ended.
+"""
+
+import json
+import os
+import select
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from joins.adapters.process.protocol import bind_to_parent
+
+_MOST_BYTES = 1 << 20
+
+
+def send(link: socket.socket, document: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
+    """Send one line, with its first byte the `descriptors`.
+
+    Raises:
+        OSError: nobody is at the other end.
+    """
+    line = json.dumps(document).encode() + b"\n"
+    socket.send_fds(link, [line[:1]], descriptors)
+    link.sendall(line[1:])
+
+
+def receive(link: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], list[int]]:
+    """One line, and as many `descriptors` at the most.
+
+    Raises:
+        OSError: nobody is at the other end any more, or what came is no line of ours.
+    """
+    line, received, _, _ = socket.recv_fds(link, 1, descriptors)
+    try:
+        while line and not line.endswith(b"\n") and len(line) < _MOST_BYTES:
+            part = link.recv(1 << 16, socket.MSG_PEEK)
+            end = part.find(b"\n") + 1 or len(part)
+            line += link.recv(end)
+            if not part:
+                break
+        return dict(json.loads(line)), received
+    except BaseException as exc:
+        for descriptor in received:
+            os.close(descriptor)
+        if isinstance(exc, ValueError | TypeError):
+            raise ConnectionError("the other end has sent no line of JSON") from exc
+        raise
+
+
+class ForkedChild:
+    """A process that somebody else has forked for us, as `subprocess.Popen` shows a child.
+
+    Attributes:
+        pid: its process id.
+        returncode: how it has ended, negative of a signal; None before `poll` or `wait` saw it.
+    """
+
+    def __init__(self, pid: int, link: socket.socket) -> None:
+        link.setblocking(False)
+        self._link = link
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, None while it lives; with who has forked it, it is killed."""
+        if self.returncode is not None:
+            return self.returncode
+        try:
+            if self._link.recv(1, socket.MSG_PEEK):
+                self.returncode = int(receive(self._link)[0]["exit"])
+            else:
+                self.returncode = -signal.SIGKILL
+        except BlockingIOError:
+            return None
+        except OSError:
+            self.returncode = -signal.SIGKILL
+        self._link.close()
+        return self.returncode
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """The exit code, once it has ended.
+
+        Raises:
+            TimeoutError: it lives after `timeout_s`.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while (code := self.poll()) is None:
+            left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if left_s == 0.0:
+                raise TimeoutError(f"process {self.pid} has not ended within {timeout_s} s")
+            select.select([self._link], [], [], left_s)
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL it, if it lives."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+
+class Forks:
+    """The children of this process, which has one thread, and who waits for their ends.
+
+    Attributes:
+        waiting: child → the connection of whoever has asked for it.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, socket.socket] = {}
+        self._selector = selectors.DefaultSelector()
+        self._open: set[socket.socket] = set()
+        woken, wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._wake = (woken, wake)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._selector.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
+
+    def watch(self, link: socket.socket, on_input: Callable[[], object]) -> None:
+        """Call `on_input` in `turn` when something has come."""
+        self._open.add(link)
+        self._selector.register(link, selectors.EVENT_READ, on_input)
+
+    def forget(self, link: socket.socket) -> None:
+        """Watch it no more, and close it."""
+        self._open.discard(link)
+        self._selector.unregister(link)
+        link.close()
+
+    def turn(self, timeout_s: float | None) -> dict[int, int]:
+        """Take what has come, or wait for it.
+
+        Returns:
+            The exit codes of children for which nobody waits, by process id.
+        """
+        for key, _ in self._selector.select(timeout_s):
+            key.data()
+        unknown = {}
+        for pid, code in _ended():
+            link = self.waiting.pop(pid, None)
+            if link is None:
+                unknown[pid] = code
+                continue
+            with suppress(OSError):
+                send(link, {"exit": code})
+            link.close()
+        return unknown
+
+    def fork(self, work: Callable[[], int], *, leads: bool) -> int:
+        """A child that does `work` and ends with what that returns, or with this process.
+
+        Args:
+            work: what it does.
+            leads: whether it has a session, and so a group of processes, of its own.
+        """
+        sys.stdout.flush()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            return pid
+        code = 1
+        try:
+            self._leave(leads=leads)
+            code = work()
+        except SystemExit as exc:
+            code = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _leave(self, *, leads: bool) -> None:
+        """Be no more what forks: nothing of it is known or open in the child."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        if leads:
+            os.setsid()
+        bind_to_parent()
+        self._selector.close()
+        for other in (*self._open, *self.waiting.values()):
+            other.close()
+        for descriptor in self._wake:
+            os.close(descriptor)
+
+
+def _ended() -> list[tuple[int, int]]:
+    ended = []
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            break
+        if pid == 0:
+            break
+        ended.append((pid, os.waitstatus_to_exitcode(status)))
+    return ended
