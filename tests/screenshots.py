@@ -1,9 +1,11 @@
-"""Pictures of the page for the documents, of a real run: `make screenshots`.
+"""Pictures of page and terminal for the documents, of a real run: `make screenshots`.
 
 Kafka, MariaDB and a control plane are started as `sluice up` starts them, its first job runs until
-it joins, and a browser looks. Nothing in the pictures is made up.
+it joins, and a browser looks; commands are typed on a terminal of their own. Nothing in the
+pictures is made up.
 """
 
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,17 +13,29 @@ from pathlib import Path
 
 import typer
 
-from service.client import Sluice
+from service.client import RemoteJob, Sluice
 from service.config import Settings
 from service.demo.servers import provide
 from service.demo.up import Up, everything
 from service.logs import configure_logs
 from tests.support.browser import Browser, open_browser
+from tests.support.terminal import picture, shown
 from tests.support.wait import wait_until
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 MOST_BYTES = 150_000
 _ROWS_DRAWN = 9  # of ten seconds each: a line, not a dot
+_COLUMNS = 104  # of the terminal
+_FIRST_ROWS = 50  # the first batch of a JVM takes long
+_WIDTH = 1000  # of its picture
+_DRAWN_HEIGHT = """
+  const { width, height } = document.documentElement.viewBox.baseVal;
+  return (arguments[0] * height) / width;
+"""
+_SELECT = """\
+SELECT c.user_id, c.item_id, u.gender, u.name FROM clicks AS c
+LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id LIMIT 8
+"""
 
 
 @contextmanager
@@ -45,6 +59,41 @@ def take(browser: Browser, name: str, *, width: int = 1000, height: int = 820) -
     typer.echo(f"{path.name}: {size} bytes")
 
 
+def take_terminal(browser: Browser, up: Up, name: str, *commands: tuple[str, ...]) -> None:
+    """Keep what commands show on a terminal as `docs/images/<name>.png`."""
+    program = str(Path(sys.executable).with_name("sluice"))
+    variables = {"SLUICE_SERVER": up.url}
+    scenes = []
+    for words in commands:
+        text = shown([program, *words], width=_COLUMNS, at=up.directory, variables=variables)
+        scenes.append((" ".join(("sluice", *words)), text))
+    drawn = up.directory / f"{name}.svg"
+    drawn.write_text(picture(scenes, width=_COLUMNS), encoding="utf-8")
+    browser.open(drawn.as_uri())
+    height = browser.run(_DRAWN_HEIGHT, _WIDTH)
+    take(browser, name, width=_WIDTH, height=round(height))
+
+
+def _joined(job: RemoteJob) -> int:
+    probe = job.status().probe
+    return 0 if probe is None else probe.joined_records
+
+
+def take_commands(browser: Browser, up: Up, client: Sluice, script: str) -> None:
+    """Pictures of commands, beside a job that joins and one that is paused."""
+    paused = client.submit(script, name="nightly")
+    paused.wait_until("JOIN", timeout_s=300)
+    wait_until(lambda: _joined(paused) > _FIRST_ROWS, deadline_s=120, what="its first batches")
+    paused.pause()
+    wait_until(lambda: paused.status().state == "PAUSED", deadline_s=120, what="it is paused")
+    take_terminal(browser, up, "jobs-ls", ("jobs", "ls"))
+    take_terminal(browser, up, "top", ("top", "--once"))
+    tables = up.directory / "look.sql"
+    declared = script.partition("CREATE TABLE enriched")[0]
+    tables.write_text(f"{declared}{_SELECT};\n", encoding="utf-8")
+    take_terminal(browser, up, "sql", ("sql", tables.name))
+
+
 def main() -> None:
     """Make all pictures anew."""
     configure_logs("WARNING")
@@ -58,7 +107,8 @@ def main() -> None:
         browser.find("[data-action=check]").click()
         browser.until("It can be submitted", ".answers")
         take(browser, "editor")
-        job = client.submit(up.script.read_text(encoding="utf-8"))
+        script = up.script.read_text(encoding="utf-8")
+        job = client.submit(script)
         job.wait_until("JOIN", timeout_s=300)
         browser.open(f"{up.url}/#/jobs/{job.id}")
         path = (
@@ -72,6 +122,7 @@ def main() -> None:
         browser.open(up.url)
         browser.until("records/s", "main table")
         take(browser, "jobs", height=360)
+        take_commands(browser, up, client, script)
         job.stop()
 
 

@@ -39,6 +39,7 @@ KEPT_FAULTS = [
     "definition",
     "demo",
     "dimension-too-large",
+    "disk-full",
     "embedded",
     "expired",
     "export",

@@ -2,17 +2,21 @@
 
     python ../prepare.py .                  # in the directory of an example
     python ../prepare.py --sql change.sql   # statements for MariaDB
+    python ../prepare.py --postgres change.sql
 
 The first one writes the script into the working directory, under the example's name. `--up` names
-the directory of `sluice up`, where it keeps `mariadb.cnf`; usually the one that it takes by itself.
+the directory of `sluice up`, where it keeps `mariadb.cnf`, and `postgres.json` if it was started
+`--with postgres`; usually the one that it takes by itself.
 """
 
 import argparse
 import configparser
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import pg8000.dbapi
 import pymysql
 
 from service.client import Sluice
@@ -38,11 +42,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Prepare an example for what sluice up runs.")
     parser.add_argument("example", type=Path, nargs="?", help="its directory")
     parser.add_argument("--sql", type=Path, help="a file of statements for MariaDB")
+    parser.add_argument("--postgres", type=Path, help="a file of statements for PostgreSQL")
     parser.add_argument("--up", type=Path, help="the directory of sluice up")
     arguments = parser.parse_args()
-    client_file = (arguments.up or Settings.load().data_dir / "up") / "mariadb.cnf"
+    up = arguments.up or Settings.load().data_dir / "up"
+    client_file = up / "mariadb.cnf"
     if not client_file.exists():
         parser.exit(1, f"error: {client_file} is not there\nhint: Name it by --up.\n")
+    if arguments.postgres:
+        run_postgres(parser, up / "postgres.json", arguments.postgres)
     example = arguments.example
     for file in (arguments.sql, example and example / "data.sql"):
         if file and file.exists():
@@ -54,6 +62,18 @@ def main() -> None:
         script = (example / "script.sql").read_text(encoding="utf-8")
         Path(name).write_text(filled(script, _places(client_file)), encoding="utf-8")
         print(f"sluice submit {name} --wait join")  # noqa: T201 (a program for people)
+
+
+def run_postgres(parser: argparse.ArgumentParser, client_file: Path, sql: Path) -> None:
+    """Run the statements of a file in one transaction."""
+    if not client_file.exists():
+        hint = "Start sluice up with --with postgres, or name its directory by --up."
+        parser.exit(1, f"error: {client_file} is not there\nhint: {hint}\n")
+    database = pg8000.dbapi.connect(**json.loads(client_file.read_text(encoding="utf-8")))
+    for each in statements(sql.read_text(encoding="utf-8")):
+        database.cursor().execute(each)
+    database.commit()
+    database.close()
 
 
 def _places(client_file: Path) -> dict[str, str]:

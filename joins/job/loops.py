@@ -6,8 +6,9 @@ from collections.abc import Callable
 import structlog
 
 from joins.durable.stalls import Stalls
+from joins.kernels.durable import is_full
 from joins.loop.loop import Loop
-from joins.plan.errors import CheckpointError, FencedError, JoinError
+from joins.plan.errors import CheckpointError, DiskFullError, FencedError, JoinError
 from watermark.errors import SluiceError
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 20.0
@@ -100,13 +101,19 @@ class Loops:
         if isinstance(error, FencedError | CheckpointError):
             raise error
         if not isinstance(error, SluiceError):
-            cause = error if error is not None else loop.error
-            error = JoinError(
-                f"{name} query ended: {_first_line(cause)}",
-                hint="It is started again by itself; if this stays, see the runner's log.",
-            )
+            error = _of_foreign(name, error if error is not None else loop.error)
         self._stalls.note(name, error)
         _log.warning("query ended", query=name, error=error.message, hint=error.hint)
+
+
+def _of_foreign(name: str, cause: object) -> JoinError:
+    """What is told of an error that is not ours."""
+    message = f"{name} query ended: {_first_line(cause)}"
+    if isinstance(cause, OSError) and is_full(cause):
+        return DiskFullError(message, hint=DiskFullError.HINT)
+    return JoinError(
+        message, hint="It is started again by itself; if this stays, see the runner's log."
+    )
 
 
 def _first_line(error: object) -> str:

@@ -1,7 +1,15 @@
-"""What is written outlives a power failure."""
+"""What is written outlives a power failure, and what it means that it cannot be written."""
 
+import errno
 import os
 from pathlib import Path
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether a write has failed for want of room: a disk, a quota or a file has no more."""
+    return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
 def sync(path: Path) -> None:

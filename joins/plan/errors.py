@@ -23,6 +23,7 @@
 | `NothingToAcknowledgeError` | an acknowledgement of a fault that is not there |
 | `SinkError` | an output that we write is missing, refused us or does not fit |
 | `ConstraintViolatedError` | a row of a batch violates a constraint of the Delta output |
+| `DiskFullError` | a file of the job cannot be written for want of room |
 | `CheckpointError` | the job's durable files are damaged or of another format |
 | `CheckpointInUseError` | another runner holds the checkpoint |
 | `FencedError` | a newer runner of the same job has taken over |
@@ -162,6 +163,19 @@ class SinkError(JoinError, fault="sink"):
 
 class ConstraintViolatedError(SinkError, fault="constraint-violated"):
     """A row violates a constraint of the output: its whole batch waits."""
+
+
+class DiskFullError(JoinError, fault="disk-full"):
+    """A disk is full, or a quota used up: it is tried again by itself, and goes on with more room.
+
+    Attributes:
+        HINT: what helps.
+    """
+
+    HINT: ClassVar[str] = (
+        "Free space on that disk, or move the directory to a larger one; jobs go on by themselves "
+        "and nothing is lost."
+    )
 
 
 class CheckpointError(JoinError, fault="checkpoint"):

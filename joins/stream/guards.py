@@ -90,6 +90,7 @@ def look_at(cluster: StreamCluster) -> TopicView:
     Raises:
         SourceUnavailableError: no broker answers, or the topics change all the time.
     """
+    why = ""
     for _ in range(_LOOKS):
         description = cluster.describe()
         if None in description.topics:
@@ -99,14 +100,16 @@ def look_at(cluster: StreamCluster) -> TopicView:
             high = cluster.high_watermarks(description)
         except SourceUnavailableError:
             raise
-        except SourceError:
-            continue  # deleted between the two requests
+        except SourceError as exc:  # deleted between the two requests, or a broker goes
+            why = f": {exc.message}"
+            continue
         if cluster.describe() == description:
             behind = {p: offset for p, offset in high.items() if offset > end.get(p, offset)}
             return TopicView(description.topic_ids, begin, end, behind)
     raise SourceUnavailableError(
-        f'topic "{cluster.topics.text}" changed while its offsets were read',
-        hint="It is looked at again; see whether somebody creates and deletes it.",
+        f'topic "{cluster.topics.text}" changed while its offsets were read{why}',
+        hint="It is looked at again by itself; see that its brokers run, and whether somebody "
+        "creates and deletes it.",
     )
 
 

@@ -58,11 +58,12 @@ def job_detail(
     status: Status | None,
     runner: RunnerView,
     acknowledgements: Sequence[Mapping[str, Any]] = (),
+    of_machine: Sequence[WarningView] = (),
 ) -> JobDetail:
-    """The job with everything that its runner last reported."""
+    """The job with everything that its runner last reported, and what the machine lacks."""
     is_live = _is_live(job, status, runner)
     content = {} if status is None else shown(status.content, is_live=is_live)
-    warnings: list[Any] = [submission_warning(text) for text in job.warnings]
+    warnings: list[Any] = [*of_machine, *(submission_warning(text) for text in job.warnings)]
     own = {
         **_summary(job, status),
         "sql": job.sql,

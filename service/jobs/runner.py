@@ -23,13 +23,14 @@ from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Requests
 from joins.durable.stalls import Fault
 from joins.job.temporal_join import TemporalJoin
+from joins.kernels.durable import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
 from service.jobs.status import error_of, report_of
 from service.jobs.store.layout import JobLayout, append_event, write_runner_pid
 from service.jobs.store.plan_codec import load
-from service.logs import configure_logs
+from service.logs import PerMinute, configure_logs
 from service.security.secret_hand_over import take_over
 from service.wiring.job import OpenJob, open_job
 from watermark.errors import SluiceError
@@ -78,7 +79,8 @@ class ParentWatch:
 class StatusFile:
     """Writes `status.json` and the transitions of one runner.
 
-    A job that has finished stays so: its runner only answers what it was asked.
+    A job that has finished stays so: its runner only answers what it was asked. On a disk that is
+    full nothing is written and the runner goes on: the control plane sees the disk itself.
     """
 
     def __init__(self, layout: JobLayout) -> None:
@@ -86,6 +88,7 @@ class StatusFile:
         self._job_id = layout.job_dir.name
         self._started_at_ms = time.time_ns() // 1_000_000
         self._written_at = 0.0
+        self._said = PerMinute()
         before = read_json(layout.status)
         self._state: str | None = before["state"] if before else None
         self._last: dict[str, Any] = before or {}
@@ -129,6 +132,15 @@ class StatusFile:
         )
 
     def _write(self, status: dict[str, Any]) -> None:
+        try:
+            self._store(status)
+        except OSError as exc:
+            if not is_full(exc):
+                raise
+            if self._said.due(exc.errno) is not None:
+                _log.error("report cannot be written", error=str(exc))
+
+    def _store(self, status: dict[str, Any]) -> None:
         write_json_atomically(self._layout.status, status)
         self._last = status
         if status["state"] != self._state:

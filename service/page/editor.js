@@ -35,6 +35,7 @@ function form(editor) {
     ),
     h("label", { for: "script-text" }, "Script (Flink SQL)"),
     h("textarea", { id: "script-text", name: "script", rows: "18", spellcheck: "false", autocapitalize: "off", autocomplete: "off", wrap: "off" }),
+    completing(editor),
     h(
       "div",
       { class: "buttons" },
@@ -50,6 +51,17 @@ function form(editor) {
       h("code", {}, "'password' = '${secret:name}'"),
       ". A script that ends with a bare SELECT shows rows and is then removed.",
     ),
+  );
+}
+
+/** Names that complete the word at the caret; Ctrl+Space takes the first. */
+function completing({ completion }) {
+  const names = completion?.names ?? [];
+  return h(
+    "div",
+    { class: "buttons completions", "data-key": "completions", role: "group", "aria-label": "Names that fit" },
+    names.length > 0 && h("span", { class: "quiet" }, "Ctrl+Space:"),
+    names.map((name) => h("button", { type: "button", "data-action": "complete", "data-name": name }, plain(name))),
   );
 }
 

@@ -1,9 +1,11 @@
 // What the editor is made of: a script, what the control plane says of it, and rows of a preview.
 
 import { Refused, del, get, getText, post } from "./api.js";
+import { Names, completions } from "./completion.js";
 
 const KEPT = "sluice.script"; // of this tab, so that a reload loses nothing
 const POLL_MS = 700;
+const LEARN_MS = 600; // without a key
 const MOST_ROWS = 200;
 const ENDED = ["FINISHED", "FAILED", "STOPPED"];
 const ROW = /^([+-][A-Z])(\{[^]*\})$/; // of the job of a preview
@@ -52,8 +54,11 @@ export class Editor {
   rows = null;
   warnings = [];
   submitted = null;
+  completion = null; // what completes the word before the caret
   #told;
   #run = 0;
+  #names = new Names();
+  #learning = null;
 
   constructor(told) {
     this.#told = told;
@@ -61,21 +66,45 @@ export class Editor {
 
   start() {
     this.#told.live();
+    this.#learnSoon();
   }
 
   stop() {
+    clearTimeout(this.#learning);
     this.#run += 1; // a preview that runs sees to its own end
   }
 
   hurry() {}
 
   /** The script has become `text`; what was said of it is about the one before. */
-  write(text) {
+  write(text, caret = text.length) {
     if (text === this.script) return;
+    this.completion = completions(withoutComments(text), caret, this.#names.tables);
+    this.#learnSoon();
     this.script = text;
     sessionStorage.setItem(KEPT, text);
     Object.assign(this, { problem: null, plan: null, validation: null, submitted: null });
     this.#told.changed();
+  }
+
+  /** The script with `name` for the word that is being typed, and the caret behind it. */
+  completed(name) {
+    const { from } = this.completion;
+    const word = /^[\w$]*/.exec(this.script.slice(from))[0];
+    const text = `${this.script.slice(0, from)}${name}${this.script.slice(from + word.length)}`;
+    return { text, caret: from + name.length };
+  }
+
+  /** Ask for names once nobody has typed for a moment; declarations that are refused give none. */
+  #learnSoon() {
+    clearTimeout(this.#learning);
+    this.#learning = setTimeout(async () => {
+      try {
+        if (await this.#names.learn(this.script, withoutComments(this.script))) this.#told.changed();
+      } catch {
+        return;
+      }
+    }, LEARN_MS);
   }
 
   /** Whether the last statement is a bare SELECT: it has rows to show and no output. */

@@ -94,7 +94,7 @@ function standing(job) {
 }
 
 function why({ job, wait }) {
-  const isWaiting = wait ? wait.waiting : job.state !== "JOINING";
+  const isWaiting = wait ? wait.waiting && !isIdle(job, wait) : job.state !== "JOINING";
   const heading = isWaiting ? "Why is nothing coming out?" : "What it does";
   return panel(
     "why",
@@ -103,6 +103,12 @@ function why({ job, wait }) {
     wait?.hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(wait.hint)),
     wait?.conditions?.length > 0 && conditions(wait.conditions),
   );
+}
+
+/** All that there was is joined: nothing comes out, and nothing is in the way. */
+function isIdle(job, { hint, conditions: found }) {
+  const unmet = found.filter((one) => one.met === false).map((one) => one.name);
+  return job.state === "JOINING" && !hint && unmet.every((name) => name === "records-available");
 }
 
 /** What is not met can be seen at once, in the order in which it must come true; the rest on demand. */

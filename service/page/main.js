@@ -270,6 +270,14 @@ const ACTIONS = {
     area.value = EXAMPLES[name];
     shown.source.write(area.value);
   },
+  complete({ name }) {
+    const area = document.getElementById("script-text");
+    const { text, caret } = shown.source.completed(name);
+    area.focus();
+    area.value = text;
+    area.setSelectionRange(caret, caret);
+    shown.source.write(text, caret);
+  },
   "show-place"() {
     const area = document.getElementById("script-text");
     const { line, column } = shown.source.problem;
@@ -318,6 +326,12 @@ document.addEventListener("pointermove", ({ target, clientX }) => {
   shown.source.point(instantAt(span, (clientX - left) / width));
 });
 document.addEventListener("keydown", (event) => {
+  const first = shown.source?.completion?.names[0];
+  if (event.key === " " && event.ctrlKey && event.target.id === "script-text" && first) {
+    event.preventDefault();
+    ACTIONS.complete({ name: first });
+    return;
+  }
   if (event.key !== "Escape" || !shown.source?.orders?.asked) return;
   giveUp();
   schedule();
@@ -327,7 +341,7 @@ document.addEventListener("submit", (event) => {
   FORMS[event.target.dataset.form](event.target);
 });
 document.addEventListener("input", (event) => {
-  if (event.target.id === "script-text") return shown.source.write(event.target.value);
+  if (event.target.id === "script-text") return shown.source.write(event.target.value, event.target.selectionStart);
   const form = event.target.closest("[data-form=filter]");
   if (!form) return;
   const given = new FormData(form);

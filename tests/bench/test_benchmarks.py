@@ -49,6 +49,7 @@ PROMISED = (
     "latency",
     "drain",
     "memory",
+    "page",
     "poison",
     "maintenance",
     "many",

@@ -3,10 +3,8 @@
 Topics are made and filled by the commands of their pages.
 """
 
-import shlex
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,13 +15,12 @@ from pyspark.sql import SparkSession
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.hints import ROOT
-from tests.support.program import run_program
+from tests.support.examples import CAPTURED, DIRECTORY, SCRIPTS, prepare_program, run_commands
 from tests.support.run_here import JobHere, jobs_here
 from tests.support.sql import run_sql
 
 pytestmark = pytest.mark.timeout(300)
-EXAMPLES = sorted(path.parent for path in (ROOT / "docs/examples").glob("*/script.sql"))
+EXAMPLES = [path for path in SCRIPTS if path != CAPTURED]
 BATCH = "SET 'execution.runtime-mode' = 'batch';\n"
 ENDLESS, ENDS = "'rows-per-second' = '20'", "'rows-per-second' = '1000', 'number-of-rows' = '400'"
 NULL = None
@@ -32,24 +29,7 @@ NULL = None
 @pytest.fixture(scope="module")
 def prepare() -> ModuleType:
     """The program that fills in addresses."""
-    spec = spec_from_file_location("prepare", ROOT / "docs/examples/prepare.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def run_commands(page: str, example: Path, bootstrap: str) -> None:
-    """What the page says to type before the job is submitted, as far as it is about topics."""
-    for line in page[: page.index("    sluice submit ")].split("\n"):
-        if not line.startswith("    sluice topic "):
-            continue
-        command, _, file = line.strip().partition(" < ")
-        given = (example / file).read_bytes() if file else b""
-        _, *words = shlex.split(command)
-        done = run_program(*words, given=given, SLUICE_KAFKA_BOOTSTRAP_SERVERS=bootstrap)
-        assert done.returncode == 0, done.stderr
+    return prepare_program()
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +53,8 @@ def done(
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_MARIADB", mariadb.cdc_password)
         for example in EXAMPLES:
-            run_commands((example / "README.md").read_text(), example, bootstrap)
+            page = (example / "README.md").read_text()
+            run_commands(page[: page.index("    sluice submit ")], example, bootstrap)
             data = example / "data.sql"
             run_sql(mariadb, *(prepare.statements(data.read_text()) if data.exists() else ()))
         with (
@@ -143,4 +124,4 @@ def test_an_example_gives_what_its_page_says(done, name, check):
 
 def test_every_example_is_checked():
     assert {path.name for path in EXAMPLES} == set(CHECKS)
-    assert ENDLESS in (ROOT / "docs/examples/clicks-and-users/script.sql").read_text()
+    assert ENDLESS in (DIRECTORY / "clicks-and-users/script.sql").read_text()

@@ -57,11 +57,22 @@ class Browser:
         assert "error" not in answer, answer["error"]
         return answer["value"]
 
-    def until(self, expected: str, selector: str = "body") -> str:
+    def until(self, expected: str, selector: str = "body", *, deadline_s: float = 60) -> str:
         """Wait until the elements say `expected`."""
-        return self.wait(lambda: expected in self.text(selector), expected, selector)
 
-    def wait(self, condition: Callable[[], Any], what: str, selector: str = "body") -> str:
+        def says() -> bool:
+            return expected in self.text(selector)
+
+        return self.wait(says, expected, selector, deadline_s=deadline_s)
+
+    def wait(
+        self,
+        condition: Callable[[], Any],
+        what: str,
+        selector: str = "body",
+        *,
+        deadline_s: float = 60,
+    ) -> str:
         def holds() -> bool:
             try:
                 return bool(condition())
@@ -69,7 +80,7 @@ class Browser:
                 return False
 
         try:
-            wait_until(holds, deadline_s=60, what=what)
+            wait_until(holds, deadline_s=deadline_s, what=what)
         except TimeoutError as exc:
             raise AssertionError(f"{what!r} not in:\n{self.text(selector)}") from exc
         return self.text(selector)

@@ -1,14 +1,12 @@
 """Room on the disk of an index: looked at before a write, and what a failed write means."""
 
-import errno
 import shutil
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from joins.kernels.durable import is_full
 from joins.plan.errors import IndexDirectoryError, IndexDiskFullError
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +34,7 @@ class Room:
 
     def error(self, error: OSError) -> IndexDirectoryError:
         """What a failed write means."""
-        if error.errno in _NO_ROOM:
+        if is_full(error):
             return self._full(f"{error.strerror}, with {_mib(free_bytes(self.directory))} MiB free")
         return IndexDirectoryError(
             f"{self._where()} cannot be written: {error.strerror or error}",

@@ -16,6 +16,7 @@ from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.leadership.leadership import Leadership
+from service.jobs.inspect.room import full_disks
 from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import read_acknowledgements, read_status
@@ -70,7 +71,8 @@ class Services:
         job_dir = self.layout(job.id).job_dir
         acknowledged = read_acknowledgements(job_dir)[-_SHOWN_ACKNOWLEDGEMENTS:]
         runner = self.supervisor.runner_of(job.id)
-        return job_detail(job, read_status(job_dir), runner, acknowledged)
+        full = full_disks(self.settings)
+        return job_detail(job, read_status(job_dir), runner, acknowledged, full)
 
     def listed(self, job: Job, *, recent: bool = False) -> ListedJob:
         """The job as a list has it, with its `recent` rates if they are wanted."""

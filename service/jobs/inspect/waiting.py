@@ -13,11 +13,13 @@ from joins.durable.stalls import SOURCE
 from service.jobs.inspect.condition import Condition
 from service.jobs.inspect.event_waiting import event_time_conditions, holds_rows
 from service.jobs.inspect.facts import unread
+from service.jobs.inspect.room import DISK_FULL
 from service.jobs.supervise.liveness import UNRESPONSIVE
 
 _TOLD_TABLES = 3
 _TOLD_CHANNELS = 5
 _SOURCE_REACHED = "source-reached"
+_DISK_HAS_ROOM = "disk-has-room"
 Document = Mapping[str, Any]
 
 
@@ -63,6 +65,7 @@ def explain_wait(job: Document) -> WaitExplanation:
 
 def _conditions(job: Document) -> Iterator[Condition]:
     yield _desired(job)
+    yield from _room(job)
     yield _alive(job)
     yield _reports(job)
     reported = bool(job["runner"]["alive"])
@@ -104,6 +107,15 @@ def _desired(job: Document) -> Condition:
             evidence, hint = f"the job is being removed: {job['reason']}", _hint(job)
         return Condition(name, None, False, evidence, hint)
     return Condition(name, None, True, "the job is wanted to run")
+
+
+def _room(job: Document) -> Iterator[Condition]:
+    """One for each disk that is full; else one for all of them."""
+    full = [warning for warning in job["warnings"] if warning["type"] == DISK_FULL]
+    for warning in full:
+        yield Condition(_DISK_HAS_ROOM, None, False, warning["message"], warning["hint"])
+    if not full:
+        yield Condition(_DISK_HAS_ROOM, None, True, "data and warehouse directory have room")
 
 
 def _alive(job: Document) -> Condition:

@@ -46,20 +46,20 @@ class Outcomes:
     def stopped(self, job: Job, watch: Watch, *, interrupted: bool) -> None:
         """Its runner was ended: as somebody wants it, or `interrupted` with the control plane."""
         limit_s = self._settings.stop_timeout_s
-        cause = f"killed after {limit_s:g} s" if watch.killed else None
+        how = f"; its runner had not ended after {limit_s:g} s and was killed"
         if interrupted and job.desired_state is DesiredState.RUNNING:
             self._store.transition(job.id, StateUpdate(JobState.STALLED, _INTERRUPTED))
         else:
-            self.rest(job, cause)
+            self.rest(job, how if watch.killed else "")
         watch.stop_deadline = None
         _log.info("runner stopped", job_id=job.id, killed=watch.killed)
 
-    def rest(self, job: Job, cause: str | None = None) -> None:
+    def rest(self, job: Job, how: str = "") -> None:
         """The job has no runner: STOPPED, or PAUSED where it is to go on, perhaps at once."""
         ends = job.desired_state in (DesiredState.STOPPED, DesiredState.REMOVED)
         target = JobState.STOPPED if ends else JobState.PAUSED
         if job.state not in ENDED | {target}:
-            cause = cause or f"{target.lower()} by request"
+            cause = f"{target.lower()} by request{how}"
             self._store.transition(job.id, StateUpdate(target, cause))
 
     def crashed(self, job: Job, watch: Watch, ending: str, error: JobError | None) -> None:

@@ -5,6 +5,7 @@ import time
 import structlog
 
 from service.config import Settings
+from service.jobs.inspect.room import full_disks
 from service.jobs.store.job import Job, JobError, JobState, StateUpdate
 from service.jobs.store.reports import Status, read_changes, read_status
 from service.jobs.store.store import JobStore
@@ -47,6 +48,9 @@ class RunnerReports:
         silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
         starting = job.state is JobState.STARTING
         if silent_s > watch.silence.report_after_s(self._settings, starting=starting):
+            if full_disks(self._settings):  # nobody can report there, nor note that nobody does
+                watch.silence.begin()
+                return job
             return self._silent(job, watch, silent_s)
         if status is not None and mute(job) and job.state is status.state:
             self._store.set_reason(job.id, status.reason, status.error)

@@ -1,0 +1,260 @@
+"""`page`: what the control plane needs in memory, and how soon the page is there, with many jobs.
+
+100 jobs run and report twice a second, and each has a day of history; a browser follows the list
+and a job, all histories are read, and metrics are scraped meanwhile. Processes that sleep stand for
+the runners; what they would report is written for them. Then 500 jobs that rest, with a day of
+history each: the list is opened in a browser that has nothing of it in its cache.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import psutil
+
+from service.embedded.process import free_port
+from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.layout import JobLayout
+from service.jobs.submit.submission import SubmissionRequest
+from tests.bench.measure import Bar, Measure, Sense, Sizes
+from tests.bench.place import Place
+from tests.support.browser import Browser, open_browser
+from tests.support.control_plane import script
+from tests.support.page_jobs import joining
+from tests.support.page_plane import remember
+from tests.support.stored_jobs import stored_services
+from tests.support.wait import wait_until
+
+RUNNING, RESTING = 100, 500
+_FOLLOWED_S = 60
+_REPORT_EVERY_S = 0.5
+_RESIDENT = Bar(Sense.VALUE_AT_MOST, 250.0)
+_PAINT = Bar(Sense.VALUE_AT_MOST, 1_000.0)
+_RANGES = ((3_600_000, 10), (86_400_000, 300))  # of the page's charts
+_ROWS = "return document.querySelectorAll('main tbody tr').length"
+# When the rows of the list were drawn; the observer is there before any script of the page.
+_OBSERVER = """
+  new MutationObserver((_, observer) => {
+    if (!document.querySelector("main tbody tr .spark path")) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => (window.listDrawnMs = performance.now())));
+  }).observe(document, { childList: true, subtree: true });
+"""
+_PAINTED = "return performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? null"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Runners that are told about: the process of each, and where its report goes."""
+
+    pids: dict[Path, int]
+    started_at_ms: int
+
+    def write(self, second: float) -> None:
+        """What each of them reports after so many seconds of its life."""
+        now_ms = time.time_ns() // 1_000_000
+        for number, (job_dir, pid) in enumerate(self.pids.items()):
+            joined = int(200_000 + second * (50 + number))
+            report = {
+                "format_version": 1,
+                "job_id": job_dir.name,
+                "pid": pid,
+                "updated_at_ms": now_ms,
+                "started_at_ms": self.started_at_ms,
+                **joining(self.started_at_ms, joined_records=joined, batch=int(second * 2)),
+            }
+            aside = job_dir / "told.part"
+            aside.write_text(json.dumps(report))
+            aside.replace(JobLayout(job_dir).status)
+
+
+def measure(place: Place, sizes: Sizes) -> list[Measure]:
+    """`records` are seconds that the jobs are followed, `dim` the jobs that rest."""
+    followed_s, resting = sizes.records or _FOLLOWED_S, sizes.dim or RESTING
+    os.environ["SLUICE_SECRET_SHOP"] = "open sesame"
+    with open_browser(place.new("profile")) as browser:
+        shared, resident = _memory(place, browser, followed_s, sizes.runs)
+        paints, lists = _paint(place, browser, resting, sizes.runs)
+    of_memory = f"{RUNNING} jobs that run, a day of history each, {followed_s} s a run"
+    of_paint = f"{resting} jobs, a day of history each"
+    full, many = followed_s >= _FOLLOWED_S, resting >= RESTING
+    facts = {"resident_mb": max(resident)}
+    return [
+        Measure("control plane, PSS", "MB", of_memory, full, shared, bar=_RESIDENT, facts=facts),
+        Measure("first paint", "ms", of_paint, many, paints, bar=_PAINT),
+        Measure("the first 100 jobs are drawn", "ms", of_paint, many, lists, bar=_PAINT),
+    ]
+
+
+# Memory
+# --------------------------------------------------------------------------------------------------
+
+
+def _memory(
+    place: Place, browser: Browser, followed_s: int, runs: int
+) -> tuple[list[float], list[float]]:
+    data, shared, resident = place.new("running"), list[float](), list[float]()
+    ids = _store(data, RUNNING, JobState.JOINING)
+    with _plane(data, start_limit=RUNNING) as (client, process), _reports(client, data, ids):
+        _wait_joining(client, ids)
+        place.say(f"{len(ids)} jobs report")
+        for _ in range(runs):
+            most_shared = most_resident = 0.0
+            for number in range(followed_s):
+                began = time.monotonic()
+                _look(client, browser, ids, number)
+                memory = process.memory_full_info()
+                most_shared = max(most_shared, memory.pss / 1e6)
+                most_resident = max(most_resident, memory.rss / 1e6)
+                time.sleep(max(0.0, began + 1 - time.monotonic()))
+            shared.append(most_shared)
+            resident.append(most_resident)
+            place.say(f"MB: PSS {most_shared:.0f}, resident {most_resident:.0f}")
+        browser.driver.get("about:blank")
+    return shared, resident
+
+
+def _look(client: httpx.Client, browser: Browser, ids: list[str], number: int) -> None:
+    """What is asked in one second: ten histories, the list; now and then metrics and a view."""
+    now_ms = time.time_ns() // 1_000_000
+    for at in range(10):
+        job_id = ids[(number * 10 + at) % len(ids)]
+        length_ms, step = _RANGES[at % 2]
+        path = f"/v1/jobs/{job_id}/history?since={now_ms - length_ms}&step={step}"
+        client.get(path).raise_for_status()
+    client.get("/v1/jobs?recent=true&limit=100").raise_for_status()
+    if number % 5 == 0:
+        client.get("/metrics").raise_for_status()
+    if number % 20 == 0:
+        view = f"#/jobs/{ids[number % len(ids)]}" if number % 40 else "#/"
+        browser.open(f"{client.base_url}/{view}")
+
+
+def _wait_joining(client: httpx.Client, ids: list[str]) -> None:
+    def all_join() -> bool:
+        jobs = client.get("/v1/jobs?limit=500").json()["items"]
+        return sum(job["state"] == "JOINING" for job in jobs) == len(ids)
+
+    wait_until(all_join, deadline_s=120, what="every job is JOINING")
+
+
+@contextmanager
+def _reports(client: httpx.Client, data: Path, ids: list[str]) -> Iterator[None]:
+    """Reports of the runners, written from here on."""
+
+    def pids() -> dict[Path, int] | None:
+        runners = {i: client.get(f"/v1/jobs/{i}").json()["runner"] for i in ids}
+        if not all(runner["alive"] for runner in runners.values()):
+            return None
+        return {data / "jobs" / i: int(runner["pid"]) for i, runner in runners.items()}
+
+    began, ended = time.monotonic(), threading.Event()
+    found = wait_until(pids, deadline_s=120, what="every runner lives")
+    assert found is not None
+    told = Told(found, time.time_ns() // 1_000_000)
+
+    def write() -> None:
+        while not ended.wait(_REPORT_EVERY_S):
+            told.write(time.monotonic() - began)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        writer.join()
+
+
+# First paint
+# --------------------------------------------------------------------------------------------------
+
+
+def _paint(
+    place: Place, browser: Browser, resting: int, runs: int
+) -> tuple[list[float], list[float]]:
+    data, paints, lists = place.new("resting"), list[float](), list[float]()
+    _store(data, resting, JobState.STOPPED)
+    driver = browser.driver
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _OBSERVER})
+    with _plane(data) as (client, _):
+        for _ in range(runs):
+            driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+            browser.open(f"{client.base_url}/")
+            browser.wait(lambda: browser.run("return window.listDrawnMs"), "the list is drawn")
+            assert browser.run(_ROWS) == min(resting, 100)
+            paints.append(float(browser.run(_PAINTED)))
+            lists.append(float(browser.run("return window.listDrawnMs")))
+            place.say(f"ms: first paint {paints[-1]:.0f}, the list {lists[-1]:.0f}")
+        driver.get("about:blank")
+    return paints, lists
+
+
+# Jobs and a control plane
+# --------------------------------------------------------------------------------------------------
+
+
+def _store(data: Path, count: int, state: JobState) -> list[str]:
+    """So many jobs with a day of history each; runners are to be started if they are to run."""
+    desired = DesiredState.STOPPED if state is JobState.STOPPED else DesiredState.RUNNING
+    with stored_services(data) as services:
+        first = services.submissions.submit(SubmissionRequest(script(), "job 0"))
+        home = services.layout(first.id).job_dir
+        remember(home, **{name: _wave(50 + at) for at, name in enumerate(_SERIES)})
+        plan = services.store.get(first.id).plan
+        new = NewJob(first.id, first.name, plan, script(), (), None, "")
+        ids = [first.id]
+        for number in range(1, count):
+            one = replace(new, id=new_job_id(), name=f"job {number}")
+            services.store.add(one)
+            shutil.copytree(home, services.layout(one.id).job_dir)
+            ids.append(one.id)
+        if state is JobState.STOPPED:
+            for job_id in ids:
+                change = StateUpdate(JobState.STOPPED, "stopped", desired=desired)
+                services.store.transition(job_id, change)
+    return ids
+
+
+_SERIES = ("records_per_s", "rows_per_s", "changes_per_s", "lag_records", "freshness_ms", "join_ms")
+
+
+def _wave(base: int) -> Callable[[float], float]:
+    return lambda age_s: base + age_s % 40
+
+
+@contextmanager
+def _plane(data: Path, **given: object) -> Iterator[tuple[httpx.Client, psutil.Process]]:
+    """A control plane in a process of its own; nothing of it is loaded here."""
+    port = free_port()
+    settings = {"data_dir": data, "port": port, "requests_per_s": 100_000, **given}
+    variables = {f"SLUICE_{name.upper()}": str(value) for name, value in settings.items()}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.api_plane", "nobody"], env={**os.environ, **variables}
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        with httpx.Client(base_url=url, timeout=60.0, trust_env=False) as client:
+            wait_until(lambda: _is_ready(client, child), deadline_s=120, what="control plane")
+            yield client, psutil.Process(child.pid)
+    finally:
+        child.terminate()
+        child.wait(timeout=120)
+
+
+def _is_ready(client: httpx.Client, child: "subprocess.Popen[bytes]") -> bool:
+    if child.poll() is not None:
+        raise RuntimeError(f"the control plane ended with {child.returncode}")
+    try:
+        return client.get("/readyz").is_success
+    except httpx.HTTPError:
+        return False

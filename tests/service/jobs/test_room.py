@@ -1,0 +1,54 @@
+"""A disk that is full: it is told by whoever reads, and a runner that cannot report lives on."""
+
+import re
+import shutil
+
+from service.config import Settings
+from service.jobs.inspect import room
+from service.jobs.inspect.room import full_disks
+from service.jobs.runner import StatusFile
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.reports import read_status
+from tests.support.disk import largest_file
+from tests.support.program import silent_logs
+
+
+def settings_of(tmp_path):
+    warehouse = tmp_path / "warehouse"
+    warehouse.mkdir(exist_ok=True)
+    return Settings.load(data_dir=tmp_path, warehouse_dir=warehouse)
+
+
+def test_a_disk_with_room_is_not_told(tmp_path):
+    assert full_disks(settings_of(tmp_path)) == []
+
+
+def test_a_full_disk_of_both_directories_is_told_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "_LEAST_FREE_BYTES", 1 << 60)
+    (warning,) = full_disks(settings_of(tmp_path))
+    total = shutil.disk_usage(tmp_path).total >> 20
+    assert warning.type == "disk-full"
+    assert warning.message.startswith(f'the disk of data directory "{tmp_path}" is full: ')
+    assert warning.message.endswith(f" of {total} MiB are free")
+    assert "Free space" in warning.hint
+
+
+def test_a_disk_without_inodes_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(room, "_LEAST_INODES", 1 << 60)
+    (warning,) = full_disks(settings_of(tmp_path))
+    assert re.search(r"MiB are free, and \d+ inodes$", warning.message)
+
+
+def test_a_directory_that_is_not_there_yet_is_not_full(tmp_path):
+    settings = Settings.load(data_dir=tmp_path / "later", warehouse_dir=tmp_path / "later")
+    assert full_disks(settings) == []
+
+
+def test_a_runner_that_cannot_report_goes_on_and_reports_later(tmp_path):
+    status = StatusFile(JobLayout(tmp_path))
+    status.note("STARTING", "begins")
+    with silent_logs(), largest_file(0):
+        status.note("STOPPED", "nobody can read this")
+    assert read_status(tmp_path).reason == "begins"
+    status.note("STOPPED", "there is room again")
+    assert read_status(tmp_path).reason == "there is room again"
