@@ -24,6 +24,7 @@ from joins.durable.pins import Pin
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import JoinedBatch, ProbeKernelSpec
+from joins.kernels.table_path import TablePath, readable
 from joins.lookback.history import PastEvent
 from joins.plan.errors import PinnedVersionExpiredError, SinkError
 from joins.worker.event_task import EventPlaces, EventTask, act, event_task, scan, steps
@@ -111,7 +112,7 @@ class PastState:
         return None if metadata is None else EventState.of(metadata)
 
 
-def _log(path: Path, app_id: str, columns: StateColumns) -> StateLog:
+def _log(path: TablePath, app_id: str, columns: StateColumns) -> StateLog:
     return StateLog(DeltaLog(path, f"{app_id}:{path.name}"), columns)
 
 
@@ -185,7 +186,7 @@ class _StageRun:
         """The rows of the files of a table that the stages have written."""
         places = {DEAD_LETTERS: self.task.dead_letters, LATE: self.task.places.late.root}
         tables = (
-            pq.read_table(places[name] / file.path, partitioning=None)
+            pq.read_table(readable(places[name] / file.path), partitioning=None)
             for file in report.files.get(name, ())
         )
         return [batch for table in tables for batch in table.to_batches()]

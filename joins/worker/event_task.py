@@ -54,6 +54,7 @@ from joins.kernels.probe.probe import (
     join_arrivals,
     parse_records,
 )
+from joins.kernels.table_path import TablePath
 from joins.kernels.windows import WindowSpec, state_schema
 from joins.plan.plan import JoinPlan
 from joins.plan.stream_topics import StreamTopics
@@ -85,8 +86,8 @@ class EventPlaces:
     """
 
     scratch: Path
-    waiting: Path | None
-    windows: Path | None
+    waiting: TablePath | None
+    windows: TablePath | None
     late: SharedTable
 
 
@@ -122,7 +123,7 @@ class EventTask:
         return self.probe.epoch
 
     @property
-    def dead_letters(self) -> Path:
+    def dead_letters(self) -> TablePath:
         """Root of the dead-letter table."""
         return self.probe.dead_letters
 

@@ -32,6 +32,7 @@ from joins.kernels.probe.probe import (
     ProbeKernelSpec,
     pin_columns,
 )
+from joins.kernels.table_path import TablePath, readable
 from joins.kernels.windows import (
     Projected,
     WatermarkAdvance,
@@ -139,7 +140,7 @@ class WindowTask:
 
     spec: WindowSpec
     kernel: ProbeKernelSpec
-    root: Path
+    root: TablePath
     late: SharedTable
 
     def fired(
@@ -219,7 +220,7 @@ class _State:
             if meets or each["rewrite"]:
                 schema = state_schema(task.spec)
                 tables[each["path"]] = pq.read_table(
-                    task.root / each["path"], schema=schema, partitioning=None
+                    readable(task.root / each["path"]), schema=schema, partitioning=None
                 )
         rewritten = [tables[each["path"]] for each in files if each["rewrite"]]
         return cls(tables, rewritten)
@@ -233,7 +234,7 @@ class _Staging:
     origin: FileOrigin
     late: ParquetStage
 
-    def keep(self, name: str, root: Path, state: pa.Table) -> None:
+    def keep(self, name: str, root: TablePath, state: pa.Table) -> None:
         """Stage state of one bucket."""
         with ParquetStage(root, state.schema, self.origin) as stage:
             for batch in state.combine_chunks().to_batches():

@@ -1,6 +1,5 @@
 """What the embedded servers have in common: a process on a directory of its own, and its health."""
 
-import os
 import secrets
 import signal
 import subprocess

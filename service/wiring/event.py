@@ -14,6 +14,7 @@ from joins.batch.event_state import EventSpec
 from joins.durable.app_ids import late_app_id
 from joins.job.event_job import EventJob
 from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import JoinError, SinkError
 from joins.plan.plan import DeltaSink, JoinPlan, LookupStrategy, SinkWriter
 from joins.worker.event_task import (
@@ -97,7 +98,7 @@ def _event_tables(job: JobContext, task: EventTask, dead_letters: DeltaLog) -> E
 
 
 def _state(
-    job: JobContext, path: Path | None, columns: StateColumns, schema: Callable[[], pa.Schema]
+    job: JobContext, path: TablePath | None, columns: StateColumns, schema: Callable[[], pa.Schema]
 ) -> StateLog | None:
     if path is None:
         return None
