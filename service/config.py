@@ -122,6 +122,14 @@ class Settings(BaseSettings):
         "name@host:port[,name@host:port…]; * stands for any characters but a colon or an at",
         pattern=_SECRETS,
     )
+    allowed_stores: str | None = _setting(
+        None,
+        "Buckets and containers of object stores that tables of scripts may be in; default is any, "
+        "for tables that bring credentials. Only listed ones are served by the environment's.",
+        "bucket@host:port[,bucket@host:port…], Amazon's being s3.amazonaws.com:443; * stands for "
+        "any characters but a colon or an at",
+        pattern=_SECRETS,
+    )
     allowed_paths: str | None = _setting(
         None,
         "Directories besides the warehouse in which Delta tables and files of scripts may be.",

@@ -1,7 +1,6 @@
 """What a job with event time or windows has beside the rest: its files and its tables."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -44,9 +43,9 @@ def event_places(job: JobContext) -> EventPlaces:
     )
 
 
-def _late_path(job: JobContext) -> Path:
-    path = job.plan.probe.late_records_path
-    return job.layout.late_records if path is None else output_path(DeltaSink(path), job.settings)
+def _late_path(job: JobContext) -> TablePath:
+    table = job.plan.probe.late_records
+    return job.layout.late_records if table is None else output_path(table, job.settings)
 
 
 def event_job(job: JobContext, probe: ProbeTask, dead_letters: DeltaLog) -> EventJob | None:

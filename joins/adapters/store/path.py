@@ -122,9 +122,8 @@ class StorePath:
     def put(self, content: pa.Buffer | bytes) -> None:
         """Make `content` the object; nobody sees a part of it, and it stays."""
         with store_errors(self):
-            obstore.put(
-                client_of(self.store), self.key, memoryview(content), chunk_size=_PART_BYTES
-            )
+            view = memoryview(content).cast("B")  # what else has a length is taken for a stream
+            obstore.put(client_of(self.store), self.key, view, chunk_size=_PART_BYTES)
 
     def create(self, content: bytes) -> bool:
         """Make `content` the object unless there is one; returns whether this call's is there.

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from joins.durable.app_ids import job_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.kernels.table_path import TablePath
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
@@ -22,7 +23,7 @@ class DeltaOutput:
     """
 
     name: str
-    path: Path
+    path: TablePath
     app_id: str
     plan: JoinPlan
 

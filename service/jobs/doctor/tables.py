@@ -8,6 +8,7 @@ from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
 from joins.durable.leases import leases_in, oldest_attached, oldest_leased
 from joins.durable.pins import PinStore
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import FencedError, SinkError
 from service.jobs.doctor.check import Check, bad, good, made, unknown
 from service.jobs.doctor.patient import DeltaOutput, Patient
@@ -35,7 +36,7 @@ def check_tables(patient: Patient) -> list[Check]:
     return checks
 
 
-def _tables(patient: Patient) -> dict[str, Path]:
+def _tables(patient: Patient) -> dict[str, TablePath]:
     roots = {d.name: patient.layout.table(d) for d in patient.plan.dimensions}
     paths = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
     paths["dead_letters"] = patient.layout.dead_letters

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 _CREDENTIAL = re.compile(
-    r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|private.?key|ssl.?key",
+    r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|account.?key|private.?key|ssl.?key",
     re.IGNORECASE,
 )
 _COMMENT = r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))"
