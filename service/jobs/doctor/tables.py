@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
@@ -46,7 +45,7 @@ def _tables(patient: Patient) -> dict[str, TablePath]:
 _PARTS = ("changelog", "current")
 
 
-def _table(name: str, path: Path) -> Iterator[Check]:
+def _table(name: str, path: TablePath) -> Iterator[Check]:
     """Its log can be read, and every file of the newest version is there."""
     title = f"table {name}"
     if not has_log(path):

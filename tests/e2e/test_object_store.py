@@ -1,0 +1,101 @@
+"""A job whose tables are in an object store: it joins there, writes there, and is killed there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from joins.adapters.store.delta_tables import delta_options
+from joins.adapters.store.path import StorePath
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from tests.support.object_store import BUCKET, ObjectStore, object_store
+from tests.support.rig import Rig, kafka_table, running_rig
+from tests.support.topics import create_topic, produce, unique_name
+from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.timeout(600)
+ITEMS = pa.schema([("id", pa.int64()), ("title", pa.string())])
+
+
+@pytest.fixture
+def store() -> Iterator[ObjectStore]:
+    with object_store() as server:
+        yield server
+
+
+def items(*pairs: tuple[int, str]) -> pa.Table:
+    ids, titles = zip(*pairs, strict=True)
+    return pa.table([list(ids), list(titles)], schema=ITEMS)
+
+
+def write(path: StorePath, rows: pa.Table) -> None:
+    write_deltalake(str(path), rows, mode="append", storage_options=delta_options(path))
+
+
+def rows_of(path: StorePath) -> list[dict[str, Any]]:
+    return loaded(path).to_pyarrow_table().to_pylist()
+
+
+def loaded(path: StorePath) -> DeltaTable:
+    return DeltaTable(str(path), storage_options=delta_options(path))
+
+
+def sql(kafka: KafkaBroker, topic: str, store: ObjectStore, name: str) -> str:
+    """Orders with the title of their item; both tables are in the store."""
+    return (
+        f"CREATE TABLE item (id BIGINT, title STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ("
+        f"'connector'='delta', 'path'='s3://{BUCKET}/{name}/item', {store.with_options}, "
+        "'source.monitor-interval'='200 ms');"
+        + kafka_table(kafka, "orders", topic, "item_id BIGINT, proctime AS PROCTIME()")
+        + f"CREATE TABLE enriched (item_id BIGINT, title STRING) WITH ("
+        f"'connector'='delta', 'path'='s3://{BUCKET}/{name}/out', {store.with_options});"
+        "INSERT INTO enriched SELECT o.item_id, i.title FROM orders AS o "
+        "LEFT JOIN item FOR SYSTEM_TIME AS OF o.proctime AS i ON o.item_id = i.id;"
+    )
+
+
+def order(item: int) -> dict[str, Any]:
+    return {"item_id": item}
+
+
+def test_a_job_joins_and_writes_in_a_store_once_whoever_is_killed(
+    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore
+) -> None:
+    name, topic = unique_name("stored"), create_topic(kafka.bootstrap_servers, partitions=1)
+    item, out = store.path(f"{name}/item"), store.path(f"{name}/out")
+    write(item, items((1, "one"), (2, "two")))
+    produce(kafka.bootstrap_servers, topic, [order(1), order(3)])
+    with running_rig(tmp_path, kafka, mariadb, failpoints="C8=kill@2") as rig:
+        job = rig.submit(sql(kafka, topic, store, name))
+        job.wait_joining()
+        wait_until(lambda: len(rows_of(out)) == 2, what="the first rows")
+        write(item, items((3, "three")))
+        job.wait_for(lambda s: s["dimensions"][0]["streamed_records"] >= 1, "item 3 is known")
+        produce(kafka.bootstrap_servers, topic, [order(3), order(2)])
+        job.wait_for(lambda s: (s["probe"] or {}).get("next_offsets") == {"0": 4}, "4 joined")
+        found = sorted((r["_offset"], r["item_id"], r["title"]) for r in rows_of(out))
+        assert found == [(0, 1, "one"), (1, 3, None), (2, 3, "three"), (3, 2, "two")]
+        assert_nothing_shows_the_key(rig, job.id)
+        assert_looked_back(rig, job.id)
+        rig.remove(job, output=True)
+    assert store.keys(f"{name}/out") == []
+    assert len(rows_of(item)) == 3
+
+
+def assert_nothing_shows_the_key(rig: Rig, job: str) -> None:
+    directory = rig.settings.jobs_dir / job
+    for file in (directory / "plan.json", directory / "runner.log", directory / "status.json"):
+        assert "ci-secret-key" not in file.read_text(errors="replace"), file.name
+    assert "ci-secret-key" not in rig.client.get(f"/v1/jobs/{job}").text
+
+
+def assert_looked_back(rig: Rig, job: str) -> None:
+    shown = rig.get(f"/v1/jobs/{job}/output?limit=10")
+    assert {row["values"]["_offset"] for row in shown["items"]} == {0, 1, 2, 3}
+    batch = shown["batches"][0]["batch"]
+    replayed = rig.client.post(f"/v1/jobs/{job}/batches/{batch}:replay")
+    assert (replayed.status_code, replayed.json()["identical"]) == (200, True), replayed.text
