@@ -12,7 +12,7 @@ from joins.adapters.store.delta_tables import delta_options
 from joins.adapters.store.path import StorePath
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.object_store import BUCKET, ObjectStore, object_store
+from tests.support.object_store import ObjectStore, object_store
 from tests.support.rig import Rig, kafka_table, running_rig
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
@@ -48,11 +48,11 @@ def sql(kafka: KafkaBroker, topic: str, store: ObjectStore, name: str) -> str:
     """Orders with the title of their item; both tables are in the store."""
     return (
         f"CREATE TABLE item (id BIGINT, title STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ("
-        f"'connector'='delta', 'path'='s3://{BUCKET}/{name}/item', {store.with_options}, "
+        f"'connector'='delta', 'path'='s3://{store.bucket}/{name}/item', {store.with_options}, "
         "'source.monitor-interval'='200 ms');"
         + kafka_table(kafka, "orders", topic, "item_id BIGINT, proctime AS PROCTIME()")
         + f"CREATE TABLE enriched (item_id BIGINT, title STRING) WITH ("
-        f"'connector'='delta', 'path'='s3://{BUCKET}/{name}/out', {store.with_options});"
+        f"'connector'='delta', 'path'='s3://{store.bucket}/{name}/out', {store.with_options});"
         "INSERT INTO enriched SELECT o.item_id, i.title FROM orders AS o "
         "LEFT JOIN item FOR SYSTEM_TIME AS OF o.proctime AS i ON o.item_id = i.id;"
     )
@@ -94,7 +94,7 @@ def assert_nothing_shows_the_key(rig: Rig, job: str) -> None:
 
 
 def assert_looked_back(rig: Rig, job: str) -> None:
-    shown = rig.get(f"/v1/jobs/{job}/output?limit=10")
+    shown = rig.get(f"/v1/jobs/{job}/preview?limit=10")
     assert {row["values"]["_offset"] for row in shown["items"]} == {0, 1, 2, 3}
     batch = shown["batches"][0]["batch"]
     replayed = rig.client.post(f"/v1/jobs/{job}/batches/{batch}:replay")

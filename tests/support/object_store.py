@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from threading import Thread
 from typing import Any
 
@@ -18,7 +19,7 @@ from werkzeug.wrappers import Request, Response
 from joins.adapters.store.path import StorePath
 from joins.plan.store_tables import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
 
-BUCKET = "tables"
+_numbers = count()
 _LOGIN = {"aws_access_key_id": "ci-key-id", "aws_secret_access_key": "ci-secret-key"}
 Fault = Callable[[Request], Response | None]
 
@@ -32,7 +33,9 @@ class ObjectStore:
     """A running server with one empty bucket.
 
     Attributes:
+        bucket: its name.
         fault: answers a request in place of the server, where it gives an answer.
+        answers_to_lose: of so many puts the answer is 503, whatever the server has made of them.
         requests: method → how many came.
         sent, received: bytes of bodies.
     """
@@ -47,13 +50,16 @@ class ObjectStore:
         )
         self._thread = Thread(target=self._server.serve_forever, daemon=True)
         self.fault: Fault = lambda _: None
+        self.answers_to_lose = 0
         self.requests: Counter[str] = Counter()
         self.sent = self.received = 0
+        self._is_forgetful = False
         self._thread.start()
         self.client: Any = boto3.client(
             "s3", endpoint_url=self.endpoint, region_name="us-east-1", **_LOGIN
         )
-        self.client.create_bucket(Bucket=BUCKET)
+        self.bucket = f"tables-{next(_numbers)}"  # moto's buckets are those of all its servers
+        self.client.create_bucket(Bucket=self.bucket)
 
     @property
     def endpoint(self) -> str:
@@ -74,11 +80,15 @@ class ObjectStore:
         return ", ".join(f"'{name}' = '{value}'" for name, value in self.options)
 
     def path(self, key: str) -> StorePath:
-        return StorePath.of(f"s3://{BUCKET}/{key}", self.options)
+        return StorePath.of(f"s3://{self.bucket}/{key}", self.options)
 
     def keys(self, prefix: str = "") -> list[str]:
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         return [each["Key"] for page in pages for each in page.get("Contents", ())]
+
+    def forget_conditions(self) -> None:
+        """From now on whatever is put is taken, as by servers that do not know the condition."""
+        self._is_forgetful = True
 
     def close(self) -> None:
         self._server.shutdown()
@@ -89,9 +99,15 @@ class ObjectStore:
         request = Request(environ)
         self.requests[request.method] += 1
         self.received += request.content_length or 0
+        if self._is_forgetful:
+            environ.pop("HTTP_IF_NONE_MATCH", None)
         answer = self.fault(request)
         if answer is not None:
             return answer(environ, start_response)
+        if self.answers_to_lose and request.method == "PUT":
+            self.answers_to_lose -= 1
+            list(self._app(environ, lambda *_: None))
+            return Response(status=503)(environ, start_response)
         content = b"".join(self._app(environ, start_response))
         self.sent += len(content)
         return [content]

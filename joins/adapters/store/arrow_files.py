@@ -49,6 +49,7 @@ def opened(store: StoreAddress, key: str) -> pa.NativeFile:
         answer = obstore.get(client_of(store), key)
         if answer.meta["size"] <= _WHOLE_BYTES:
             return pa.BufferReader(pa.py_buffer(answer.bytes()))
+        del answer  # its rest is not waited for
     return pa.PythonFile(_Ranges(store, key), mode="r")
 
 
