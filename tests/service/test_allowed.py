@@ -228,3 +228,57 @@ def test_the_path_of_late_records_is_confined_as_an_output(places):
         outside = replace(PLAN.probe, late_records_path=path)
         with pytest.raises(NotAllowedError):
             check_allowed(replace(PLAN, probe=outside), places)
+
+
+KEYS = (("s3.access-key", "id"), ("s3.secret-key", "secret"))
+AT_MINIO = (*KEYS, ("s3.endpoint", "http://minio:9000"))
+STORES_ALLOWED = {
+    "any_with_own_keys": ("s3://lake/o", KEYS, None),
+    "own_keys_to_an_endpoint": ("s3://lake/o", AT_MINIO, None),
+    "listed_with_the_environments": ("s3://lake/o", (), "lake@s3.amazonaws.com:443"),
+    "listed_by_pattern": ("s3a://lake/o", AT_MINIO, "*@minio:9000"),
+    "a_container": (
+        *("abfss://lake@shop.dfs.core.windows.net/o", ()),
+        "lake@shop.blob.core.windows.net:443",
+    ),
+}
+STORES_DENIED = {
+    "the_environments_without_a_list": ("s3://lake/o", (), None),
+    "another_bucket": ("s3://lake/o", KEYS, "pond@s3.amazonaws.com:443"),
+    "another_server": ("s3://lake/o", AT_MINIO, "lake@s3.amazonaws.com:443"),
+    "a_star_is_not_a_server": ("s3://lake/o", AT_MINIO, "*:9000@s3.amazonaws.com:443"),
+}
+
+
+@pytest.mark.parametrize(("path", "store", "allowed"), STORES_ALLOWED.values(), ids=STORES_ALLOWED)
+def test_a_store_may_be_written_and_read(path, store, allowed, tmp_path):
+    settings = Settings.load(data_dir=tmp_path, allowed_stores=allowed)
+    check_allowed(replace(PLAN, sink=DeltaSink(path, store=store)), settings)
+    probe = replace(PLAN.probe, late_records_path=path, late_store=store)
+    check_allowed(replace(PLAN, probe=probe), settings)
+
+
+@pytest.mark.parametrize(("path", "store", "allowed"), STORES_DENIED.values(), ids=STORES_DENIED)
+def test_a_store_is_denied_with_the_setting(path, store, allowed, tmp_path):
+    if allowed is not None and ":9000@" in allowed:
+        with pytest.raises(ConfigError):
+            Settings.load(data_dir=tmp_path, allowed_stores=allowed)
+        return
+    settings = Settings.load(data_dir=tmp_path, allowed_stores=allowed)
+    dimension = replace(PLAN.dimensions[0], source=DeltaTableSource(path, store=store))
+    for plan_ in (
+        replace(PLAN, sink=DeltaSink(path, store=store)),
+        replace(PLAN, dimensions=(dimension,)),
+    ):
+        with pytest.raises(NotAllowedError, match=r"lake@|brings no credentials") as caught:
+            check_allowed(plan_, settings)
+        assert "SLUICE_ALLOWED_STORES" in caught.value.hint
+
+
+def test_a_hint_of_a_store_can_be_followed(tmp_path):
+    settings = Settings.load(data_dir=tmp_path)
+    with pytest.raises(NotAllowedError, match=r'for store "(.*)"') as caught:
+        check_allowed(replace(PLAN, sink=DeltaSink("s3://lake/o")), settings)
+    listed = caught.value.message.rpartition('store "')[2].rstrip('"')
+    settings = Settings.load(data_dir=tmp_path, allowed_stores=listed)
+    check_allowed(replace(PLAN, sink=DeltaSink("s3://lake/o")), settings)
