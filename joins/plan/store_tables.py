@@ -74,14 +74,14 @@ class StoreTable:
 
     def server(self, options: StoreOptions) -> str:
         """host:port of whoever is sent the requests."""
-        given = dict(options)
-        endpoint = given.get(AZURE_ENDPOINT if self.is_azure else S3_ENDPOINT)
+        chosen = dict(options)
+        endpoint = chosen.get(AZURE_ENDPOINT if self.is_azure else S3_ENDPOINT)
         if endpoint is not None:
             parts = urlsplit(endpoint)
             return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
         if not self.is_azure:
             return _S3_SERVER
-        return f"{self.account or given.get(AZURE_ACCOUNT, '*')}.blob.core.windows.net:443"
+        return f"{self.account or chosen.get(AZURE_ACCOUNT, '*')}.blob.core.windows.net:443"
 
 
 def has_credentials(options: StoreOptions) -> bool:

@@ -83,7 +83,9 @@ class ObjectStore:
         return StorePath.of(f"s3://{self.bucket}/{key}", self.options)
 
     def keys(self, prefix: str = "") -> list[str]:
-        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        pages = self.client.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=prefix
+        )
         return [each["Key"] for page in pages for each in page.get("Contents", ())]
 
     def forget_conditions(self) -> None:

@@ -6,8 +6,8 @@ no entry changes protocol, columns or properties. Only what needs the newest fil
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,21 +55,27 @@ def create_table(
         SinkError: the place cannot be written.
         StoreUnavailableError: its store does not answer.
     """
-    try:
+    commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
+    with _creation_faults(path):
         if isinstance(path, Path):
             path.mkdir(parents=True, exist_ok=True)
-        commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
+        table = DeltaTable.create(
+            str(path),
+            schema,
+            mode="ignore",
+            partition_by=list(partition_by) or None,
+            configuration=dict(properties),
+            storage_options=delta_options(path),
+            commit_properties=commit_properties,
+        )
+        _name_invariants(table, commit_properties)
+
+
+@contextmanager
+def _creation_faults(path: TablePath) -> Iterator[None]:
+    try:
         with store_faults(path):
-            table = DeltaTable.create(
-                str(path),
-                schema,
-                mode="ignore",
-                partition_by=list(partition_by) or None,
-                configuration=dict(properties),
-                storage_options=delta_options(path),
-                commit_properties=commit_properties,
-            )
-            _name_invariants(table, commit_properties)
+            yield
     except SluiceError:
         raise
     except (DeltaError, OSError) as exc:

@@ -76,17 +76,17 @@ class StoreAddress:
         """
         if has_credentials(options):
             _check_environment(table, options)
-        given = dict(options)
+        chosen = dict(options)
         config = {_NAMES[name]: value for name, value in options if name in _NAMES}
         if table.is_azure:
             if table.account:
                 config[_NAMES[AZURE_ACCOUNT]] = table.account
-            endpoint = given.get(AZURE_ENDPOINT)
+            endpoint = chosen.get(AZURE_ENDPOINT)
         else:
-            endpoint = given.get(S3_ENDPOINT, os.environ.get("AWS_ENDPOINT_URL"))
-            hosted = given.get(S3_PATH_STYLE, "true").lower() == "false"
+            endpoint = chosen.get(S3_ENDPOINT, os.environ.get("AWS_ENDPOINT_URL"))
+            hosted = chosen.get(S3_PATH_STYLE, "true").lower() == "false"
             config["aws_virtual_hosted_style_request"] = str(hosted).lower()
-            if S3_REGION not in given and not os.environ.get("AWS_REGION"):
+            if S3_REGION not in chosen and not os.environ.get("AWS_REGION"):
                 config["aws_region"] = _REGION
         is_plain = endpoint is not None and urlsplit(endpoint).scheme == "http"
         return cls(table.url, tuple(sorted(config.items())), is_plain)
@@ -118,11 +118,11 @@ class StoreAddress:
 
 def _check_environment(table: StoreTable, options: StoreOptions) -> None:
     """Clients add what the environment has and the table has not, to whatever server."""
-    given = dict(options)
+    chosen = dict(options)
     if table.is_azure:
         mixed = sorted(name for name in os.environ if name.startswith("AZURE_"))
     else:
-        names = ("AWS_SESSION_TOKEN", "AWS_TOKEN") if S3_TOKEN not in given else ()
+        names = ("AWS_SESSION_TOKEN", "AWS_TOKEN") if S3_TOKEN not in chosen else ()
         mixed = [name for name in names if name in os.environ]
     if mixed:
         raise StoreRefusedError(

@@ -48,6 +48,8 @@ class StorePath:
         listed: what a listing said of the object.
     """
 
+    # reads better long: it has what a path has.
+
     store: StoreAddress
     key: str
     listed: StoredObject | None = field(default=None, compare=False, repr=False)

@@ -28,22 +28,22 @@ def store_options(values: OptionValues, path: str, prefix: str = "") -> StoreOpt
     Raises:
         SqlError: an option has no meaning for the path, or lacks another one.
     """
-    given = {name: prefix + name for name in OF_STORES if prefix + name in values.nodes}
-    _check_scheme(values, path, given)
+    chosen = {name: prefix + name for name in OF_STORES if prefix + name in values.nodes}
+    _check_scheme(values, path, chosen)
     if not is_in_store(path):
         return ()
     if StoreTable.of(path).is_azure:
-        _check_azure(values, path, given, prefix)
+        _check_azure(values, path, chosen, prefix)
     else:
-        _check_s3(values, given, prefix)
-    return tuple((name, values.nodes[key].value) for name, key in sorted(given.items()))
+        _check_s3(values, chosen, prefix)
+    return tuple((name, values.nodes[key].value) for name, key in sorted(chosen.items()))
 
 
-def _check_scheme(values: OptionValues, path: str, given: dict[str, str]) -> None:
+def _check_scheme(values: OptionValues, path: str, chosen: dict[str, str]) -> None:
     kind = ""
     if is_in_store(path):
         kind = "azure." if StoreTable.of(path).is_azure else "s3."
-    foreign = [key for name, key in given.items() if not (kind and name.startswith(kind))]
+    foreign = [key for name, key in chosen.items() if not (kind and name.startswith(kind))]
     if foreign:
         raise values.error(
             foreign[0],
@@ -53,23 +53,23 @@ def _check_scheme(values: OptionValues, path: str, given: dict[str, str]) -> Non
         )
 
 
-def _check_s3(values: OptionValues, given: dict[str, str], prefix: str) -> None:
+def _check_s3(values: OptionValues, chosen: dict[str, str], prefix: str) -> None:
     values.require_pair(prefix + S3_KEY, prefix + S3_SECRET)
     for name in (S3_TOKEN, S3_ENDPOINT):
-        if name in given and S3_KEY not in given:
+        if name in chosen and S3_KEY not in chosen:
             raise values.error(
-                given[name],
-                f'option "{given[name]}" needs a key of the table\'s own',
+                chosen[name],
+                f'option "{chosen[name]}" needs a key of the table\'s own',
                 hint=f"Add '{prefix + S3_KEY}' and '{prefix + S3_SECRET}'; the environment's "
                 "credentials go to no server that a script names.",
             )
 
 
-def _check_azure(values: OptionValues, path: str, given: dict[str, str], prefix: str) -> None:
+def _check_azure(values: OptionValues, path: str, chosen: dict[str, str], prefix: str) -> None:
     has_account = bool(StoreTable.of(path).account)
-    if has_account == (AZURE_ACCOUNT in given):
+    if has_account == (AZURE_ACCOUNT in chosen):
         raise values.error(
-            prefix + AZURE_ACCOUNT if AZURE_ACCOUNT in given else f"{prefix}path",
+            prefix + AZURE_ACCOUNT if AZURE_ACCOUNT in chosen else f"{prefix}path",
             f'path "{path}" has the storage account already'
             if has_account
             else f'path "{path}" does not name a storage account',
@@ -77,16 +77,16 @@ def _check_azure(values: OptionValues, path: str, given: dict[str, str], prefix:
             if has_account
             else f"Add '{prefix + AZURE_ACCOUNT}'.",
         )
-    if {AZURE_KEY, AZURE_SAS} <= given.keys():
+    if {AZURE_KEY, AZURE_SAS} <= chosen.keys():
         raise values.error(
-            given[AZURE_SAS],
-            f'both "{given[AZURE_KEY]}" and "{given[AZURE_SAS]}" are given',
+            chosen[AZURE_SAS],
+            f'both "{chosen[AZURE_KEY]}" and "{chosen[AZURE_SAS]}" are given',
             hint="Remove one of the two.",
         )
-    if AZURE_ENDPOINT in given and not {AZURE_KEY, AZURE_SAS} & given.keys():
+    if AZURE_ENDPOINT in chosen and not {AZURE_KEY, AZURE_SAS} & chosen.keys():
         raise values.error(
-            given[AZURE_ENDPOINT],
-            f'option "{given[AZURE_ENDPOINT]}" needs a key of the table\'s own',
+            chosen[AZURE_ENDPOINT],
+            f'option "{chosen[AZURE_ENDPOINT]}" needs a key of the table\'s own',
             hint=f"Add '{prefix + AZURE_KEY}' or '{prefix + AZURE_SAS}'; the environment's "
             "credentials go to no server that a script names.",
         )

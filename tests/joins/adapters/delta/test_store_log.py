@@ -3,7 +3,8 @@
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -112,6 +113,16 @@ def test_a_store_that_goes_away_is_waited_for(table, store):
     assert ids_in(table) == [1]
 
 
+def test_a_store_that_delta_rs_cannot_read_is_waited_for(table, store):
+    store.fault = lambda _: Response(status=400)
+    try:
+        with pytest.raises(StoreUnavailableError, match=r"does not serve delta table \"s3://"):
+            DeltaLog(table, APP).version()
+    finally:
+        store.fault = lambda _: None
+    assert DeltaLog(table, APP).version() == 0
+
+
 def test_a_staged_file_that_is_gone_is_found_out(table):
     log = DeltaLog(table, APP)
     file = stage(log, 0, 1)
@@ -177,9 +188,12 @@ def test_what_spark_would_commit_is_refused(table, appends, why):
         DeltaLog(table, APP).choose_writer(appends)
 
 
-def test_partitions_and_inexact_keys_are_refused_for_new_tables_too(store):
+def test_partitions_and_inexact_keys_are_refused_for_new_tables_too_but_not_in_a_directory(store):
     path = store.path("warehouse/new")
-    with pytest.raises(SinkError, match="does not commit to object stores.*partition"):
+    assert Appends(SCHEMA, partition_by=("text",)).choose_new(Path("new")).is_spark
+    assert not Appends(SCHEMA).choose_new(path).is_spark
+    Appends(pa.schema([("x", pa.float64())]), merge_key=("x",)).choose_new(Path("new"))
+    with pytest.raises(SinkError, match=r"does not commit to object stores.*partition"):
         Appends(SCHEMA, partition_by=("text",)).choose_new(path)
     with pytest.raises(SinkError, match="is not exact"):
         Appends(pa.schema([("x", pa.float64())]), merge_key=("x",)).choose_new(path)
@@ -196,7 +210,7 @@ WINDOWS = pa.schema(
         ("n", pa.int64()),
     ]
 )
-TEN, ELEVEN = datetime(2026, 1, 1, 10), datetime(2026, 1, 1, 11)
+TEN, ELEVEN = (datetime(2026, 1, 1, hour, tzinfo=UTC).replace(tzinfo=None) for hour in (10, 11))
 
 
 class NoSession:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from werkzeug.wrappers import Request, Response
+from werkzeug.wrappers import Response
 
 from joins.adapters.delta.entries import LogEntries
-from joins.adapters.store.client import StoreAddress
+from joins.adapters.store.client import StoreAddress, client_of
 from joins.adapters.store.path import StorePath, path_as_json, path_from_json
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.table_path import TablePath, dataset_of, readable
@@ -142,20 +142,24 @@ FAULTS = {
 def test_a_refusal_says_what_to_do(
     store: ObjectStore, status: int, error: type[Exception], words: str
 ) -> None:
+    file = store.path("kept")
+    file.put(b"content")
     store.fault = lambda _: Response("<Error><Code>ExpiredToken</Code></Error>", status=status)
     try:
         with pytest.raises(error, match=words) as raised:
-            store.path("x").read_bytes()
+            file.read_bytes()
     finally:
         store.fault = lambda _: None
     assert "valid now" in raised.value.hint
     assert "ci-secret-key" not in str(raised.value)
+    assert file.read_bytes() == b"content", "credentials that are valid again"
 
 
 def test_a_store_that_is_away_is_unavailable(store: ObjectStore) -> None:
     options = ((S3_ENDPOINT, "http://127.0.0.1:1"), (S3_KEY, "a"), (S3_SECRET, "b"))
     with pytest.raises(StoreUnavailableError, match="does not serve"):
         StorePath.of("s3://tables/x", options).read_bytes()
+    assert not store.path("x").exists(), "a server that answers"
 
 
 def test_paths_are_copied_compared_and_shown_without_their_credentials(store: ObjectStore) -> None:
@@ -174,3 +178,17 @@ def test_credentials_of_a_table_and_of_the_environment_never_go_together(
     options = ((S3_KEY, "id"), (S3_SECRET, "secret"))
     with pytest.raises(StoreRefusedError, match="AWS_SESSION_TOKEN"):
         StoreAddress.of(StoreTable.of("s3://tables/x"), options)
+    StoreAddress.of(StoreTable.of("s3://tables/x"), ())
+    monkeypatch.delenv("AWS_SESSION_TOKEN")
+    StoreAddress.of(StoreTable.of("s3://tables/x"), options)
+
+
+def test_half_a_credential_is_refused_and_the_whole_one_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    table = StoreTable.of("s3://tables/x")
+    with pytest.raises(StoreRefusedError, match="as it is declared"):
+        client_of(StoreAddress.of(table, ((S3_KEY, "id"),)))
+    client_of(StoreAddress.of(table, ((S3_KEY, "id"), (S3_SECRET, "secret"))))

@@ -23,6 +23,8 @@ def test_a_store_that_looks_first_and_writes_then_is_refused():
     ):
         prove_conditional_puts(store.path("warehouse/out"))
     assert "conditional writes" in refused.value.hint
+    with object_store() as other:
+        prove_conditional_puts(other.path("warehouse/out"))
 
 
 def test_a_store_that_does_not_know_the_condition_is_refused():
@@ -38,3 +40,5 @@ def test_a_bucket_that_is_not_there_is_named():
         store.client.delete_bucket(Bucket=store.bucket)
         with pytest.raises(StoreRefusedError, match="takes no object"):
             prove_conditional_puts(store.path("warehouse/out"))
+        store.client.create_bucket(Bucket=store.bucket)
+        prove_conditional_puts(store.path("warehouse/out"))
