@@ -17,6 +17,7 @@ from pydantic_settings.exceptions import SettingsError
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import parse_failpoints
 from joins.plan.errors import JoinError
+from joins.plan.store_tables import STORE_PATH
 from service.errors import ConfigError
 from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT
 
@@ -61,6 +62,13 @@ class Settings(BaseSettings):
         lambda values: values.get("data_dir", Path()) / "warehouse",
         "Where relative paths of Delta tables start; default is warehouse below data_dir.",
         "a directory that may be created",
+    )
+    warehouse: str | None = _setting(
+        None,
+        "Object store for the jobs' own tables and for relative paths of Delta tables, reached "
+        "with the environment's credentials; default is none, then both are in directories.",
+        "s3://bucket/key, abfss://container@account.dfs.core.windows.net/key or az://container/key",
+        pattern=rf"^(?:{STORE_PATH})$",
     )
     cache_dir: Path = _setting(
         lambda: _xdg("XDG_CACHE_HOME", ".cache"),

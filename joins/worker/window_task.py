@@ -136,12 +136,14 @@ class WindowTask:
     Attributes:
         root: of the table of open windows.
         late: the table of late records.
+        read_from: where files of open windows are read.
     """
 
     spec: WindowSpec
     kernel: ProbeKernelSpec
     root: TablePath
     late: SharedTable
+    read_from: TablePath
 
     def fired(
         self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
@@ -220,7 +222,7 @@ class _State:
             if meets or each["rewrite"]:
                 schema = state_schema(task.spec)
                 tables[each["path"]] = pq.read_table(
-                    readable(task.root / each["path"]), schema=schema, partitioning=None
+                    readable(task.read_from / each["path"]), schema=schema, partitioning=None
                 )
         rewritten = [tables[each["path"]] for each in files if each["rewrite"]]
         return cls(tables, rewritten)

@@ -26,6 +26,7 @@ from joins.plan.plan import (
 from joins.plan.store_tables import StoreTable, has_credentials, is_in_store
 from service.config import Settings
 from service.errors import NotAllowedError
+from service.jobs.store.layout import OWN_TABLES
 
 
 def check_allowed(plan: JoinPlan, settings: Settings) -> None:
@@ -49,10 +50,18 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
 
 
 def _check_table(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> None:
-    if not isinstance(table, FileSource) and is_in_store(table.path):
-        check_store(table, settings)
-    else:
+    if isinstance(table, FileSource) or store_address(table, settings) is None:
         confined_path(table, settings)
+    else:
+        check_store(table, settings)
+
+
+def store_address(table: DeltaSink | DeltaTableSource, settings: Settings) -> str | None:
+    """Where in an object store a table is; None of one in a directory."""
+    path = table.path
+    if is_in_store(path) or settings.warehouse is None or path.startswith(("/", "file://")):
+        return path if is_in_store(path) else None
+    return f"{settings.warehouse}/{path}"
 
 
 def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None:
@@ -63,6 +72,10 @@ def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None
     Raises:
         NotAllowedError: it may not.
     """
+    if settings.warehouse is not None:
+        _check_apart(table, settings, settings.warehouse)
+        if not is_in_store(table.path):
+            return
     place = StoreTable.of(table.path)
     server = f"{place.bucket}@{place.server(table.store)}"
     allowed, is_own = settings.allowed_stores, has_credentials(table.store)
@@ -90,6 +103,21 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
             _check_connect(table, source.evidence.connect_url, settings)
     elif not isinstance(source, SharedSource):  # which was looked at when it was created
         _check_table(source, settings)
+
+
+def _check_apart(table: DeltaSink | DeltaTableSource, settings: Settings, warehouse: str) -> None:
+    """See that what is written is not among the jobs' own tables."""
+    address = StoreTable.of(store_address(table, settings) or table.path)
+    own = StoreTable.of(f"{warehouse}/{OWN_TABLES}")
+    is_near = address.bucket == own.bucket and _overlap(
+        Path(f"/{address.key}"), Path(f"/{own.key}")
+    )
+    if is_near and isinstance(table, DeltaSink):
+        raise NotAllowedError(
+            f'path "{table.path}" leads to "{own.url}/{own.key}", where Sluice keeps its own '
+            "tables, or above it",
+            hint="Give the output a path of its own in the warehouse.",
+        )
 
 
 def _check_topic(

@@ -34,11 +34,11 @@ from joins.plan.plan import (
     StreamTable,
     TopicSource,
 )
-from joins.plan.store_tables import StoreOptions, StoreTable, is_in_store
+from joins.plan.store_tables import StoreOptions, StoreTable
 from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, partition_of
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.security.allowed import check_store, confined_path, server_of
+from service.security.allowed import check_store, confined_path, server_of, store_address
 from service.security.secrets import SecretResolver
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
@@ -211,10 +211,11 @@ def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Tabl
         NotAllowedError: the operator has not allowed tables there.
         StoreRefusedError: the store cannot be reached with these credentials.
     """
-    if not is_in_store(table.path):
+    address = store_address(table, settings)
+    if address is None:
         return confined_path(table, settings)
     check_store(table, settings)
-    return StorePath.of(table.path, table.store)
+    return StorePath.of(address, table.store)
 
 
 def files_path(source: FileSource, settings: Settings) -> Path:

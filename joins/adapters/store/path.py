@@ -121,6 +121,12 @@ class StorePath:
             if not missing_ok:
                 raise
 
+    def clear(self) -> None:
+        """Remove all objects that are below."""
+        with store_errors(self):
+            for chunk in obstore.list(client_of(self.store), self.key):
+                obstore.delete(client_of(self.store), [meta["path"] for meta in chunk])
+
     def put(self, content: pa.Buffer | bytes) -> None:
         """Make `content` the object; nobody sees a part of it, and it stays."""
         with store_errors(self):

@@ -16,11 +16,11 @@ from joins.adapters.delta.entries import has_log
 from joins.adapters.store.path import StorePath
 from joins.plan.errors import SinkError
 from joins.plan.plan import DeltaSink, DeltaTableSource, FileSource, JoinPlan
-from joins.plan.store_tables import StoreTable, is_in_store
+from joins.plan.store_tables import StoreTable
 from service.config import Settings
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
-from service.security.allowed import check_store, confined_path
+from service.security.allowed import check_store, confined_path, store_address
 from watermark.errors import SluiceError
 
 _LOG = "_delta_log"
@@ -58,9 +58,10 @@ class TablePlace:
             NotAllowedError: it is where the operator has allowed none.
         """
         role, table = named
-        if not isinstance(table, FileSource) and is_in_store(table.path):
+        address = None if isinstance(table, FileSource) else store_address(table, settings)
+        if address is not None and not isinstance(table, FileSource):
             check_store(table, settings)
-            stored = StoreTable.of(table.path)
+            stored = StoreTable.of(address)
             root = f"{stored.bucket}@{stored.server(table.store)}"
             return cls(role, table.path, None, (root, *stored.key.split("/")), owner)
         real = confined_path(table, settings).resolve()
@@ -115,7 +116,8 @@ def check_new_table(sink: DeltaSink, settings: Settings) -> None:
     """
     (place,) = _places([(OUTPUT, sink)], settings, "the job")
     if place.real is None:
-        check_surroundings_in_store(StorePath.of(sink.path, sink.store), sink.path)
+        address = store_address(sink, settings) or sink.path
+        check_surroundings_in_store(StorePath.of(address, sink.store), sink.path)
     elif not _is_table(place.real, place):
         _check_surroundings(place, place.real, settings)
 

@@ -38,6 +38,7 @@ from joins.plan.plan import (
 )
 from joins.plan.stream_topics import StreamTopics
 from service.config import Settings
+from service.jobs.store.layout import own_tables
 from service.jobs.submit.places import check_places, check_surroundings_in_store
 from service.security.allowed import check_allowed
 from service.security.resolution import (
@@ -79,6 +80,8 @@ def preflight(
     """
     check_allowed(plan, settings)
     check_places(plan, settings)
+    if settings.warehouse is not None:
+        prove_conditional_puts(own_tables(settings.warehouse))
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
         with told_where(plan.sql, *(insert.probe.table for insert in plan.inserts)):

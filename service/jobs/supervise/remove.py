@@ -10,6 +10,7 @@ from pathlib import Path
 
 from joins.adapters.delta.removal import remove_table
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.store.path import StorePath
 from joins.durable.app_ids import job_app_id, late_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint
 from joins.plan.errors import IndexDirectoryError
@@ -57,7 +58,11 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
     if settings.index_dir is not None:
         with suppress(IndexDirectoryError):  # not a node that has one
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
-    return tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
+    left = tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
+    root = layout.tables_root
+    if isinstance(root, StorePath):
+        root.clear()
+    return left
 
 
 def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:
