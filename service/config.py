@@ -6,6 +6,7 @@ control plane hands its values to a runner in the job's `settings.json`, so that
 
 # reads better long: one table of settings, each with its default, text and range
 import os
+import re
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -68,7 +69,6 @@ class Settings(BaseSettings):
         "Object store for the jobs' own tables and for relative paths of Delta tables, reached "
         "with the environment's credentials; default is none, then both are in directories.",
         "s3://bucket/key, abfss://container@account.dfs.core.windows.net/key or az://container/key",
-        pattern=rf"^(?:{STORE_PATH})$",
     )
     cache_dir: Path = _setting(
         lambda: _xdg("XDG_CACHE_HOME", ".cache"),
@@ -405,6 +405,13 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().absolute()
+
+    @field_validator("warehouse")
+    @classmethod
+    def _in_a_store(cls, value: str | None) -> str | None:
+        if value is not None and re.fullmatch(STORE_PATH, value) is None:
+            raise ValueError("no place in an object store")
+        return value and value.rstrip("/")
 
     @field_validator("index_dir")
     @classmethod

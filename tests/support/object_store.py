@@ -75,6 +75,12 @@ class ObjectStore:
         )
 
     @property
+    def environment(self) -> dict[str, str]:
+        """The same for whoever brings no credentials."""
+        names = {"AWS_ENDPOINT_URL": self.endpoint, "AWS_REGION": "us-east-1"}
+        return names | {name.upper(): value for name, value in _LOGIN.items()}
+
+    @property
     def with_options(self) -> str:
         """The same as a script has it."""
         return ", ".join(f"'{name}' = '{value}'" for name, value in self.options)
