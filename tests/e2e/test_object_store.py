@@ -145,9 +145,9 @@ def test_a_jobs_own_tables_are_in_the_warehouse_and_go_with_it(
         job.wait_for(lambda s: s["dimensions"][0]["fold_version"], "it is folded")
         produce(kafka.bootstrap_servers, topic, [order(3)])
         job.wait_for(lambda s: (s["probe"] or {}).get("next_offsets") == {"0": 4}, "4 joined")
-        assert sorted((r["item_id"], r["title"]) for r in rows_of(out)) == [
+        assert {(r["item_id"], r["title"]) for r in rows_of(out)} == {
             *((1, "one"), (3, None), (3, "three"))
-        ]
+        }
         own = f"lake/_sluice/jobs/{job.id}"
         tables = {key.removeprefix(f"{own}/").split("/_delta_log")[0] for key in store.keys(own)}
         assert {"tables/item/changelog", "tables/item/current", "dead_letters"} <= tables

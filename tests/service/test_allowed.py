@@ -21,6 +21,7 @@ from joins.plan.registry import RegistryOptions
 from service.config import Settings
 from service.errors import ConfigError, NotAllowedError
 from service.security.allowed import check_allowed, confined_path
+from service.security.resolution import output_path
 from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
 
@@ -284,3 +285,30 @@ def test_hints_of_a_store_are_followed(allowed, tmp_path):
     check_allowed(denied, Settings.load(data_dir=tmp_path, allowed_stores=listed))
     with_keys = replace(PLAN, sink=DeltaSink("s3://lake/o", store=KEYS))
     check_allowed(with_keys, Settings.load(data_dir=tmp_path))
+
+
+def test_an_output_is_apart_from_the_jobs_own_tables(tmp_path):
+    settings = Settings.load(data_dir=tmp_path, warehouse="s3://lake/shop/")
+    listed = Settings.load(
+        data_dir=tmp_path, warehouse="s3://lake/shop", allowed_stores="lake@s3.amazonaws.com:443"
+    )
+    for path in ("_sluice/jobs/1/dead_letters", "_sluice"):
+        with pytest.raises(NotAllowedError, match="keeps its own tables"):
+            check_allowed(replace(PLAN, sink=DeltaSink(path)), settings)
+        with pytest.raises(NotAllowedError, match="keeps its own tables"):
+            check_allowed(replace(PLAN, sink=DeltaSink(f"s3a://lake/shop/{path}")), listed)
+    check_allowed(replace(PLAN, sink=DeltaSink("orders")), settings)
+    check_allowed(replace(PLAN, sink=DeltaSink("s3://lake/shop/orders")), listed)
+    place = output_path(DeltaSink("orders"), settings)
+    assert str(place) == "s3://lake/shop/orders"
+    assert str(output_path(DeltaSink("/lake/o"), of_both(tmp_path))) == "/lake/o"
+
+
+def of_both(directory):
+    return Settings.load(data_dir=directory, warehouse="s3://lake/shop", allowed_paths="/lake")
+
+
+def test_a_warehouse_that_is_no_store_is_refused(tmp_path):
+    for warehouse in ("lake", "http://lake/x", "s3://lake", "s3://lake/../x"):
+        with pytest.raises(ConfigError, match="SLUICE_WAREHOUSE"):
+            Settings.load(data_dir=tmp_path, warehouse=warehouse)

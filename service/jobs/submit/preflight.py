@@ -78,10 +78,7 @@ def preflight(
     Raises:
         SluiceError: what is missing or refused.
     """
-    check_allowed(plan, settings)
-    check_places(plan, settings)
-    if settings.warehouse is not None:
-        prove_conditional_puts(own_tables(settings.warehouse))
+    _check_named(plan, settings)
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
         with told_where(plan.sql, *(insert.probe.table for insert in plan.inserts)):
@@ -98,6 +95,14 @@ def preflight(
                 _check_sink(insert, settings, clusters)
         _check_late_records(resolved, settings)
         return planned
+
+
+def _check_named(plan: JoinPlan, settings: Settings) -> None:
+    """See that what the plan names is allowed and apart, and that jobs can keep their tables."""
+    check_allowed(plan, settings)
+    check_places(plan, settings)
+    if settings.warehouse is not None:
+        prove_conditional_puts(own_tables(settings.warehouse))
 
 
 def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) -> JoinPlan:

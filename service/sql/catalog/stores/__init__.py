@@ -1,1 +1,1 @@
-"""Tables in object stores: the options that say how a store is reached, and what they may be."""
+"""Tables in object stores: the options that say how one is reached, and their rules."""
