@@ -30,6 +30,7 @@ from joins.adapters.delta.versions import (
     create_table,
 )
 from joins.adapters.delta.writer import CommitWriter
+from joins.adapters.store.path import StorePath
 from joins.durable.app_ids import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
 from joins.kernels.table_path import TablePath, readable
@@ -307,7 +308,10 @@ class DeltaLog:
                 f'staged file "{path}" has {size} bytes, expected {file.size_bytes}',
                 hint="The file was changed from outside; the batch is run again.",
             )
-        rows = pq.read_metadata(readable(path)).num_rows
+        if isinstance(path, StorePath):
+            rows = path.read_footer(file.size_bytes).num_rows
+        else:
+            rows = pq.read_metadata(readable(path)).num_rows
         if rows != file.rows:
             raise SinkError(
                 f'staged file "{path}" has {rows} rows, its task counted {file.rows}',

@@ -10,6 +10,7 @@ import obstore
 import obstore.exceptions as failures
 import pyarrow as pa
 import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
 
 from joins.adapters.store.arrow_files import StoreHandler, opened
 from joins.adapters.store.client import StoreAddress, client_of, store_errors
@@ -17,6 +18,7 @@ from joins.kernels.table_path import TablePath
 from joins.plan.store_tables import StoreOptions, StoreTable
 
 _PART_BYTES = 16 << 20
+_FOOTER_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,17 @@ class StorePath:
         """The object's content."""
         with store_errors(self):
             return bytes(obstore.get(client_of(self.store), self.key).bytes())
+
+    def read_footer(self, size: int) -> pq.FileMetaData:
+        """What a Parquet file of `size` bytes says of itself, mostly by one request for its end."""
+        with store_errors(self):
+            end = obstore.get_range(
+                client_of(self.store), self.key, start=max(0, size - _FOOTER_BYTES), end=size
+            )
+        try:
+            return pq.read_metadata(pa.BufferReader(pa.py_buffer(end)))
+        except pa.ArrowException:  # there are more columns than fit
+            return pq.read_metadata(self.open_input())
 
     def iterdir(self) -> Iterator["StorePath"]:
         """The objects that are directly below, by name."""

@@ -192,3 +192,13 @@ def test_half_a_credential_is_refused_and_the_whole_one_taken(
     with pytest.raises(StoreRefusedError, match="as it is declared"):
         client_of(StoreAddress.of(table, ((S3_KEY, "id"),)))
     client_of(StoreAddress.of(table, ((S3_KEY, "id"), (S3_SECRET, "secret"))))
+
+
+def test_the_footer_of_a_wide_file_is_read_whole(store: ObjectStore) -> None:
+    schema = pa.schema([(f"a_column_with_a_long_name_{i}", pa.int64()) for i in range(600)])
+    with ParquetStage(store.path("wide"), schema, FileOrigin(1, 2, 3, 4)) as stage:
+        stage.write(pa.record_batch([[7]] * 600, schema=schema))
+        file = stage.finish()
+    assert file is not None
+    footer = (store.path("wide") / file.path).read_footer(file.size_bytes)
+    assert (footer.num_rows, footer.num_columns) == (1, 600)
