@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -94,6 +95,13 @@ class ObjectStore:
         )
         return [each["Key"] for page in pages for each in page.get("Contents", ())]
 
+    def download(self, key: str, directory: Path) -> None:
+        """Copy what is below `key` into a directory."""
+        for each in self.keys(f"{key}/"):
+            file = directory / each.removeprefix(f"{key}/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            self.client.download_file(self.bucket, each, str(file))
+
     def forget_conditions(self) -> None:
         """From now on whatever is put is taken, as by servers that do not know the condition."""
         self._is_forgetful = True
@@ -107,6 +115,8 @@ class ObjectStore:
         request = Request(environ)
         self.requests[request.method] += 1
         self.received += request.content_length or 0
+        if f"Credential={_LOGIN['aws_access_key_id']}/" not in request.headers["Authorization"]:
+            return Response(status=403)(environ, start_response)
         if self._is_forgetful:
             environ.pop("HTTP_IF_NONE_MATCH", None)
         answer = self.fault(request)

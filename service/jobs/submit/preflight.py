@@ -40,7 +40,7 @@ from joins.plan.stream_topics import StreamTopics
 from service.config import Settings
 from service.jobs.store.layout import own_tables
 from service.jobs.submit.places import check_places, check_surroundings_in_store
-from service.security.allowed import check_allowed
+from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
     connection_of,
     files_path,
@@ -252,6 +252,8 @@ def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
 
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
+    if isinstance(plan.sink, DeltaSink) and store_address(plan.sink, settings) is not None:
+        return ()  # nothing but our writer is there; its credentials are not resolved here
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()

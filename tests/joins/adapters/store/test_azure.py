@@ -16,7 +16,7 @@ SCHEMA = pa.schema([("id", pa.int64())])
 
 
 def test_a_table_in_azure_is_proven_written_once_fenced_and_kept_small(
-    tmp_path: Path,
+    tmp_path: Path, processes: None
 ) -> None:
     with azurite(tmp_path) as server:
         root = server.path("shop/out")
