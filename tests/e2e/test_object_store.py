@@ -82,6 +82,7 @@ def test_a_job_joins_and_writes_in_a_store_once_whoever_is_killed(
         assert found == [(0, 1, "one"), (1, 3, None), (2, 3, "three"), (3, 2, "two")]
         assert_nothing_shows_the_key(rig, job.id)
         assert_looked_back(rig, job.id)
+        assert_refused(rig, kafka, topic, store, name)
         rig.remove(job, output=True)
     assert store.keys(f"{name}/out") == []
     assert len(rows_of(item)) == 3
@@ -100,6 +101,24 @@ def assert_looked_back(rig: Rig, job: str) -> None:
     batch = shown["batches"][0]["batch"]
     replayed = rig.client.post(f"/v1/jobs/{job}/batches/{batch}:replay")
     assert (replayed.status_code, replayed.json()["identical"]) == (200, True), replayed.text
+
+
+def assert_refused(rig: Rig, kafka: KafkaBroker, topic: str, store: ObjectStore, name: str) -> None:
+    """Neither a store that does not keep conditional puts, nor a place in somebody's table."""
+    script = sql(kafka, topic, store, name)
+    inner = rig.post_job(script.replace(f"{name}/out", f"{name}/item/inner"))
+    assert (inner.status_code, "is in dimension" in inner.text) == (422, True), inner.text
+    foreign = sql(kafka, topic, store, name).replace(f"{name}/out", "foreign/inner")
+    write(store.path("foreign"), items((1, "one")))
+    inside = rig.post_job(foreign)
+    assert (inside.status_code, "is in delta table" in inside.text) == (422, True), inside.text
+    with object_store() as other:
+        write(other.path(f"{name}/item"), items((1, "one")))
+        other.forget_conditions()
+        unkept = rig.post_job(sql(kafka, topic, other, name))
+        assert unkept.status_code == 422, unkept.text
+        assert "does not keep conditional puts" in unkept.text
+        assert other.keys(f"{name}/out") == []
 
 
 # The warehouse in a store
