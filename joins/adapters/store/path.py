@@ -150,16 +150,20 @@ class StorePath:
         """Make `content` the object unless there is one; returns whether this call's is there.
 
         A put whose answer was lost is sent again by the client and meets its own object.
+
+        Raises:
+            FileNotFoundError: there is no such bucket.
         """
+        with store_errors(self):
+            try:
+                obstore.put(client_of(self.store), self.key, content, mode="create")
+                return True
+            except (failures.AlreadyExistsError, failures.PreconditionError):
+                pass
         try:
-            with store_errors(self):
-                try:
-                    obstore.put(client_of(self.store), self.key, content, mode="create")
-                except (failures.AlreadyExistsError, failures.PreconditionError):
-                    return self.read_bytes() == content
-        except FileNotFoundError:  # what was there is gone again, or the bucket is
+            return self.read_bytes() == content
+        except FileNotFoundError:  # what was there is gone again
             return False
-        return True
 
     def open_input(self) -> pa.NativeFile:
         """The object to be read at any place."""

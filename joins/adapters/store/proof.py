@@ -57,21 +57,21 @@ def _race(racers: ThreadPoolExecutor, key: StorePath) -> None:
     try:
         created = list(racers.map(put, contents))
         _check(key, [content for content, is_in in zip(contents, created, strict=True) if is_in])
+    except FileNotFoundError as exc:
+        raise StoreRefusedError(
+            f'store "{key.store.url}" takes no object "{key}"',
+            hint="Create the bucket or container first, or correct the table's path.",
+        ) from exc
     finally:
         with suppress(OSError):  # what went wrong before tells more
             key.unlink(missing_ok=True)
 
 
 def _check(key: StorePath, winners: Sequence[bytes]) -> None:
-    if not winners:
-        raise StoreRefusedError(
-            f'store "{key.store.url}" takes no object "{key}"',
-            hint="Create the bucket or container first, or correct the table's path.",
-        )
-    if len(winners) > 1 or key.create(b"late"):
+    if len(winners) != 1 or key.create(b"late"):
         raise StoreRefusedError(
             f'store "{key.store.url}" does not keep conditional puts: of {_RACERS} writers of one '
-            f"key {len(winners) if len(winners) > 1 else 'a late one'} succeeded, expected one",
+            f"key {len(winners) if len(winners) != 1 else 'a late one'} succeeded, expected one",
             hint=_HINT,
         )
     if key.read_bytes() != winners[0] or key.name not in {
