@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import obstore.exceptions as failures
 from obstore.store import AzureStore, ObjectStore, S3Store
 
+from joins.adapters.deadline import current_deadline
 from joins.plan.errors import StoreRefusedError, StoreUnavailableError
 from joins.plan.store_tables import (
     AZURE_ACCOUNT,
@@ -42,8 +43,10 @@ _NAMES = {
     AZURE_SAS: "azure_storage_sas_key",
 }
 _REGION = "us-east-1"  # of whoever names none; servers that are not Amazon's do not look at it
-_TIMEOUT_S, _CONNECT_S = 20, 5
-_RETRIES, _RETRY_S = 5, 20
+_PATIENCES_S = (20.0, 8.0, 4.0, 2.0, 1.0, 0.5)
+"""How long a request is waited for, and asked again: the longest that a deadline has room for."""
+_CONNECT_S = 5.0
+_RETRIES = 5
 _SHOWN = 300
 _DEBUG = re.compile(r"\s*Debug source:[\s\S]*")
 _QUERY = re.compile(r"\?[^\s\"')]+")  # where a shared access signature is
@@ -93,12 +96,13 @@ class StoreAddress:
 
     def for_delta(self) -> dict[str, str]:
         """The same for delta-rs."""
+        patience_ms = int(_patience_s(self) * 1000)
         config = {
             **dict(self.config),
-            "timeout": f"{_TIMEOUT_S}s",
-            "connect_timeout": f"{_CONNECT_S}s",
+            "timeout": f"{patience_ms}ms",
+            "connect_timeout": f"{min(patience_ms, int(_CONNECT_S * 1000))}ms",
             "max_retries": str(_RETRIES),
-            "retry_timeout": f"{_RETRY_S}s",
+            "retry_timeout": f"{patience_ms}ms",
         }
         if self.url.startswith("s3:"):
             config["aws_conditional_put"] = "etag"
@@ -132,20 +136,33 @@ def _check_environment(table: StoreTable, options: StoreOptions) -> None:
         )
 
 
-@lru_cache(maxsize=64)
 def client_of(address: StoreAddress) -> ObjectStore:
-    """The client of a store.
+    """The client of a store; within a deadline one that is not patient for longer.
 
     Raises:
         StoreRefusedError: its configuration is none.
+        SourceUnavailableError: the deadline is over.
     """
+    return _client(address, _patience_s(address))
+
+
+def _patience_s(address: StoreAddress) -> float:
+    deadline = current_deadline()
+    if deadline is None:
+        return _PATIENCES_S[0]
+    left_s = deadline.left_s(address.url)
+    return next((each for each in _PATIENCES_S if each <= left_s), _PATIENCES_S[-1])
+
+
+@lru_cache(maxsize=64)
+def _client(address: StoreAddress, patience_s: float) -> ObjectStore:
     table = StoreTable.of(address.url)
     client_options: Any = {
-        "timeout": timedelta(seconds=_TIMEOUT_S),
-        "connect_timeout": timedelta(seconds=_CONNECT_S),
+        "timeout": timedelta(seconds=patience_s),
+        "connect_timeout": timedelta(seconds=min(_CONNECT_S, patience_s)),
         "allow_http": address.is_plain_http,
     }
-    retry: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=_RETRY_S)}
+    retry: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(seconds=patience_s)}
     kind: Any = AzureStore if table.is_azure else S3Store
     try:
         store: ObjectStore = kind(

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context  # a deadline holds for the racers, too
 
 from joins.adapters.store.client import StoreAddress
 from joins.adapters.store.path import StorePath
@@ -55,7 +56,8 @@ def _race(racers: ThreadPoolExecutor, key: StorePath) -> None:
         return key.create(content)
 
     try:
-        created = list(racers.map(put, contents))
+        futures = [racers.submit(copy_context().run, put, content) for content in contents]
+        created = [future.result() for future in futures]
         _check(key, [content for content, is_in in zip(contents, created, strict=True) if is_in])
     except FileNotFoundError as exc:
         raise StoreRefusedError(
