@@ -27,7 +27,7 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 _CONTAINER = r"//[a-z0-9$-]{1,63}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"  # is no login
-_LOGIN = re.compile(rf":(?!{_CONTAINER})(?P<hidden>[^\s'\"`,@]{1, 256})@")
+_LOGIN = re.compile(r":(?!" + _CONTAINER + r")(?P<hidden>[^\s'\"`,@]{1,256})@")
 _REFERENCE = re.compile(r"\$\{secret:[\w.-]{1,128}\}")
 _QUOTES = "'\"`"
 _LEAST_FRAGMENT = 4
