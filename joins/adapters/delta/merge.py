@@ -130,7 +130,7 @@ class MergedOutput:
 
     def _save(self, changes: MergeSource, table: Seen, transaction: int) -> int:
         if self._replaces_nothing(changes, table):
-            return self._write(transaction, table, changes, Kept())
+            return self._append(changes, table, transaction)
         if not isinstance(self.log.path, Path):
             return self._write(transaction, table, changes, self._kept(changes, table))
         return self._merge(changes, table, transaction)
@@ -147,6 +147,9 @@ class MergedOutput:
     def _bounds_of(self, changes: MergeSource) -> list[Bounds | None]:
         """Of each column of the key."""
         return [bounds_of(changes.files, each, column.type) for each, _, column in self._key]
+
+    def _append(self, changes: MergeSource, table: Seen, transaction: int) -> int:
+        return self._write(transaction, table, changes, Kept())
 
     def _write(self, transaction: int, table: Seen, changes: MergeSource, kept: "Kept") -> int:
         """Commit what the changes leave, with what is kept of files that have their keys."""
