@@ -6,6 +6,7 @@ control plane hands its values to a runner in the job's `settings.json`, so that
 
 # reads better long: one table of settings, each with its default, text and range
 import os
+import re
 import socket
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -18,6 +19,7 @@ from pydantic_settings.exceptions import SettingsError
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import parse_failpoints
 from joins.plan.errors import JoinError
+from joins.plan.store_tables import STORE_PATH
 from service.errors import ConfigError
 from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT
 
@@ -63,6 +65,12 @@ class Settings(BaseSettings):
         lambda values: values.get("data_dir", Path()) / "warehouse",
         "Where relative paths of Delta tables start; default is warehouse below data_dir.",
         "a directory that may be created",
+    )
+    warehouse: str | None = _setting(
+        None,
+        "Object store for the jobs' own tables and for relative paths of Delta tables, reached "
+        "with the environment's credentials; default is none, then both are in directories.",
+        "s3://bucket/key, abfss://container@account.dfs.core.windows.net/key or az://container/key",
     )
     cache_dir: Path = _setting(
         lambda: _xdg("XDG_CACHE_HOME", ".cache"),
@@ -122,6 +130,14 @@ class Settings(BaseSettings):
         None,
         "Which server of a script may get which secret; inline ones are not asked. Default is any.",
         "name@host:port[,name@host:port…]; * stands for any characters but a colon or an at",
+        pattern=_SECRETS,
+    )
+    allowed_stores: str | None = _setting(
+        None,
+        "Buckets and containers of object stores that tables of scripts may be in; default is any, "
+        "for tables that bring credentials. Only listed ones are served by the environment's.",
+        "bucket@host:port[,bucket@host:port…], Amazon's being s3.amazonaws.com:443; * stands for "
+        "any characters but a colon or an at",
         pattern=_SECRETS,
     )
     allowed_paths: str | None = _setting(
@@ -397,6 +413,13 @@ class Settings(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         return None if value is None else value.expanduser().absolute()
+
+    @field_validator("warehouse")
+    @classmethod
+    def _in_a_store(cls, value: str | None) -> str | None:
+        if value is not None and re.fullmatch(STORE_PATH, value) is None:
+            raise ValueError("no place in an object store")
+        return value and value.rstrip("/")
 
     @field_validator("index_dir")
     @classmethod

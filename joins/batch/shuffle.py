@@ -137,9 +137,10 @@ class Shuffle:
             kept.frame.unpersist()
         paths, buckets = _files(source.changelog, version)
         files = spark.createDataFrame([(path,) for path in paths], "path string")
+        root = source.changelog.path
         width = min(max(1, len(paths)), 4 * spark.sparkContext.defaultParallelism)
         read = files.repartition(width).mapInArrow(
-            partial(read_changelog, spec=source.spec, buckets=buckets), PACKETS_DDL
+            partial(read_changelog, root=root, spec=source.spec, buckets=buckets), PACKETS_DDL
         )
         folded = _by_bucket(read, buckets).mapInArrow(
             partial(fold, spec=source.spec, buckets=buckets), PACKETS_DDL
@@ -150,14 +151,14 @@ class Shuffle:
 
 
 def _files(changelog: DeltaLog, version: int) -> tuple[list[str], int]:
-    """(files of `version`, buckets for its rows)."""
+    """(files of `version`, relative to the table's root; buckets for its rows)."""
     try:
         rows = changelog.files.rows_at(version)
         sizes = [(changelog.path / name).stat().st_size for name in rows]
     except (SinkError, OSError) as exc:
         raise version_expired(changelog, version, exc) from exc
     buckets = max(sum(rows.values()) // _BUCKET_ROWS, sum(sizes) // _BUCKET_FILE_BYTES) + 1
-    return [str(changelog.path / name) for name in sorted(rows)], min(buckets, _MAX_BUCKETS)
+    return sorted(rows), min(buckets, _MAX_BUCKETS)
 
 
 def _by_bucket(frame: DataFrame, buckets: int) -> DataFrame:

@@ -8,7 +8,6 @@ Delta version.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -27,6 +26,7 @@ from joins.kernels.changelog.digest import (
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema, decode, now_ms
 from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.probe.files import ParquetStage
+from joins.kernels.table_path import TablePath
 from joins.loop.loop import Loop, LoopSettings
 from joins.loop.turns import LoopGuards
 from joins.plan.plan import KafkaOptions, WatermarkSpec
@@ -68,7 +68,7 @@ class BuildTask:
     """
 
     topic: str
-    table: Path
+    table: TablePath
     columns: tuple[CapturedColumn, ...]
     epoch: int
     watermark: WatermarkSpec | None = None

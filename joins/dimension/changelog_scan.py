@@ -7,19 +7,19 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import and_, or_
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, GENERATION
 from joins.kernels.expressions.casts import whole
 from joins.kernels.index.spec import IndexSpec
+from joins.kernels.table_path import TablePath, dataset_of
 from joins.plan.errors import SinkError, VersionExpiredError
 from joins.plan.plan import Dimension, Field
 from joins.plan.types import SqlType, TypeName, arrow_type
+from watermark.errors import SluiceError
 
 SOURCE_TIME = "_source_ts"
 IS_MARK = pc.field("_op") == "w"
@@ -56,7 +56,7 @@ class ChangelogScan:
         return list(self._schema.names)
 
     def rows(
-        self, files: Sequence[Path], columns: Sequence[str], where: pc.Expression
+        self, files: Sequence[TablePath], columns: Sequence[str], where: pc.Expression
     ) -> Iterator[pa.RecordBatch]:
         """`columns` of the rows of `files` for which `where` is true.
 
@@ -67,7 +67,7 @@ class ChangelogScan:
         if not files:
             return
         try:
-            dataset = ds.dataset([str(file) for file in files], self._schema, format="parquet")
+            dataset = dataset_of(files, self._schema)
             scanner = dataset.scanner(
                 columns={name: pc.field(name) for name in columns},
                 filter=where,
@@ -78,6 +78,8 @@ class ChangelogScan:
             yield from scanner.to_batches()
         except FileNotFoundError as exc:
             raise self.expired(str(exc)) from exc
+        except SluiceError:  # a store says what is wrong with it
+            raise
         except (OSError, pa.ArrowException) as exc:
             raise SinkError(
                 f'changelog of dimension "{self._name}" cannot be read: {exc}',
@@ -91,12 +93,12 @@ class ChangelogScan:
             hint="Choose a newer one; the list of the job's dimensions names the oldest version.",
         )
 
-    def of_keys(self, files: Sequence[Path], keys: pa.Table) -> Iterator[pa.RecordBatch]:
+    def of_keys(self, files: Sequence[TablePath], keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """All records of `keys` and, of composite ones, some more; all columns."""
         terms = (pc.field(name).isin(whole(keys.column(name))) for name in self.key)
         return self.rows(files, self.columns, NO_MARK & reduce(and_, terms))
 
-    def keys_behind(self, files: Sequence[Path], after: Key | None, count: int) -> pa.Table:
+    def keys_behind(self, files: Sequence[TablePath], after: Key | None, count: int) -> pa.Table:
         """The `count` smallest keys behind `after` that `files` name, whatever became of them."""
         where = NO_MARK if after is None else NO_MARK & _behind(self.key, after)
         kept = pa.schema([self._schema.field(name) for name in self.key]).empty_table()
@@ -132,7 +134,7 @@ class KeyWalk:
     """
 
     def __init__(
-        self, scan: ChangelogScan, files: Sequence[Path], after: Key | None, seconds: float
+        self, scan: ChangelogScan, files: Sequence[TablePath], after: Key | None, seconds: float
     ) -> None:
         self._scan = scan
         self._files = files

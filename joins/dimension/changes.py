@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +11,7 @@ from joins.dimension.changelog_scan import Key, KeyWalk
 from joins.dimension.states import DimensionStates, PageLimit, State
 from joins.kernels.expressions.casts import whole
 from joins.kernels.json.exact import json_values
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError
 from joins.plan.plan import Dimension
 
@@ -121,7 +121,7 @@ def changes_between(
     return ChangePage(old, new, kept, states.scan.last_key(row))
 
 
-def _touched(states: DimensionStates, before: State, after: State) -> tuple[Path, ...]:
+def _touched(states: DimensionStates, before: State, after: State) -> tuple[TablePath, ...]:
     """Files that have all keys which may differ.
 
     A copy that was completed in between hides rows that no record of it names.
@@ -131,7 +131,7 @@ def _touched(states: DimensionStates, before: State, after: State) -> tuple[Path
             return tuple(states.log.files.files_added(before.version + 1, after.version))
         except SinkError:
             pass  # a checkpoint has taken the place of these entries
-    return tuple(sorted({*before.files, *after.files}))
+    return tuple(sorted({*before.files, *after.files}, key=str))
 
 
 def _differences(

@@ -29,6 +29,7 @@ from joins.kernels.changelog.digest import ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.index.index import IndexSpec
+from joins.kernels.table_path import TablePath
 from joins.lookup.fold_commits import Folded, newest_fold
 from joins.loop.loop import Loop
 from joins.loop.turns import LoopGuards
@@ -51,8 +52,8 @@ class DimensionPlaces:
 
     topic: str
     partitions: int
-    changelog: Path
-    current: Path
+    changelog: TablePath
+    current: TablePath
     index: Path
     index_specs: tuple[IndexSpec, ...]
     spark_logs: Path

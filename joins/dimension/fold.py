@@ -26,7 +26,9 @@ from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.digest import ChangelogState
 from joins.kernels.changelog.fold_rows import FoldTask
 from joins.kernels.probe.files import FileOrigin
+from joins.kernels.table_path import TablePath, readable
 from joins.lookup.fold_commits import VERSION_KEY, fold_metadata, newest_fold
+from joins.plan.errors import SinkError
 from joins.plan.types import quoted
 
 CURRENT_PROPERTIES = {
@@ -62,7 +64,7 @@ class Fold:
         self._epoch = epoch
 
     @staticmethod
-    def create(path: Path, changelog_schema: pa.Schema) -> None:
+    def create(path: TablePath, changelog_schema: pa.Schema) -> None:
         """Create `current`, empty, unless it is there."""
         create_table(path, changelog_schema, properties=CURRENT_PROPERTIES)
 
@@ -92,10 +94,20 @@ class Fold:
             metadata = fold_metadata(version, state)
             if self._fold_files(files, state.marks, complete, metadata):
                 return version
+            self._require_directory()
             self._cut(state.snapshot_rows)
             newest = self._newest(files, state.marks)
             self._merge(newest, complete, metadata)
         return version
+
+    def _require_directory(self) -> None:
+        """See that Spark may fold: in an object store it does not commit."""
+        if not isinstance(self._current.path, Path):
+            raise SinkError(
+                f'delta table "{self._current.path}" cannot be folded without spark, which does '
+                "not commit to object stores",
+                hint="It is tried again; the runner's log says why the process of the fold failed.",
+            )
 
     def _cut(self, rows: int) -> None:
         """Use half of the cores at a time: until a task ends, no other query has its core."""
@@ -104,7 +116,7 @@ class Fold:
         self._spark.conf.set("spark.sql.shuffle.partitions", tasks)
         self._spark.conf.set("spark.sql.files.minPartitionNum", tasks)
 
-    def _changes_nothing(self, files: list[Path], folded: int | None, complete: int) -> bool:
+    def _changes_nothing(self, files: list[TablePath], folded: int | None, complete: int) -> bool:
         """Whether a merge would change nothing: a restarted source says again that it is complete.
 
         With the watermark records of a newer generation, the rows of older ones go.
@@ -117,7 +129,7 @@ class Fold:
             return False
         return all(_has_only_watermarks(file) for file in files)
 
-    def _newest(self, files: list[Path], marks: Mapping[int, tuple[int, int]]) -> DataFrame:
+    def _newest(self, files: list[TablePath], marks: Mapping[int, tuple[int, int]]) -> DataFrame:
         changes = self._spark.read.parquet(*map(str, files)).where(f.col("_op") != "w")
         for partition, (generation, offset) in marks.items():
             zombie = (
@@ -135,7 +147,7 @@ class Fold:
 
     def _fold_files(
         self,
-        files: list[Path],
+        files: list[TablePath],
         marks: Mapping[int, tuple[int, int]],
         complete: int,
         metadata: Mapping[str, Any],
@@ -183,8 +195,8 @@ class Fold:
             merge.execute()
 
 
-def _has_only_watermarks(file: Path) -> bool:
-    with pq.ParquetFile(file) as rows:
+def _has_only_watermarks(file: TablePath) -> bool:
+    with pq.ParquetFile(readable(file)) as rows:
         if rows.metadata.num_rows > _FEW_ROWS:
             return False
         return set(rows.read(["_op"]).column("_op").to_pylist()) <= {"w"}
@@ -205,6 +217,8 @@ def folded_version(current: DeltaLog) -> int | None:
     return None
 
 
-def _newest_generation(file: Path) -> int:
-    generations = pq.read_table(file, columns=["_generation"], partitioning=None).column(0)
+def _newest_generation(file: TablePath) -> int:
+    generations = pq.read_table(readable(file), columns=["_generation"], partitioning=None).column(
+        0
+    )
     return int(pc.max(generations).as_py() or 0)

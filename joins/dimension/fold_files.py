@@ -7,7 +7,7 @@ to itself; this process is one that the scheduler serves last.
 |---|---|
 | of `HERE_ROWS` rows at the most, those of `current` included | the thread that folds |
 | of `MAX_CHANGES` changes at the most, if entries of ours may go into the log | the process |
-| any other, and where the process fails | Spark's MERGE |
+| any other, and where the process fails | Spark's MERGE, but of no table in an object store |
 """
 
 import json
@@ -25,9 +25,11 @@ import pyarrow.parquet as pq
 import structlog
 
 from joins.adapters.process.protocol import bind_to_parent
+from joins.adapters.store.path import path_as_json, path_from_json
 from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.fold_rows import CHANGE_TYPE, FILE_ROWS, FoldRows, FoldTask
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
+from joins.kernels.table_path import TablePath, readable
 
 MAX_CHANGES = 8_000_000  # of more the keys alone would take gigabytes
 HERE_ROWS = 50_000
@@ -77,7 +79,7 @@ class FoldFiles:
     """
 
     task: FoldTask
-    root: Path
+    root: TablePath
     origin: FileOrigin
 
     def to_json(self) -> str:
@@ -86,12 +88,12 @@ class FoldFiles:
         marks = [[*place, at] for place, at in task.progress.watermarks.items()]
         return json.dumps(
             {
-                "files": [str(file) for file in task.files],
-                "current": [str(file) for file in task.current],
+                "files": [path_as_json(file) for file in task.files],
+                "current": [path_as_json(file) for file in task.current],
                 "primary_key": task.primary_key,
                 "marks": marks,
                 "complete": task.complete,
-                "root": str(self.root),
+                "root": path_as_json(self.root),
                 "origin": asdict(self.origin),
             }
         )
@@ -102,11 +104,12 @@ class FoldFiles:
         document: dict[str, Any] = json.loads(text)
         progress = Progress({(partition, made): at for partition, made, at in document["marks"]})
         files, current = (
-            [Path(file) for file in document.get(name, ())] for name in ("files", "current")
+            [path_from_json(file) for file in document.get(name, ())]
+            for name in ("files", "current")
         )
         key, complete = tuple(document["primary_key"]), document["complete"]
         task = FoldTask(files, key, progress, complete, current)
-        return cls(task, Path(document["root"]), FileOrigin(**document["origin"]))
+        return cls(task, path_from_json(document["root"]), FileOrigin(**document["origin"]))
 
     def write(self) -> StagedFold:
         """Write them.
@@ -114,7 +117,7 @@ class FoldFiles:
         Raises:
             OSError: a file is gone, or the file system refused.
         """
-        schema = pq.read_schema(self.task.files[0]).remove_metadata()
+        schema = pq.read_schema(readable(self.task.files[0])).remove_metadata()
         rows = FoldRows(self.task)
         has_images = bool(rows.rewritten)
         with ParquetStage(self.root / _IMAGES, schema.append(CHANGE_TYPE), self.origin) as images:
@@ -148,18 +151,19 @@ class FoldFiles:
         """`write`, in a process that gives way to all others if there are many rows.
 
         Returns:
-            None if there are too many changes, or if the process failed, as the log says then.
+            None if there are too many changes for a table in a directory, or if the process failed,
+            as the log says then.
         """
         changes, held = map(_rows, (self.task.files, self.task.current))
         if changes + held <= HERE_ROWS:
             return self.write()
-        if changes > MAX_CHANGES:
+        if changes > MAX_CHANGES and isinstance(self.root, Path):
             return None
         command = [sys.executable, "-m", __name__]
         done = subprocess.run(command, input=self.to_json(), capture_output=True, text=True)
         if done.returncode:
             _log.warning(
-                "the process of a fold failed; spark folds",
+                "the process of a fold failed",
                 table=str(self.root),
                 status=done.returncode,
                 error=done.stderr[-_SHOWN:],
@@ -168,8 +172,8 @@ class FoldFiles:
         return StagedFold.from_json(done.stdout)
 
 
-def _rows(files: Sequence[Path]) -> int:
-    return sum(int(pq.read_metadata(file).num_rows) for file in files)
+def _rows(files: Sequence[TablePath]) -> int:
+    return sum(int(pq.read_metadata(readable(file)).num_rows) for file in files)
 
 
 def main() -> None:

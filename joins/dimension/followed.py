@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
+from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
 from joins.dimension.build_side import (
     BuildHooks,
@@ -150,4 +151,4 @@ class CommitReader:
 
 def _is_there(log: DeltaLog) -> bool:
     """Whether the job that keeps the table has begun it."""
-    return (log.path / "_delta_log").is_dir()
+    return has_log(log.path)

@@ -19,7 +19,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,6 +30,7 @@ from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
 from joins.kernels.changelog.digest import compacted_reads
 from joins.kernels.probe.files import FileOrigin, ParquetStage
+from joins.kernels.table_path import TablePath, readable
 
 _MERGE_FACTOR = 4
 _SMALL_FILE_ROWS = 4096
@@ -287,7 +287,7 @@ class OutputMaintenance:
             if name not in self._committed and self._is_old(log.path / name, settled[name])
         ]
 
-    def _is_old(self, path: Path, origin: FileOrigin) -> bool:
+    def _is_old(self, path: TablePath, origin: FileOrigin) -> bool:
         """Whether nobody writes it any more: a replay of dead letters has no batch of its own."""
         if origin.epoch < self._table.epoch:
             return True
@@ -386,15 +386,15 @@ class _StateCommit:
     superseded_bytes: int | None
 
 
-def _size(file: Path) -> int | None:
+def _size(file: TablePath) -> int | None:
     try:
         return file.stat().st_size
     except FileNotFoundError:
         return None
 
 
-def _marks(file: Path) -> pa.Table:
+def _marks(file: TablePath) -> pa.Table:
     """The watermark records of a file; the statistics of its row groups say where they can be."""
     return pq.read_table(
-        file, columns=_MARK_COLUMNS, partitioning=None, filters=pc.field("_op") == "w"
+        readable(file), columns=_MARK_COLUMNS, partitioning=None, filters=pc.field("_op") == "w"
     )

@@ -5,15 +5,16 @@ the rows of the page's keys. Nothing is written, and no runner is needed.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
 from joins.dimension.changelog_scan import IS_MARK, ChangelogScan, Key, KeyWalk, rows_of_keys
 from joins.kernels.changelog.changes import DELETED, GENERATION, Progress, read_changes
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError, UnknownVersionError
 from joins.plan.plan import Dimension
 
@@ -44,7 +45,7 @@ class State:
     """
 
     version: int
-    files: tuple[Path, ...]
+    files: tuple[TablePath, ...]
     progress: Progress
     generation: int
     complete: bool
@@ -81,7 +82,7 @@ class DimensionStates:
         Raises:
             UnknownVersionError: the changelog is not there yet.
         """
-        if not (self.log.path / "_delta_log").is_dir():
+        if not has_log(self.log.path):
             raise UnknownVersionError(
                 f'dimension "{self.dimension.name}" has no version yet',
                 hint="Its runner has not created it; look again when the job is in SNAPSHOT.",
@@ -120,12 +121,12 @@ class DimensionStates:
             )
         number = newest if version is None else version
         try:
-            files = tuple(sorted(self.log.files.files_at(number)))
+            files = tuple(sorted(self.log.files.files_at(number), key=str))
         except SinkError as exc:
             raise self.scan.expired(exc.message) from exc
         return self._state(number, files)
 
-    def _state(self, version: int, files: tuple[Path, ...]) -> State:
+    def _state(self, version: int, files: tuple[TablePath, ...]) -> State:
         progress = Progress()
         for marks in self.scan.rows(files, ("_partition", GENERATION, "_offset"), IS_MARK):
             progress = progress.with_records(pa.Table.from_batches([marks]))

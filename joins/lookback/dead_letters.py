@@ -12,19 +12,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
 from joins.durable.letter_replays import LetterReplays, Replayed
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.probe.set_member import insert_told
 from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.kernels.records.partitions import numbered
+from joins.kernels.table_path import TablePath, readable
 from joins.plan.errors import (
     CheckpointError,
     QuestionError,
@@ -163,7 +164,7 @@ class DeadLetters:
 
     def __init__(
         self,
-        table: Path,
+        table: TablePath,
         replays: LetterReplays,
         topics: Callable[[], StreamTopics] = _none,
     ) -> None:
@@ -277,10 +278,10 @@ class DeadLetters:
             )
         return located
 
-    def _batches(self) -> dict[int, list[Path]]:
+    def _batches(self) -> dict[int, list[TablePath]]:
         """Batch → its files, in the order of the batches."""
-        files_of: dict[int, list[Path]] = {}
-        if not (self._table / "_delta_log").is_dir():
+        files_of: dict[int, list[TablePath]] = {}
+        if not has_log(self._table):
             return files_of
         log = DeltaLog(self._table, "")
         for file in log.files.files_at(log.version()):
@@ -295,7 +296,7 @@ class DeadLetters:
 
 
 def _tables(
-    files: Iterable[Path], topics: StreamTopics, columns: Sequence[str] | None = None
+    files: Iterable[TablePath], topics: StreamTopics, columns: Sequence[str] | None = None
 ) -> Iterator[pa.Table]:
     """The letters of files, their partitions as numbers of the stream."""
     topic = ["topic"] if topics.are_several else []
@@ -361,9 +362,9 @@ def _letters_of(
         )
 
 
-def _read(file: Path, columns: list[str] | None = None) -> pa.Table:
+def _read(file: TablePath, columns: list[str] | None = None) -> pa.Table:
     try:
-        return pq.read_table(file, columns=columns, partitioning=None)
+        return pq.read_table(readable(file), columns=columns, partitioning=None)
     except (OSError, pa.ArrowException) as exc:
         raise SinkError(
             f'file "{file}" of the dead letters cannot be read: {exc}',

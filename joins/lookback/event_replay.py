@@ -8,7 +8,7 @@ gone afterwards.
 import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from joins.durable.pins import Pin
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import JoinedBatch, ProbeKernelSpec
+from joins.kernels.table_path import TablePath, readable
 from joins.lookback.history import PastEvent
 from joins.plan.errors import PinnedVersionExpiredError, SinkError
 from joins.worker.event_task import EventPlaces, EventTask, act, event_task, scan, steps
@@ -84,7 +85,7 @@ class PastState:
         }
 
     def files(self, pin: Pin, name: str) -> tuple[StateFile, ...]:
-        """The files of the table `name` that the batch of `pin` has read, with whole paths.
+        """The files of the table `name` that the batch of `pin` has read.
 
         Raises:
             PinnedVersionExpiredError: the version, or files of it, are gone.
@@ -100,7 +101,12 @@ class PastState:
         if missing:
             message = f"{len(missing)} of its {len(files)} files are gone"
             raise _gone(pin, name, version, message)
-        return tuple(replace(file, path=str(root / file.path)) for file in files)
+        return files
+
+    @property
+    def roots(self) -> dict[str, TablePath]:
+        """Table → where its files are."""
+        return {name: log.log.path for name, log in self._logs.items()}
 
     def after(self, batch: int) -> EventState | None:
         """What `batch` has left for the next one; None if its commit does not tell any more."""
@@ -111,7 +117,7 @@ class PastState:
         return None if metadata is None else EventState.of(metadata)
 
 
-def _log(path: Path, app_id: str, columns: StateColumns) -> StateLog:
+def _log(path: TablePath, app_id: str, columns: StateColumns) -> StateLog:
     return StateLog(DeltaLog(path, f"{app_id}:{path.name}"), columns)
 
 
@@ -153,7 +159,8 @@ class EventReplay:
         dead = scratch / DEAD_LETTERS
         probe = _PastTask(self._kernel, {}, dead, pin.epoch, past_indexes=indexes)
         late = SharedTable(scratch)
-        own = EventPlaces(scratch / "stages", scratch / "waiting", scratch / "windows", late)
+        waiting, windows = scratch / "waiting", scratch / "windows"
+        own = EventPlaces(scratch / "stages", waiting, windows, late, self.state.roots)
         for place in (own.scratch, dead):
             place.mkdir(parents=True)
         return event_task(self._event.plan, probe, own)
@@ -185,7 +192,7 @@ class _StageRun:
         """The rows of the files of a table that the stages have written."""
         places = {DEAD_LETTERS: self.task.dead_letters, LATE: self.task.places.late.root}
         tables = (
-            pq.read_table(places[name] / file.path, partitioning=None)
+            pq.read_table(readable(places[name] / file.path), partitioning=None)
             for file in report.files.get(name, ())
         )
         return [batch for table in tables for batch in table.to_batches()]

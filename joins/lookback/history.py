@@ -19,6 +19,7 @@ from joins.durable.event_pin import EventPin
 from joins.durable.pins import Pin, PinStore, offsets_value
 from joins.durable.probe_lives import Life, first_life, life_of, read_lives
 from joins.kernels.probe.probe import ProbeKernelSpec
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import CheckpointError, UnknownBatchError
 from joins.plan.plan import Dimension, JoinPlan, KafkaOptions, Sink
 from joins.plan.stream_topics import StreamTopics
@@ -59,11 +60,11 @@ class HistoryPlaces:
     checkpoint: Checkpoint
     kernel: ProbeKernelSpec
     roles: Mapping[str, IndexPlace]
-    tables: Mapping[str, Path]
+    tables: Mapping[str, TablePath]
     dimensions: Mapping[str, Dimension]
-    dead_letters: Path
+    dead_letters: TablePath
     replays: Path
-    output: Path | None
+    output: TablePath | None
     probe_kafka: KafkaOptions
     sink: Sink
     insert: int = 0
@@ -92,17 +93,17 @@ class BatchCommit:
     committed_at_ms: int | None
     metadata: Mapping[str, Any]
     added: tuple[Mapping[str, Any], ...]
-    files: tuple[Path, ...]
+    files: tuple[TablePath, ...]
     removed: tuple[Mapping[str, Any], ...] = ()
 
 
 class BatchCommits:
     """The commits of batches in one table."""
 
-    def __init__(self, path: Path, app_id: str) -> None:
+    def __init__(self, path: TablePath, app_id: str) -> None:
         self._log = DeltaLog(path, app_id)
         self._path = path
-        self._active: tuple[int, frozenset[Path]] | None = None
+        self._active: tuple[int, frozenset[TablePath]] | None = None
 
     def of(self, batch: int) -> BatchCommit | None:
         """The commit of `batch`; None if there is none or its log entry is gone."""
@@ -133,7 +134,7 @@ class BatchCommits:
             return False  # a file may be there and some of its rows not
         return set(commit.files) <= self._active_files()
 
-    def _active_files(self) -> frozenset[Path]:
+    def _active_files(self) -> frozenset[TablePath]:
         version = self._log.version()
         if self._active is None or self._active[0] != version:
             self._active = (version, frozenset(self._log.files.files_at(version)))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog, added_files
 from joins.durable.app_ids import replay_app_id
 from joins.lookback.history import user_metadata
@@ -63,7 +64,7 @@ class OutputPreview:
             NotReadableError: what is left of a batch cannot be told from rows of other INSERTs.
             SinkError: the table cannot be read without Spark.
         """
-        if not (self._log.path / "_delta_log").is_dir():
+        if not has_log(self._log.path):
             return []
         newest = self._log.version()
         active = {path.name for path in self._log.files.files_at(newest)}

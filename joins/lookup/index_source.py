@@ -27,6 +27,7 @@ from joins.kernels.index.index import (
     is_usable,
     usable_versions,
 )
+from joins.kernels.table_path import TablePath
 from joins.lookup.fold_commits import FoldedVersion, newest_fold
 from joins.plan.errors import IndexBuildError, PinnedVersionExpiredError, SinkError
 
@@ -44,8 +45,8 @@ class DimensionTables:
         app_id: of the changelog's commits; those of `current` carry the same and `:current`.
     """
 
-    changelog: Path
-    current: Path
+    changelog: TablePath
+    current: TablePath
     app_id: str
 
 

@@ -5,6 +5,8 @@
 | `JoinError` | root of this package |
 | `SourceError` | a database, topic or table that we read is missing, refused us or cannot be used |
 | `SourceUnavailableError` | the same, but waiting may help: the job is STALLED and goes on |
+| `StoreUnavailableError` | an object store does not answer, or answers with errors |
+| `StoreRefusedError` | an object store does not let us, or does not keep what tables need |
 | `SharedTableError` | a shared table stands still, by the job that keeps it |
 | `DefinitionError` | a table of a database or of Delta is not what the script declares |
 | `UnreadableSchemaError` | a schema of a registry is none of Avro, or made of others |
@@ -62,6 +64,14 @@ class SourceError(JoinError, fault="source"):
 
 class SourceUnavailableError(SourceError, fault="source-unavailable"):
     """A source cannot be reached now; the job waits and goes on when it is back."""
+
+
+class StoreUnavailableError(SourceUnavailableError, OSError, fault="store-unavailable"):
+    """An object store cannot be reached now; whatever needs it waits, as for a file system."""
+
+
+class StoreRefusedError(SourceError, OSError, fault="store-refused"):
+    """An object store does not let us, or does not keep what a table of ours needs."""
 
 
 class SharedTableError(SourceError, fault="shared-table"):

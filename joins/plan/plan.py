@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from joins.plan.expressions import Column, Expression
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
+from joins.plan.store_tables import StoreOptions
 from joins.plan.stream_topics import StreamTopic, StreamTopics
 from joins.plan.types import SqlType, TypeName
 
@@ -315,8 +316,9 @@ class ProbeSource:
         alias: its name in the statement.
         fields: physical columns, in the order of the DDL.
         watermark: None without `WATERMARK FOR`.
-        late_records_path: where late records go (`late-records.path`), absolute or relative to the
-            warehouse; None for the job's own table.
+        late_records_path: where late records go (`late-records.path`), absolute, relative to the
+            warehouse or in an object store; None for the job's own table.
+        late_store: how that store is reached.
         reads: of a stream that several tables are, the indexes of the topics of this one; empty for
             all, those that come later too.
     """
@@ -329,7 +331,15 @@ class ProbeSource:
     computed_fields: tuple[ComputedField, ...] = ()
     watermark: WatermarkSpec | None = None
     late_records_path: str | None = None
+    late_store: StoreOptions = ()
     reads: tuple[int, ...] = ()
+
+    @property
+    def late_records(self) -> "DeltaSink | None":
+        """Where late records go; None for the job's own table."""
+        if self.late_records_path is None:
+            return None
+        return DeltaSink(self.late_records_path, store=self.late_store)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
@@ -425,14 +435,16 @@ class DeltaTableSource:
     """A Delta table that others write: one version of it, then each later commit.
 
     Attributes:
-        path: absolute, or relative to the warehouse directory of the settings.
+        path: absolute, relative to the warehouse directory of the settings, or in an object store.
         monitor_interval_ms: how often the table is looked at for a new version.
         changelog_partitions: partitions of the changelog topic, None for the setting's default.
+        store: how the object store is reached.
     """
 
     path: str
     monitor_interval_ms: int = 1_000
     changelog_partitions: int | None = None
+    store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
 
 
@@ -745,12 +757,13 @@ class DeltaSink:
     """A Delta table, exactly once.
 
     Attributes:
-        path: absolute, or relative to the warehouse directory of the settings.
+        path: absolute, relative to the warehouse directory of the settings, or in an object store.
         row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
         writer: which one the script asks for.
         merge_key: columns by which later rows replace earlier ones (the PRIMARY KEY of the sink,
             when the query gives updates); empty to append.
         partition_by: columns whose values cut the files of the table, if the job creates it.
+        store: how the object store is reached.
     """
 
     path: str
@@ -758,6 +771,7 @@ class DeltaSink:
     writer: SinkWriter = SinkWriter.AUTO
     merge_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
+    store: StoreOptions = ()
     kind: Literal["delta"] = "delta"
 
 

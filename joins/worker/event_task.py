@@ -14,7 +14,7 @@ sink's `BatchWriter`, by `EventTask.answers`; what it is given there are work it
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,7 @@ from joins.kernels.probe.probe import (
     join_arrivals,
     parse_records,
 )
+from joins.kernels.table_path import TablePath
 from joins.kernels.windows import WindowSpec, state_schema
 from joins.plan.plan import JoinPlan
 from joins.plan.stream_topics import StreamTopics
@@ -82,12 +83,14 @@ class EventPlaces:
         waiting: root of the table of rows that wait for a watermark; None if none do.
         windows: root of the table of open windows; None without windows.
         late: the table of late records.
+        past: `waiting` and `windows` → where files of the table are read, if not where it writes.
     """
 
     scratch: Path
-    waiting: Path | None
-    windows: Path | None
+    waiting: TablePath | None
+    windows: TablePath | None
     late: SharedTable
+    past: Mapping[str, TablePath] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class EventTask:
         return self.probe.epoch
 
     @property
-    def dead_letters(self) -> Path:
+    def dead_letters(self) -> TablePath:
         """Root of the dead-letter table."""
         return self.probe.dead_letters
 
@@ -149,7 +152,8 @@ class EventTask:
         spec, root = self.windows, self.places.windows
         assert spec is not None, "the plan has windows"
         assert root is not None, "windows have a table"
-        return WindowTask(spec, self.kernel, root, self.places.late)
+        read_from = self.places.past.get("windows", root)
+        return WindowTask(spec, self.kernel, root, self.places.late, read_from)
 
     def clock(self, pin: Pin) -> WindowClock:
         """The time of windows in the batch of `pin`."""
@@ -382,6 +386,7 @@ class _Acting:
         assert task.places.waiting is not None, "rows wait in a table"
         self._task = task
         self._root = task.places.waiting
+        self._read_from = task.places.past.get("waiting", self._root)
         self._counts = counts
         self._origin = current_origin(task.epoch, pin.batch)
         self._context = pinned_context(pin)
@@ -408,7 +413,7 @@ class _Acting:
             Released(self._task.places.scratch, columns, self._origin) as released,
         ):
             for each in part["waiting"]:
-                file = WaitingFile(self._root / each["path"], columns)
+                file = WaitingFile(self._read_from / each["path"], columns)
                 for rows in file.between(due.after_ms, due.upto_ms):
                     released.copy(rows)
                     self._counts.add("released", rows.num_rows)

@@ -27,6 +27,7 @@ from joins.kernels.probe.probe import (
     join_batch,
     lookup_keys,
 )
+from joins.kernels.table_path import TablePath
 from joins.lookup.broadcast import RowsCopy
 from joins.lookup.index_source import DimensionTables, IndexSource
 from joins.plan.errors import IndexBuildError
@@ -52,7 +53,7 @@ class BatchTask(Protocol):
         ...
 
     @property
-    def dead_letters(self) -> Path:
+    def dead_letters(self) -> TablePath:
         """Root of the dead-letter table."""
         ...
 
@@ -107,7 +108,7 @@ class ProbeTask:
 
     kernel: ProbeKernelSpec
     indexes: Mapping[str, IndexPlace]
-    dead_letters: Path
+    dead_letters: TablePath
     epoch: int
     failpoints: Failpoints = field(default_factory=Failpoints)
     tables: Mapping[str, DimensionTables] = field(default_factory=dict)

@@ -32,6 +32,7 @@ from joins.kernels.probe.probe import (
     ProbeKernelSpec,
     pin_columns,
 )
+from joins.kernels.table_path import TablePath, readable
 from joins.kernels.windows import (
     Projected,
     WatermarkAdvance,
@@ -135,12 +136,14 @@ class WindowTask:
     Attributes:
         root: of the table of open windows.
         late: the table of late records.
+        read_from: where files of open windows are read.
     """
 
     spec: WindowSpec
     kernel: ProbeKernelSpec
-    root: Path
+    root: TablePath
     late: SharedTable
+    read_from: TablePath
 
     def fired(
         self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
@@ -219,7 +222,7 @@ class _State:
             if meets or each["rewrite"]:
                 schema = state_schema(task.spec)
                 tables[each["path"]] = pq.read_table(
-                    task.root / each["path"], schema=schema, partitioning=None
+                    readable(task.read_from / each["path"]), schema=schema, partitioning=None
                 )
         rewritten = [tables[each["path"]] for each in files if each["rewrite"]]
         return cls(tables, rewritten)
@@ -233,7 +236,7 @@ class _Staging:
     origin: FileOrigin
     late: ParquetStage
 
-    def keep(self, name: str, root: Path, state: pa.Table) -> None:
+    def keep(self, name: str, root: TablePath, state: pa.Table) -> None:
         """Stage state of one bucket."""
         with ParquetStage(root, state.schema, self.origin) as stage:
             for batch in state.combine_chunks().to_batches():

@@ -23,8 +23,10 @@ from joins.plan.plan import (
     SharedSource,
     TopicSource,
 )
+from joins.plan.store_tables import StoreTable, has_credentials, is_in_store
 from service.config import Settings
 from service.errors import NotAllowedError
+from service.jobs.store.layout import OWN_TABLES
 
 
 def check_allowed(plan: JoinPlan, settings: Settings) -> None:
@@ -42,9 +44,54 @@ def check_allowed(plan: JoinPlan, settings: Settings) -> None:
         _check_dimension(dimension.name, dimension.source, settings)
     for _, sink in sinks:
         if isinstance(sink, DeltaSink):
-            confined_path(sink, settings)
-    if plan.probe.late_records_path is not None:
-        confined_path(DeltaSink(plan.probe.late_records_path), settings)
+            _check_table(sink, settings)
+    if plan.probe.late_records is not None:
+        _check_table(plan.probe.late_records, settings)
+
+
+def _check_table(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> None:
+    if isinstance(table, FileSource) or store_address(table, settings) is None:
+        confined_path(table, settings)
+    else:
+        check_store(table, settings)
+
+
+def store_address(table: DeltaSink | DeltaTableSource, settings: Settings) -> str | None:
+    """Where in an object store a table is; None of one in a directory."""
+    path = table.path
+    if is_in_store(path) or settings.warehouse is None or path.startswith(("/", "file://")):
+        return path if is_in_store(path) else None
+    return f"{settings.warehouse}/{path}"
+
+
+def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None:
+    """See that a table may be in its object store, with the credentials that it has or has not.
+
+    Those of the environment are the operator's: they serve what the operator has listed.
+
+    Raises:
+        NotAllowedError: it may not.
+    """
+    if settings.warehouse is not None:
+        _check_apart(table, settings, settings.warehouse)
+        if not is_in_store(table.path):
+            return
+    place = StoreTable.of(table.path)
+    server = f"{place.bucket}@{place.server(table.store)}"
+    allowed, is_own = settings.allowed_stores, has_credentials(table.store)
+    if (allowed is None and is_own) or (allowed is not None and _listed(server, allowed)):
+        return
+    if allowed is None:
+        raise NotAllowedError(
+            f'table "{table.path}" brings no credentials, and those of the environment are not '
+            f'allowed for store "{server}"',
+            hint="Give the table credentials of its own, or have the operator add the store to "
+            "SLUICE_ALLOWED_STORES.",
+        )
+    raise NotAllowedError(
+        f'table "{table.path}" names store "{server}", which is not allowed',
+        hint="Use an allowed store, or have the operator add it to SLUICE_ALLOWED_STORES.",
+    )
 
 
 def _check_dimension(table: str, source: DimensionSource, settings: Settings) -> None:
@@ -55,7 +102,22 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
         if source.evidence is not None and source.evidence.connect_url is not None:
             _check_connect(table, source.evidence.connect_url, settings)
     elif not isinstance(source, SharedSource):  # which was looked at when it was created
-        confined_path(source, settings)
+        _check_table(source, settings)
+
+
+def _check_apart(table: DeltaSink | DeltaTableSource, settings: Settings, warehouse: str) -> None:
+    """See that what is written is not among the jobs' own tables."""
+    address = StoreTable.of(store_address(table, settings) or table.path)
+    own = StoreTable.of(f"{warehouse}/{OWN_TABLES}")
+    is_near = address.bucket == own.bucket and _overlap(
+        Path(f"/{address.key}"), Path(f"/{own.key}")
+    )
+    if is_near and isinstance(table, DeltaSink):
+        raise NotAllowedError(
+            f'path "{table.path}" leads to "{own.url}/{own.key}", where Sluice keeps its own '
+            "tables, or above it",
+            hint="Give the output a path of its own in the warehouse.",
+        )
 
 
 def _check_topic(

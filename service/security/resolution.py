@@ -9,7 +9,9 @@ from typing import TypeVar
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster, matching_topics
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.store.path import StorePath
 from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import SourceError
 from joins.plan.formats import RecordFormat
 from joins.plan.kafka_client import FILES, OF_THE_TOKEN_ENDPOINT, TOKEN_URL
@@ -32,13 +34,15 @@ from joins.plan.plan import (
     StreamTable,
     TopicSource,
 )
+from joins.plan.store_tables import StoreOptions, StoreTable
 from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, partition_of
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.security.allowed import confined_path, server_of
+from service.security.allowed import check_store, confined_path, server_of, store_address
 from service.security.secrets import SecretResolver
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
+StoreTables = TypeVar("StoreTables", DeltaSink, DeltaTableSource)
 Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns, StreamTable)
 
 
@@ -49,6 +53,8 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
         source = declared.source
         if isinstance(source, TopicSource):
             return replace(declared, source=topic_with_logins(source, secrets))
+        if isinstance(source, DeltaTableSource):
+            return replace(declared, source=with_store_login(source, secrets))
         if not isinstance(source, MysqlCdcSource):
             return declared
         return replace(declared, source=_with_secrets(source, secrets))
@@ -57,6 +63,7 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
     probe = plan.probe
     if isinstance(probe.source, KafkaSource):
         probe = replace(probe, source=topic_with_logins(probe.source, secrets))
+    probe = with_late_login(probe, secrets)
     sink, *others = (sink_with_login(insert.sink, secrets) for insert in plan.inserts)
     tables = (i.table and with_registry_logins(i.table, secrets) for i in plan.more_inserts)
     more = tuple(
@@ -117,7 +124,41 @@ def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
 
 def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:
     """A sink with its logins resolved, if it has some."""
-    return topic_with_logins(sink, secrets) if isinstance(sink, KafkaSink) else sink
+    if isinstance(sink, KafkaSink):
+        return topic_with_logins(sink, secrets)
+    return with_store_login(sink, secrets) if isinstance(sink, DeltaSink) else sink
+
+
+def with_store_login(table: StoreTables, secrets: SecretResolver) -> StoreTables:
+    """A Delta table with the credentials of its object store resolved, if it has some."""
+    return replace(table, store=_store_login(table.path, table.store, secrets))
+
+
+def _store_login(path: str, store: StoreOptions, secrets: SecretResolver) -> StoreOptions:
+    if not store:
+        return ()
+    server = StoreTable.of(path).server(store)
+    return tuple((name, secrets.resolve(value, server)) for name, value in store)
+
+
+def with_late_login(probe: ProbeSource, secrets: SecretResolver) -> ProbeSource:
+    """A stream with the credentials of the table of its late records resolved, if it has some."""
+    if probe.late_records_path is None:
+        return probe
+    return replace(
+        probe, late_store=_store_login(probe.late_records_path, probe.late_store, secrets)
+    )
+
+
+def with_output_logins(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
+    """`plan` with the credentials of the stores that it writes to resolved, and no others."""
+
+    def resolved(sink: Sink) -> Sink:
+        return with_store_login(sink, secrets) if isinstance(sink, DeltaSink) else sink
+
+    more = tuple(replace(insert, sink=resolved(insert.sink)) for insert in plan.more_inserts)
+    probe = with_late_login(plan.probe, secrets)
+    return replace(plan, probe=probe, sink=resolved(plan.sink), more_inserts=more)
 
 
 def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
@@ -163,13 +204,27 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
     )
 
 
-def output_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> Path:
-    """Where a table of the delta or filesystem connector is.
+def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> TablePath:
+    """Where a table of the delta connector is; the credentials of its store are resolved.
+
+    Raises:
+        NotAllowedError: the operator has not allowed tables there.
+        StoreRefusedError: the store cannot be reached with these credentials.
+    """
+    address = store_address(table, settings)
+    if address is None:
+        return confined_path(table, settings)
+    check_store(table, settings)
+    return StorePath.of(address, table.store)
+
+
+def files_path(source: FileSource, settings: Settings) -> Path:
+    """Where the files of the filesystem connector are.
 
     Raises:
         NotAllowedError: the operator has not allowed tables there.
     """
-    return confined_path(table, settings)
+    return confined_path(source, settings)
 
 
 def index_directory(layout: JobLayout, settings: Settings) -> Path:

@@ -40,6 +40,7 @@ from joins.source.topic_coordinator import TopicCoordinator
 from joins.worker.node_directory import on_this_node
 from service.security.resolution import (
     connection_of,
+    files_path,
     index_directory,
     internal_kafka,
     output_path,
@@ -148,7 +149,7 @@ def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> De
 def _file_feed(job: JobContext, dimension: Dimension, source: FileSource) -> FileFeedConfig:
     kafka = internal_kafka(job.plan, job.settings)
     return FileFeedConfig(
-        path=output_path(source, job.settings),
+        path=files_path(source, job.settings),
         source=source,
         fields=dimension.fields,
         primary_key=dimension.primary_key,

@@ -1,7 +1,6 @@
 """What a job with event time or windows has beside the rest: its files and its tables."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -14,6 +13,7 @@ from joins.batch.event_state import EventSpec
 from joins.durable.app_ids import late_app_id
 from joins.job.event_job import EventJob
 from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import JoinError, SinkError
 from joins.plan.plan import DeltaSink, JoinPlan, LookupStrategy, SinkWriter
 from joins.worker.event_task import (
@@ -43,9 +43,9 @@ def event_places(job: JobContext) -> EventPlaces:
     )
 
 
-def _late_path(job: JobContext) -> Path:
-    path = job.plan.probe.late_records_path
-    return job.layout.late_records if path is None else output_path(DeltaSink(path), job.settings)
+def _late_path(job: JobContext) -> TablePath:
+    table = job.plan.probe.late_records
+    return job.layout.late_records if table is None else output_path(table, job.settings)
 
 
 def event_job(job: JobContext, probe: ProbeTask, dead_letters: DeltaLog) -> EventJob | None:
@@ -97,7 +97,7 @@ def _event_tables(job: JobContext, task: EventTask, dead_letters: DeltaLog) -> E
 
 
 def _state(
-    job: JobContext, path: Path | None, columns: StateColumns, schema: Callable[[], pa.Schema]
+    job: JobContext, path: TablePath | None, columns: StateColumns, schema: Callable[[], pa.Schema]
 ) -> StateLog | None:
     if path is None:
         return None

@@ -1,6 +1,7 @@
 """Where looking back finds what a job has kept, and what joins its dead letters again."""
 
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 from pyspark.sql import SparkSession
@@ -8,6 +9,7 @@ from pyspark.sql import SparkSession
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.probe_lives import known_topics
 from joins.durable.requests import Handler, Request
+from joins.kernels.table_path import TablePath
 from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.lookback.dead_letters import DeadLetters
 from joins.lookback.history import History, HistoryPlaces, PastEvent
@@ -53,10 +55,16 @@ def history_places(job: JobContext, number: int) -> HistoryPlaces:
 def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
     """Whether no other INSERT of the job writes to the same Delta table."""
     paths = [
-        output_path(insert.sink, settings).resolve() if isinstance(insert.sink, DeltaSink) else None
+        _resolved(output_path(insert.sink, settings))
+        if isinstance(insert.sink, DeltaSink)
+        else None
         for insert in plan.inserts
     ]
     return paths[number] is None or paths.count(paths[number]) == 1
+
+
+def _resolved(path: TablePath) -> TablePath:
+    return path.resolve() if isinstance(path, Path) else path
 
 
 def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handler:

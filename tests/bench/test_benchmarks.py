@@ -43,6 +43,7 @@ PROMISED = (
     "join-kafka",
     "batch-cost",
     "snapshot",
+    "store",
     "freshness",
     "debezium",
     "large-records",

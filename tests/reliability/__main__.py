@@ -58,7 +58,7 @@ def data_directory(given: Path | None) -> Iterator[Path]:
 def run(arguments: argparse.Namespace) -> dict[str, Any]:
     """The result of the named experiment."""
     module = find(arguments.experiment)
-    names = ("cases", "only", "writer", "source")
+    names = ("cases", "only", "writer", "source", "store")
     options = {name: getattr(arguments, name) for name in names}
     size = {"scale": arguments.scale, "seed": arguments.seed, "options": options}
     servers = getattr(module, "SERVERS", True)
@@ -135,6 +135,11 @@ def main() -> int:
         choices=SOURCES,
         default=MYSQL_CDC,
         help=f"{', '.join(CAPTURED)}: what reads the table",
+    )
+    parser.add_argument(
+        "--store",
+        choices=("s3",),
+        help="crash-points, kill-storm, split-brain: the output is in an object store",
     )
     parser.add_argument("--data", type=Path, help="keep everything in this directory")
     parser.add_argument("--list", action="store_true", help="show the cases and run nothing")

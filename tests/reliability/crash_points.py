@@ -163,6 +163,7 @@ def run(lab: Lab) -> dict[str, Any]:
         [outcome.verdict for outcome in outcomes],
         not_met=missed,
         writer=lab.writer,
+        store=lab.options.get("store"),
         runs={o.name: o.seconds for o in outcomes},
         impossible=len(IMPOSSIBLE) * len(POSITIONS),
     )
@@ -172,7 +173,7 @@ def _chosen_runs(lab: Lab) -> dict[str, tuple[Case, ...]]:
     """The scale's runs, or with `--only` one of the full scale's."""
     only = lab.options.get("only")
     every = full_runs() if lab.full or only else small_runs()
-    if not lab.is_captured:
+    if not (lab.is_captured or lab.is_in_store):
         every[SHAPES] = shapes_cases(lab)
     return {only: every[only]} if only else every
 

@@ -53,8 +53,8 @@ class Lab:
     Attributes:
         directory: its own scratch directory, there already.
         kafka, mariadb: None for an experiment that needs no servers.
-        options: what the command line gave besides: `cases`, `writer`, `source`, or what a test
-            wants to be smaller.
+        options: what the command line gave besides: `cases`, `writer`, `source`, `store`, or what
+            a test wants to be smaller.
     """
 
     directory: Path
@@ -82,6 +82,11 @@ class Lab:
     def writer(self) -> str:
         """Who appends to the output of the job under test: `columnar` or `spark`."""
         return str(self.options.get("writer") or "columnar")
+
+    @property
+    def is_in_store(self) -> bool:
+        """Whether the output of the job under test is in an object store."""
+        return self.options.get("store") is not None
 
     @property
     def is_captured(self) -> bool:

@@ -21,6 +21,7 @@ from joins.plan.registry import RegistryOptions
 from service.config import Settings
 from service.errors import ConfigError, NotAllowedError
 from service.security.allowed import check_allowed, confined_path
+from service.security.resolution import output_path
 from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
 
@@ -228,3 +229,86 @@ def test_the_path_of_late_records_is_confined_as_an_output(places):
         outside = replace(PLAN.probe, late_records_path=path)
         with pytest.raises(NotAllowedError):
             check_allowed(replace(PLAN, probe=outside), places)
+
+
+KEYS = (("s3.access-key", "id"), ("s3.secret-key", "secret"))
+AT_MINIO = (*KEYS, ("s3.endpoint", "http://minio:9000"))
+STORES_ALLOWED = {
+    "any_with_own_keys": ("s3://lake/o", KEYS, None),
+    "own_keys_to_an_endpoint": ("s3://lake/o", AT_MINIO, None),
+    "listed_with_the_environments": ("s3://lake/o", (), "lake@s3.amazonaws.com:443"),
+    "listed_by_pattern": ("s3a://lake/o", AT_MINIO, "*@minio:9000"),
+    "a_container": (
+        *("abfss://lake@shop.dfs.core.windows.net/o", ()),
+        "lake@shop.blob.core.windows.net:443",
+    ),
+}
+STORES_DENIED = {
+    "the_environments_without_a_list": ("s3://lake/o", (), None),
+    "another_bucket": ("s3://lake/o", KEYS, "pond@s3.amazonaws.com:443"),
+    "another_server": ("s3://lake/o", AT_MINIO, "lake@s3.amazonaws.com:443"),
+    "a_star_is_not_a_server": ("s3://lake/o", AT_MINIO, "*:9000@s3.amazonaws.com:443"),
+}
+
+
+@pytest.mark.parametrize(("path", "store", "allowed"), STORES_ALLOWED.values(), ids=STORES_ALLOWED)
+def test_a_store_may_be_written_and_read(path, store, allowed, tmp_path):
+    settings = Settings.load(data_dir=tmp_path, allowed_stores=allowed)
+    check_allowed(replace(PLAN, sink=DeltaSink(path, store=store)), settings)
+    probe = replace(PLAN.probe, late_records_path=path, late_store=store)
+    check_allowed(replace(PLAN, probe=probe), settings)
+
+
+@pytest.mark.parametrize(("path", "store", "allowed"), STORES_DENIED.values(), ids=STORES_DENIED)
+def test_a_store_is_denied_with_the_setting(path, store, allowed, tmp_path):
+    if allowed is not None and ":9000@" in allowed:
+        with pytest.raises(ConfigError):
+            Settings.load(data_dir=tmp_path, allowed_stores=allowed)
+        return
+    settings = Settings.load(data_dir=tmp_path, allowed_stores=allowed)
+    dimension = replace(PLAN.dimensions[0], source=DeltaTableSource(path, store=store))
+    for plan_ in (
+        replace(PLAN, sink=DeltaSink(path, store=store)),
+        replace(PLAN, dimensions=(dimension,)),
+    ):
+        with pytest.raises(NotAllowedError, match=r"lake@|brings no credentials") as caught:
+            check_allowed(plan_, settings)
+        assert "SLUICE_ALLOWED_STORES" in caught.value.hint
+
+
+@pytest.mark.parametrize("allowed", [None, "pond@s3.amazonaws.com:443"], ids=["none", "another"])
+def test_hints_of_a_store_are_followed(allowed, tmp_path):
+    denied = replace(PLAN, sink=DeltaSink("s3://lake/o"))
+    with pytest.raises(NotAllowedError, match=r"lake@s3\.amazonaws\.com:443"):
+        check_allowed(denied, Settings.load(data_dir=tmp_path, allowed_stores=allowed))
+    listed = "lake@s3.amazonaws.com:443"
+    check_allowed(denied, Settings.load(data_dir=tmp_path, allowed_stores=listed))
+    with_keys = replace(PLAN, sink=DeltaSink("s3://lake/o", store=KEYS))
+    check_allowed(with_keys, Settings.load(data_dir=tmp_path))
+
+
+def test_an_output_is_apart_from_the_jobs_own_tables(tmp_path):
+    settings = Settings.load(data_dir=tmp_path, warehouse="s3://lake/shop/")
+    listed = Settings.load(
+        data_dir=tmp_path, warehouse="s3://lake/shop", allowed_stores="lake@s3.amazonaws.com:443"
+    )
+    for path in ("_sluice/jobs/1/dead_letters", "_sluice"):
+        with pytest.raises(NotAllowedError, match="keeps its own tables"):
+            check_allowed(replace(PLAN, sink=DeltaSink(path)), settings)
+        with pytest.raises(NotAllowedError, match="keeps its own tables"):
+            check_allowed(replace(PLAN, sink=DeltaSink(f"s3a://lake/shop/{path}")), listed)
+    check_allowed(replace(PLAN, sink=DeltaSink("orders")), settings)
+    check_allowed(replace(PLAN, sink=DeltaSink("s3://lake/shop/orders")), listed)
+    place = output_path(DeltaSink("orders"), settings)
+    assert str(place) == "s3://lake/shop/orders"
+    assert str(output_path(DeltaSink("/lake/o"), of_both(tmp_path))) == "/lake/o"
+
+
+def of_both(directory):
+    return Settings.load(data_dir=directory, warehouse="s3://lake/shop", allowed_paths="/lake")
+
+
+def test_a_warehouse_that_is_no_store_is_refused(tmp_path):
+    for warehouse in ("lake", "http://lake/x", "s3://lake", "s3://lake/../x"):
+        with pytest.raises(ConfigError, match="SLUICE_WAREHOUSE"):
+            Settings.load(data_dir=tmp_path, warehouse=warehouse)

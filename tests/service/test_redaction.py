@@ -178,6 +178,12 @@ def script(connector, given, broker, topic):
     dimension = table("mysql-cdc", "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql)
     if connector == "mysql-cdc":
         dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", mysql | given)
+    elif connector == "delta":
+        dimension = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", given)
+    elif any(key.startswith("late-records.") for key in given):
+        own = {**kafka, "format": "json"} if connector == "kafka" else {}
+        columns = "k BIGINT, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts"
+        stream = table(connector, columns, {**own, **given})
     elif connector == "upsert-kafka":
         own = {**kafka, "key.format": "json", "value.format": avro or "json", **given}
         sink = table(connector, "k BIGINT, PRIMARY KEY (k) NOT ENFORCED", own)
@@ -217,6 +223,8 @@ def with_secret(key):
         given |= {"database.ssl.mode": "verify_identity"}
     if key in ("database.ssl.cert", "database.ssl.key"):
         given |= dict.fromkeys(("database.ssl.cert", "database.ssl.key"), "${secret:canary}")
+    if "s3." in key or "azure." in key:
+        return given | beside_in_store(key)
     owner, _, own = key.partition(".")
     if own.startswith("basic-auth"):
         given |= {f"{owner}.basic-auth.credentials-source": "USER_INFO"}
@@ -224,6 +232,22 @@ def with_secret(key):
         parts = ("certificate.chain", "key")
         given |= {f"{owner}.ssl.keystore.{part}": "${secret:canary}" for part in parts}
     return given
+
+
+def beside_in_store(key):
+    """The other half of a credential of an object store."""
+    prefix = "late-records." if key.startswith("late-records.") else ""
+    if "azure." in key:
+        return {f"{prefix}path": "abfss://lake@shop.dfs.core.windows.net/t"}
+    halves = {f"{prefix}s3.access-key": "id", f"{prefix}s3.secret-key": "${secret:canary}"}
+    return {f"{prefix}path": "s3://lake/t"} | {k: v for k, v in halves.items() if k != key}
+
+
+def endpoint_of(key, port):
+    """The option that names the server of an object store."""
+    name = key[: key.index("azure." if "azure." in key else "s3.")]
+    name += "azure.endpoint" if "azure." in key else "s3.endpoint"
+    return {name: f"http://127.0.0.1:{port}"}
 
 
 def of_client(key, port):
@@ -298,6 +322,8 @@ def test_no_refusal_shows_a_secret(world, connector, key, refusal):
         given = with_secret(key)
         if connector == "mysql-cdc":
             given |= {"port": port}
+        elif "s3." in key or "azure." in key:
+            given |= endpoint_of(key, port)
         elif (owner := key.partition(".")[0]) in REGISTRY:
             scheme = "https" if ".ssl." in key else "http"
             given |= {f"{owner}.url": f"{scheme}://127.0.0.1:{port}"}

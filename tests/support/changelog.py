@@ -1,7 +1,6 @@
 """Changelog rows and tables for the tests of the data path."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from joins.adapters.delta.log import DeltaLog, create_table
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema
 from joins.kernels.json.wire import Encoding
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
+from joins.kernels.table_path import TablePath
 from joins.plan.types import SqlType, TypeName
 
 COLUMNS = (
@@ -36,7 +36,7 @@ def batch_of(rows: Iterable[Mapping[str, Any]]) -> pa.RecordBatch:
 
 
 def stage(
-    root: Path, batch: pa.RecordBatch, *, number: int = 0, epoch: int = 1, writer: str = ""
+    root: TablePath, batch: pa.RecordBatch, *, number: int = 0, epoch: int = 1, writer: str = ""
 ) -> StagedFile:
     """`batch` as a complete file of the table at `root`, not yet committed."""
     with ParquetStage(root, batch.schema, FileOrigin(epoch, number, 0, 0, writer)) as staging:
@@ -49,7 +49,7 @@ def stage(
 class Changelog:
     """A changelog table that is filled commit by commit."""
 
-    def __init__(self, root: Path, *, epoch: int = 1) -> None:
+    def __init__(self, root: TablePath, *, epoch: int = 1) -> None:
         create_table(root, SCHEMA)
         self.log = DeltaLog(root, "app")
         self._epoch = epoch

@@ -6,13 +6,17 @@ Entries are looked for by name wherever their number is known: listing a log gro
 import errno
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from joins.durable.checkpoint import create_once, json_lines
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError
+from watermark.errors import SluiceError
 
+_ENTRY = re.compile(r"(\d+)\.json")
 _LOG_FILE = re.compile(r"\.?(\d{20})\.")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
@@ -28,11 +32,11 @@ class NoLinksError(Exception):
 class LogEntries:
     """The log below one table's `root`."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: TablePath) -> None:
         self._root = root
         self._log = root / "_delta_log"
 
-    def path(self, version: int) -> Path:
+    def path(self, version: int) -> TablePath:
         """Where the entry of `version` is."""
         return self._log / f"{version:020d}.json"
 
@@ -53,6 +57,8 @@ class LogEntries:
                 f'commit {version} is not in the log of delta table "{self._root}"',
                 hint="Maintenance removes entries that a checkpoint covers and no pin needs.",
             ) from exc
+        except SluiceError:  # a store says what is wrong with it
+            raise
         except (OSError, ValueError) as exc:
             raise SinkError(
                 f'commit {version} of delta table "{self._root}" cannot be read: {exc}',
@@ -68,10 +74,14 @@ class LogEntries:
         Raises:
             NoLinksError: nothing was written; the file system lacks what it takes.
             SinkError: nothing was written, or it is not known to be durable.
+            StoreUnavailableError: a store did not answer; the entry may be there or not.
         """
         lines = (json.dumps(action, separators=(",", ":")) for action in actions)
+        place, content = self.path(version), "\n".join(lines).encode()
+        if not isinstance(place, Path):
+            return place.create(content)
         try:
-            return create_once(self.path(version), "\n".join(lines).encode())
+            return create_once(place, content)
         except OSError as exc:
             if exc.errno in _NO_LINKS:
                 raise NoLinksError from exc
@@ -93,7 +103,13 @@ class LogEntries:
         return known or self._has_checkpoint(version) or self._has_checkpoint(before)
 
     def _has_checkpoint(self, version: int) -> bool:
-        return any(self._log.glob(f"{version:020d}.checkpoint*"))
+        name = f"{version:020d}.checkpoint"
+        return any(path.name.startswith(name) for path in self._files())
+
+    def _files(self) -> Iterator[TablePath]:
+        """The files of the log; none where there is no log."""
+        with suppress(FileNotFoundError):
+            yield from self._log.iterdir()
 
     def oldest(self) -> int | None:
         """The oldest of the entries behind which none is missing; None if there is no entry."""
@@ -107,21 +123,25 @@ class LogEntries:
 
     def numbers(self) -> list[int]:
         """The versions whose entries are there, ascending."""
-        files = self._log.glob("*.json")
-        return sorted(int(path.stem) for path in files if path.stem.isdecimal())
+        return sorted(self._entries())
+
+    def _entries(self) -> dict[int, TablePath]:
+        """Version → its entry, of those that are there."""
+        matches = ((path, _ENTRY.fullmatch(path.name)) for path in self._files())
+        return {int(match.group(1)): path for path, match in matches if match}
 
     def newest_before(self, second: float) -> int:
         """The newest version whose entry was written before `second` of the epoch, -1 for none."""
         newest = -1
-        for version in self.numbers():
-            if self.path(version).stat().st_mtime >= second:
+        for version, path in sorted(self._entries().items()):
+            if path.stat().st_mtime >= second:
                 break
             newest = version
         return newest
 
     def checkpoints(self) -> list[int]:
         """The versions that have a Delta checkpoint, ascending."""
-        matches = (_CHECKPOINT.fullmatch(path.name) for path in self._log.iterdir())
+        matches = (_CHECKPOINT.fullmatch(path.name) for path in self._files())
         return sorted(int(match.group(1)) for match in matches if match)
 
     def last_checkpoint(self) -> int:
@@ -142,17 +162,23 @@ class LogEntries:
             How many files are gone.
         """
         old = [
-            (path.suffix == ".json", int(match.group(1)), path)
-            for path in self._log.iterdir()
+            (path.name.endswith(".json"), int(match.group(1)), path)
+            for path in self._files()
             if (match := _LOG_FILE.match(path.name)) and int(match.group(1)) < version
         ]
-        for _, _, path in sorted(old):
+        for _, _, path in sorted(old, key=lambda each: (*each[:2], each[2].name)):
             path.unlink(missing_ok=True)
         return len(old)
 
     def remove(self, version: int) -> None:
         """Take away an entry that does not follow another."""
         self.path(version).unlink(missing_ok=True)
+
+
+def has_log(root: TablePath) -> bool:
+    """Whether there is a table at `root`, or the beginning of one."""
+    log = root / "_delta_log"
+    return log.is_dir() if isinstance(log, Path) else next(log.iterdir(), None) is not None
 
 
 def actions_of(content: bytes) -> list[dict[str, Any]]:

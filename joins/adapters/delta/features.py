@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from joins.adapters.store.path import StorePath
 from joins.plan.errors import SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
 
@@ -22,6 +23,15 @@ _OF_REMOVALS = frozenset({"delta.deletedFileRetentionDuration"})
 _READER, _WRITER = 3, 7  # the newest protocol, where features say all
 _ALLOWED_METADATA = frozenset({"comment", "PARQUET:field_id"})
 _FILLED_BY_DELTA = ("delta.generationExpression", "delta.identity.start", "CURRENT_DEFAULT")
+_EXACT = (
+    pa.types.is_integer,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_date,
+    pa.types.is_timestamp,
+    pa.types.is_decimal,
+)
 _CONSTRAINT = "delta.constraints."
 _APPEND_ONLY = "delta.appendOnly"
 
@@ -75,6 +85,7 @@ class Appends:
         """
         self._check_columns(path, table)
         self._check_partitions(path, table)
+        self._check_keys(path)
         if self.merge_key and _is_append_only(table):
             raise SinkError(
                 f'delta table "{path}" is append-only, and rows of this job replace others',
@@ -88,6 +99,7 @@ class Appends:
         Raises:
             SinkError: the wanted writer cannot be used.
         """
+        self._check_keys(path)
         cuts = [f"the table has partition columns {', '.join(self.partition_by)}"]
         return self._choice(path, cuts if self.partition_by else [], ())
 
@@ -98,17 +110,36 @@ class Appends:
     def _choice(self, path: object, needs: list[str], rules: tuple[str, ...]) -> WriterChoice:
         """Whose writer: of what the job's rows need, and what the table `needs`."""
         merges = [f"its rows replace others by ({', '.join(self.merge_key)})"]
-        reasons = [*(merges if self.merge_key else ()), *needs]
+        in_store = isinstance(path, StorePath)  # where we merge ourselves
+        reasons = [*(merges if self.merge_key and not in_store else ()), *needs]
         if self.writer is SinkWriter.SPARK:
-            return WriterChoice(SinkWriter.SPARK, "'sink.writer' is 'spark'", rules)
+            reasons = ["'sink.writer' is 'spark'"]
         if not reasons:
             return WriterChoice(SinkWriter.COLUMNAR)
+        if in_store:
+            raise SinkError(
+                f'delta table "{path}" needs spark\'s writer, which does not commit to object '
+                f"stores: {'; '.join(reasons)}",
+                hint="Use a table without what needs it, or one in a directory.",
+            )
+        if self.writer is SinkWriter.SPARK:
+            return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), rules)
         if self.writer is SinkWriter.AUTO:
             return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), rules)
         raise SinkError(
             f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',
             hint="Write 'sink.writer' = 'auto' for Spark's own writer, or use another path.",
         )
+
+    def _check_keys(self, path: object) -> None:
+        """In an object store rows are found by their keys as Arrow compares them."""
+        inexact = [name for name in self.merge_key if not is_exact(self.rows.field(name).type)]
+        if inexact and isinstance(path, StorePath):
+            raise SinkError(
+                f'delta table "{path}" has "{inexact[0]}" in its key, whose type '
+                f"{self.rows.field(inexact[0]).type} is not exact",
+                hint="Use a key of exact types, or a table in a directory.",
+            )
 
     def _check_partitions(self, path: object, table: DeltaTable) -> None:
         """A table that is there keeps the columns by which its files are cut."""
@@ -134,6 +165,11 @@ class Appends:
                 f"expected {_describe(self.rows)}",
                 hint="Use another path, or a table with these columns.",
             )
+
+
+def is_exact(kind: pa.DataType) -> bool:
+    """Whether equal values of a type are equal to Arrow as well: not NaN, not -0.0."""
+    return any(test(kind) for test in _EXACT)
 
 
 def takes_plain_entries(table: DeltaTable) -> bool:

@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -45,6 +44,7 @@ from joins.kernels.changelog.envelope import (
     encode_snapshot,
 )
 from joins.kernels.changelog.row_changes import changes_at, row_changes, source_block
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import (
     DefinitionError,
     SnapshotNeededError,
@@ -288,7 +288,7 @@ class FeedSession:
             return False
         return now.version == state.version or self._entry(state.version + 1) is not None
 
-    def _entry_path(self, version: int) -> Path:
+    def _entry_path(self, version: int) -> TablePath:
         return self._config.path / "_delta_log" / f"{version:020d}.json"
 
     def _entry(self, version: int) -> bytes | None:
@@ -306,7 +306,7 @@ class FeedSession:
             stat = self._entry_path(version).stat()
         except FileNotFoundError:
             return None
-        return _Seen(stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        return _Seen(getattr(stat, "st_ino", 0), stat.st_mtime_ns, stat.st_size)
 
     def _modified_ms(self, version: int) -> int:
         return self._entry_path(version).stat().st_mtime_ns // 1_000_000

@@ -18,8 +18,10 @@ from joins.adapters.delta.source import DeltaColumn, SourceTable, load_table
 from joins.adapters.delta.types import in_declared_shape
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.json.wire import to_wire
+from joins.kernels.table_path import TablePath, readable
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.types import arrow_type
+from watermark.errors import SluiceError
 
 _BATCH_ROWS = 5_000
 _CHANGE_TYPE = "_change_type"
@@ -79,7 +81,7 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
         if mask is not None:
             rows += int(mask.sum())
         else:
-            rows += pq.read_metadata(path).num_rows if count is None else count
+            rows += pq.read_metadata(readable(path)).num_rows if count is None else count
         files.append(DataFile(action["path"], action.get("partition") or {}, mask))
     return tuple(files), rows
 
@@ -148,7 +150,7 @@ def rows_in(table: SourceTable, files: Sequence[DataFile]) -> int:
     total = 0
     for file in files:
         with _file_errors(table, file):
-            total += int(pq.read_metadata(_local(table.path, file.path)).num_rows)
+            total += int(pq.read_metadata(readable(_local(table.path, file.path))).num_rows)
     return total
 
 
@@ -173,7 +175,7 @@ def _files(
     table: SourceTable, actions: Sequence[Mapping[str, Any]], version: int
 ) -> tuple[DataFile, ...]:
     """Actions as files, by path; deletion vectors are as of `version`."""
-    alive: Mapping[Path, Mask] = {}
+    alive: Mapping[TablePath, Mask] = {}
     if any(action.get("deletionVector") for action in actions):
         with _at(table.path, version):
             alive = _alive(load_table(table.path, version), table.path)
@@ -190,7 +192,7 @@ def _has_vectors(loaded: DeltaTable) -> bool:
     return "deletionVectors" in (loaded.protocol().reader_features or ())
 
 
-def _alive(loaded: DeltaTable, root: Path) -> dict[Path, Mask]:
+def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:
     """File → which of its rows count, of the files that have a deletion vector."""
     masks = {}
     for batch in loaded.deletion_vectors():
@@ -201,23 +203,25 @@ def _alive(loaded: DeltaTable, root: Path) -> dict[Path, Mask]:
     return masks
 
 
-def _local(root: Path, path: str) -> Path:
+def _local(root: TablePath, path: str) -> TablePath:
     """The file that an action or a deletion vector names.
 
     Raises:
-        SourceError: it is not on this machine.
+        SourceError: it is not where the table is.
     """
-    parsed = urlparse(path)
-    if parsed.scheme not in ("", "file"):
+    is_local = isinstance(root, Path)
+    parsed = urlparse(path if is_local else path.removeprefix(f"{root}/"))
+    if parsed.scheme not in (("", "file") if is_local else ("",)):
         raise SourceError(
-            f'delta table "{root}" has file "{path}", which is not on this machine',
+            f'delta table "{root}" has file "{path}", which is not '
+            + ("on this machine" if is_local else "below the table"),
             hint="Copy the table; one that refers to files elsewhere cannot be a dimension.",
         )
     return root / unquote(parsed.path)
 
 
 @contextmanager
-def _at(path: Path, version: int) -> Iterator[None]:
+def _at(path: TablePath, version: int) -> Iterator[None]:
     """Turn an old version that is gone into a need of a new copy."""
     try:
         yield
@@ -240,6 +244,8 @@ def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
             f'file "{file.path}" of delta table "{table.path}" was removed before it was read',
             hint="The table is copied again by itself; let VACUUM keep files longer to avoid it.",
         ) from exc
+    except SluiceError:  # a store says what is wrong with it
+        raise
     except (pa.ArrowException, OSError) as exc:
         raise SourceError(
             f'file "{file.path}" of delta table "{table.path}" cannot be read: {exc}',
@@ -254,7 +260,7 @@ def _read(
     path = _local(table.path, file.path)
     with (
         _file_errors(table, file),
-        pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as opened,
+        pq.ParquetFile(readable(path), coerce_int96_timestamp_unit="us") as opened,
     ):
         names = _names_in(opened.schema_arrow, table.columns)
         stored_names = [*dict.fromkeys(name for name in names.values() if name), *further]

@@ -5,8 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from joins.adapters.store.path import path_as_json, path_from_json
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.changelog.envelope import BinlogPosition
+from joins.kernels.table_path import TablePath
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType
 
@@ -25,7 +27,7 @@ class DeltaFeedConfig:
         monitor_interval_ms: how often the table is looked at.
     """
 
-    path: Path
+    path: TablePath
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
     kafka: KafkaOptions
@@ -36,7 +38,7 @@ class DeltaFeedConfig:
     def as_json(self) -> dict[str, Any]:
         """The value of `config` in the first line on standard input."""
         return {
-            "path": str(self.path),
+            "path": path_as_json(self.path),
             "fields": [[f.name, asdict(f.type)] for f in self.fields],
             "primary_key": list(self.primary_key),
             "kafka": asdict(self.kafka),
@@ -49,7 +51,7 @@ class DeltaFeedConfig:
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         """The configuration that `as_json` described."""
         return cls(
-            path=Path(value["path"]),
+            path=path_from_json(value["path"]),
             fields=tuple(Field(name, SqlType.of_json(kind)) for name, kind in value["fields"]),
             primary_key=tuple(value["primary_key"]),
             kafka=KafkaOptions.of_json(value["kafka"]),

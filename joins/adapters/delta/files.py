@@ -1,7 +1,6 @@
 """The data files of one Delta table, and their rows."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,6 +11,7 @@ from deltalake import DeltaTable
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.rows import TableRows
 from joins.adapters.delta.versions import TableVersions
+from joins.kernels.table_path import TablePath, readable
 from joins.plan.errors import SinkError
 
 _PLAIN_READER_FEATURES = frozenset({"timestampNtz"})
@@ -36,7 +36,7 @@ class TableFiles:
         return pa.concat_tables(tables) if tables else pa.table({})
 
     def read_files(
-        self, files: Sequence[Path], columns: Sequence[str] | None = None
+        self, files: Sequence[TablePath], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
         """The rows of data files, one table a file.
 
@@ -47,7 +47,10 @@ class TableFiles:
         for file in files:
             try:
                 yield pq.read_table(
-                    file, columns=names, partitioning=None, coerce_int96_timestamp_unit="us"
+                    readable(file),
+                    columns=names,
+                    partitioning=None,
+                    coerce_int96_timestamp_unit="us",
                 )
             except FileNotFoundError as exc:
                 raise SinkError(
@@ -56,7 +59,7 @@ class TableFiles:
                     "one is gone, restore it from a backup.",
                 ) from exc
 
-    def files_added(self, first: int, last: int) -> list[Path]:
+    def files_added(self, first: int, last: int) -> list[TablePath]:
         """The data files with the changes of commits `first` to `last`, in commit order.
 
         Files that only say anew what was there (`dataChange` is false) are no changes.
@@ -79,7 +82,7 @@ class TableFiles:
             for action in added_files(self._versions.commit_entry(version))
         }
 
-    def files_at(self, version: int) -> list[Path]:
+    def files_at(self, version: int) -> list[TablePath]:
         """The data files of `version`, in no order.
 
         Raises:

@@ -47,9 +47,17 @@ class KeyBounds:
 
         None bounds nothing. A file whose statistics do not tell may have any key.
         """
+        files = self.files_with(table, keys)
+        return files is None or bool(files)
+
+    def files_with(self, table: Seen, keys: Sequence[Bounds | None]) -> list[str] | None:
+        """The files of `table` that may have one of such keys, as its log names them.
+
+        None if the log does not tell the files.
+        """
         if not self._has_followed(table):
-            return True
-        return not all(_are_apart(file, keys) for file in self._files.values())
+            return None
+        return [path for path, file in self._files.items() if not _are_apart(file, keys)]
 
     def _has_followed(self, table: Seen) -> bool:
         """Know the files of `table`; False if the log does not tell them."""

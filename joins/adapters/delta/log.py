@@ -11,7 +11,6 @@ in application transactions, which checkpoints have.
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -31,8 +30,10 @@ from joins.adapters.delta.versions import (
     create_table,
 )
 from joins.adapters.delta.writer import CommitWriter
+from joins.adapters.store.path import StorePath
 from joins.durable.app_ids import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
+from joins.kernels.table_path import TablePath, readable
 from joins.plan.errors import SinkError
 
 __all__ = [  # what the callers of a log need, wherever it is
@@ -65,7 +66,7 @@ class DeltaLog:
         writer: what puts a commit into the log.
     """
 
-    def __init__(self, path: Path, app_id: str, appends: Appends | None = None) -> None:
+    def __init__(self, path: TablePath, app_id: str, appends: Appends | None = None) -> None:
         self.path = path
         self.app_id = app_id
         self.versions = TableVersions(path, followed_ids(app_id))
@@ -298,13 +299,19 @@ class DeltaLog:
 
     def _check_file(self, file: StagedFile) -> None:
         path = self.path / file.path
-        size = path.stat().st_size if path.exists() else None
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            size = None
         if size != file.size_bytes:
             raise SinkError(
                 f'staged file "{path}" has {size} bytes, expected {file.size_bytes}',
                 hint="The file was changed from outside; the batch is run again.",
             )
-        rows = pq.read_metadata(path).num_rows
+        if isinstance(path, StorePath):
+            rows = path.read_footer(file.size_bytes).num_rows
+        else:
+            rows = pq.read_metadata(readable(path)).num_rows
         if rows != file.rows:
             raise SinkError(
                 f'staged file "{path}" has {rows} rows, its task counted {file.rows}',

@@ -4,6 +4,7 @@
 |---|---|
 | are in no file, by the ranges of the key columns that the log tells | an append, written by us |
 | may be in one; or the table is not for our writer, or the batch is large | Delta's MERGE |
+| the same of a table in an object store | files that have them are written anew, by us |
 
 A merge carries the same one transaction as an append by Spark's writer, so that it happens once and
 a newer runner's commit keeps an older one's out; our append has it, too. It goes right behind the
@@ -20,7 +21,9 @@ from functools import partial, reduce
 from operator import and_
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from delta.tables import DeltaTable
@@ -29,26 +32,21 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from joins.adapters.delta.commit import Commit, batch_of_spark, epoch_of_spark
-from joins.adapters.delta.features import Appends
-from joins.adapters.delta.key_bounds import KeyBounds, bounds_of
+from joins.adapters.delta.features import Appends, is_exact
+from joins.adapters.delta.files import paths_of
+from joins.adapters.delta.key_bounds import Bounds, KeyBounds, bounds_of
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
 from joins.adapters.delta.versions import Seen
+from joins.kernels.changelog.changes import exact_codes
 from joins.kernels.changelog.row_kinds import DELETE, rows_left
+from joins.kernels.expressions.casts import whole
 from joins.kernels.probe.files import FileOrigin
+from joins.kernels.table_path import TablePath
 from joins.plan.types import quoted
 
 _KIND = "kind"
 _PLACE = ("file", "row")
 _MOST_APPENDED_BYTES = 64 << 20  # of staged files, which the driver reads whole
-_EXACT = (  # types whose equal values are equal to Arrow as well: not NaN, not -0.0
-    pa.types.is_integer,
-    pa.types.is_boolean,
-    pa.types.is_string,
-    pa.types.is_binary,
-    pa.types.is_date,
-    pa.types.is_timestamp,
-    pa.types.is_decimal,
-)
 
 
 @contextmanager
@@ -92,6 +90,19 @@ class MergeSource:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a table's files stays when rows of theirs are replaced.
+
+    Attributes:
+        files: as the log names them, those that go.
+        rows: the ones that stay.
+    """
+
+    files: tuple[str, ...] = ()
+    rows: tuple[pa.RecordBatch, ...] = ()
+
+
 class MergedOutput:
     """The output of one job under one app id, each key with its newest row.
 
@@ -105,13 +116,13 @@ class MergedOutput:
         log: the output as a log of commits.
     """
 
-    def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
+    def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
         self.log = OutputLog(path, app_id, appends, spark.newSession())
         self._appends = appends
 
         key = [column for _, _, column in self._key]
         self._bounds = KeyBounds(self.log.versions, key)
-        self._is_exact = all(any(test(column.type) for test in _EXACT) for column in key)
+        self._is_exact = all(is_exact(column.type) for column in key)
 
     def merge(self, batch: int, epoch: int, changes: MergeSource) -> int:
         """Commit changes as `batch`, as `OutputLog.commit_once`."""
@@ -120,6 +131,8 @@ class MergedOutput:
     def _save(self, changes: MergeSource, table: Seen, transaction: int) -> int:
         if self._replaces_nothing(changes, table):
             return self._append(changes, table, transaction)
+        if not isinstance(self.log.path, Path):
+            return self._write(transaction, table, changes, self._kept(changes, table))
         return self._merge(changes, table, transaction)
 
     def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
@@ -129,14 +142,21 @@ class MergedOutput:
             return False
         if sum(Path(file).stat().st_size for file in changes.files) > _MOST_APPENDED_BYTES:
             return False
-        keys = [bounds_of(changes.files, each, column.type) for each, _, column in self._key]
-        return not changes.files or not self._bounds.may_hold(table, keys)
+        return not changes.files or not self._bounds.may_hold(table, self._bounds_of(changes))
+
+    def _bounds_of(self, changes: MergeSource) -> list[Bounds | None]:
+        """Of each column of the key."""
+        return [bounds_of(changes.files, each, column.type) for each, _, column in self._key]
 
     def _append(self, changes: MergeSource, table: Seen, transaction: int) -> int:
+        return self._write(transaction, table, changes, Kept())
+
+    def _write(self, transaction: int, table: Seen, changes: MergeSource, kept: "Kept") -> int:
+        """Commit what the changes leave, with what is kept of files that have their keys."""
         epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
         assert batch is not None, "the transaction is a batch's"
         with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
-            for rows in self._rows_left(changes):
+            for rows in (*kept.rows, *self._rows_left(changes)):
                 stage.write(rows)
             staged = stage.finish()
         batches = self.log.batches
@@ -145,15 +165,36 @@ class MergedOutput:
             Transaction(batches.fence_id, epoch),
         )
         added = () if staged is None else (staged,)
-        commit = Commit(ours, added, metadata=changes.metadata, is_blind=False)
+        commit = Commit(ours, added, kept.files, changes.metadata, is_blind=False)
         return self.log.writer.write(table, commit)
+
+    def _kept(self, changes: MergeSource, table: Seen) -> "Kept":
+        """The files of `table` that have keys of the changes, and their other rows."""
+        paths = self._bounds.files_with(table, self._bounds_of(changes))
+        if paths is None:
+            paths = paths_of(self.log.versions.whole(table))
+        staged = self._staged(changes)
+        keys = [staged.column(each) for each, _, _ in self._key]
+        files, rows = [], []
+        for path in sorted(paths):
+            (there,) = self.log.files.read_files([self.log.path / unquote(path)])
+            held = there.select(self.log.rows.names).cast(self.log.rows)
+            left = _without(held, [held.column(name) for _, name, _ in self._key], keys)
+            if left.num_rows < held.num_rows:
+                files.append(path)
+                rows += left.combine_chunks().to_batches()
+        return Kept(tuple(files), tuple(rows))
+
+    def _staged(self, changes: MergeSource) -> pa.Table:
+        """The changes in the order in which they were emitted."""
+        files = sorted(changes.files, key=lambda file: Path(file).name)
+        return pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
 
     def _rows_left(self, changes: MergeSource) -> Iterator[pa.RecordBatch]:
         """What the changes leave of keys that were not there before."""
         if not changes.files:
             return
-        files = sorted(changes.files, key=lambda file: Path(file).name)
-        staged = pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
+        staged = self._staged(changes)
         left = rows_left(staged, [each for each, _, _ in self._key], _KIND).drop_columns([_KIND])
         for rows in left.combine_chunks().to_batches():
             yield pa.RecordBatch.from_arrays(rows.columns, schema=self.log.rows)
@@ -216,6 +257,13 @@ class MergedOutput:
                 low, high = (_literal(bound, column.type) for bound in bounds)
                 terms += [theirs >= low, theirs <= high]
         return reduce(and_, terms)
+
+
+def _without(rows: pa.Table, own: Sequence[pa.Array], keys: Sequence[pa.Array]) -> pa.Table:
+    """The rows whose key, column by column, is none of `keys`; NULL is a value like others."""
+    pairs = zip(own, keys, strict=True)
+    codes = exact_codes([whole(pa.chunked_array([*a.chunks, *b.chunks], a.type)) for a, b in pairs])
+    return rows.filter(pa.array(~np.isin(codes[: rows.num_rows], codes[rows.num_rows :])))
 
 
 def _literal(value: int | date, kind: pa.DataType) -> Column:

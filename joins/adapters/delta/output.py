@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -30,6 +29,7 @@ from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.versions import Seen
+from joins.kernels.table_path import TablePath, readable
 from joins.plan.errors import ConstraintViolatedError, SinkError
 
 _log = structlog.get_logger(__name__)
@@ -167,7 +167,8 @@ class SparkCommits:
         stats = json.loads(action.get("stats") or "{}")
         if "numRecords" in stats:
             return int(stats["numRecords"])
-        return int(pq.read_metadata(self._log.path / unquote(action["path"])).num_rows)
+        file = self._log.path / unquote(action["path"])
+        return int(pq.read_metadata(readable(file)).num_rows)
 
     def _violation(self, text: str) -> ConstraintViolatedError | None:
         """What Spark's words say of a violated constraint, without a value of the row."""
@@ -205,7 +206,7 @@ class OutputLog(DeltaLog):
         spark: what Spark commits.
     """
 
-    def __init__(self, path: Path, app_id: str, appends: Appends, spark: SparkSession) -> None:
+    def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
         super().__init__(path, app_id, appends)
         self._appends = appends
         self.rows = appends.rows

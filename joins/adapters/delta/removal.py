@@ -16,13 +16,15 @@ from urllib.parse import unquote
 
 from joins.adapters.delta.entries import LogEntries, transactions
 from joins.adapters.delta.versions import CREATOR
+from joins.adapters.store.path import StorePath
 from joins.kernels.probe.files import FileOrigin, writer_tag
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError
 
 _LOG_FILE = re.compile(r"\.?\d{20}\..+|\.?_last_checkpoint(\.crc)?|_commit_[0-9a-f-]+\.json\.tmp")
 
 
-def remove_table(root: Path, app_id: str, writers: Sequence[str]) -> str | None:
+def remove_table(root: TablePath, app_id: str, writers: Sequence[str]) -> str | None:
     """Remove the table at `root` if the job has created it and nobody else has written to it.
 
     Args:
@@ -35,7 +37,11 @@ def remove_table(root: Path, app_id: str, writers: Sequence[str]) -> str | None:
 
     Raises:
         SinkError: a file cannot be read or removed; the next call goes on.
+        StoreUnavailableError: likewise, of a store.
     """
+    if isinstance(root, StorePath):
+        return _remove_stored(root, app_id, writers)
+    assert isinstance(root, Path), "what is in no store is in a directory"
     try:
         _remove_empty(root / "_delta_log", root.parent)  # where an earlier call has ended
         if not root.is_dir():
@@ -57,7 +63,7 @@ def remove_table(root: Path, app_id: str, writers: Sequence[str]) -> str | None:
         ) from exc
 
 
-def _not_ours(root: Path, app_id: str) -> str | None:
+def _not_ours(root: TablePath, app_id: str) -> str | None:
     """Why the table is not the job's alone; None if it is."""
     log = LogEntries(root)
     numbers = log.numbers()
@@ -71,6 +77,40 @@ def _not_ours(root: Path, app_id: str) -> str | None:
         if not _is_ours(log.read(version), app_id):
             return f"version {version} was committed by somebody else"
     return None
+
+
+def _remove_stored(root: StorePath, app_id: str, writers: Sequence[str]) -> str | None:
+    """The same in an object store, which has no directories to remove."""
+    objects = {file.key: file for file in root.below()}
+    if not objects:
+        return None
+    theirs = _not_ours(root, app_id)
+    if theirs is not None:
+        return f'delta table "{root}" is kept: {theirs}'
+    tags = {writer_tag(each) for each in writers}
+    named = {(root / unquote(path)).key for path in _paths(LogEntries(root))}
+    log = f"{(root / '_delta_log').key}/"
+    for key, file in list(objects.items()):
+        origin = FileOrigin.of_name(file.name)
+        is_tagged = origin is not None and origin.writer in tags and file.parent.key == root.key
+        if not key.startswith(log) and (key in named or is_tagged):
+            objects.pop(key).unlink(missing_ok=True)
+    first = f"{log}{0:020d}.json"
+    for key in sorted(objects, key=lambda key: (key != first, key), reverse=True):
+        if key.startswith(log) and _LOG_FILE.fullmatch(key.removeprefix(log)):
+            objects.pop(key).unlink(missing_ok=True)
+    for leftover in objects.values():
+        return f'path "{root}" is kept: the job has not made "{leftover}"'
+    return None
+
+
+def _paths(log: LogEntries) -> Iterator[str]:
+    """The data files that the log names, as it does."""
+    for version in log.numbers():
+        for action in log.read(version):
+            data = action.get("add") or action.get("cdc")
+            if data is not None:
+                yield data["path"]
 
 
 def _is_empty(root: Path) -> bool:
@@ -90,15 +130,12 @@ def _is_ours(entry: Sequence[Mapping[str, Any]], app_id: str) -> bool:
 
 def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
     """Files below `root` that the log names or that carry one of `tags`, those that are there."""
-    log, real = LogEntries(root), root.resolve()
-    for version in log.numbers():
-        for action in log.read(version):
-            data = action.get("add") or action.get("cdc")
-            if data is not None:
-                file = root / unquote(data["path"])
-                inside = file.parent.resolve().is_relative_to(real)
-                if inside and "_delta_log" not in file.parts[len(root.parts) :] and _there(file):
-                    yield file
+    real = root.resolve()
+    for path in _paths(LogEntries(root)):
+        file = root / unquote(path)
+        inside = file.parent.resolve().is_relative_to(real)
+        if inside and "_delta_log" not in file.parts[len(root.parts) :] and _there(file):
+            yield file
     for file in list(root.iterdir()):
         origin = FileOrigin.of_name(file.name)
         if origin is not None and origin.writer in tags:

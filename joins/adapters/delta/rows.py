@@ -5,17 +5,16 @@ or none for what its directory says, and a deletion vector hides rows of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
+from joins.kernels.table_path import TablePath, dataset_of, readable
 from joins.plan.errors import SinkError
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -24,7 +23,7 @@ _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 class TableRows:
     """Reads rows of one table as it was loaded."""
 
-    def __init__(self, table: DeltaTable, root: Path) -> None:
+    def __init__(self, table: DeltaTable, root: TablePath) -> None:
         self._table = table
         self._root = root
         fields = table.schema().fields
@@ -46,7 +45,7 @@ class TableRows:
             OSError: a file is gone.
         """
         for action in added:
-            file = pq.read_table(self._root / unquote(action["path"]), partitioning=None)
+            file = pq.read_table(readable(self._root / unquote(action["path"])), partitioning=None)
             columns = {self._names.get(n, n): file.column(n) for n in file.column_names}
             for physical, text in (action.get("partitionValues") or {}).items():
                 name = self._names.get(physical, physical)
@@ -63,12 +62,12 @@ class TableRows:
         nullable = pa.schema([item.with_nullable(True) for item in schema])
         if self._is_plain:
             paths = pa.table(self._table.get_add_actions()).column("path").to_pylist()
-            files = sorted(str(self._root / unquote(path)) for path in paths)
+            files = [self._root / unquote(path) for path in sorted(paths)]
             terms = [pc.field(name) == value for name, value in equal.items()]
             condition = terms[0]
             for term in terms[1:]:
                 condition &= term
-            return ds.dataset(files, nullable, format="parquet").to_table(filter=condition)
+            return dataset_of(files, nullable).to_table(filter=condition)
         columns = ", ".join(map(_quoted, schema.names))
         terms = [f"{_quoted(name)} = {int(value)}" for name, value in equal.items()]
         query = f"SELECT {columns} FROM output WHERE {' AND '.join(terms)}"

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -16,12 +15,15 @@ from joins.adapters.delta.types import (
     matching,
     place_of,
 )
+from joins.adapters.store.delta_tables import delta_options, store_faults
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.json.wire import declared_encoding
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.names import of_columns
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
+from watermark.errors import SluiceError
 
 _READ_FEATURES = frozenset(
     {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
@@ -60,7 +62,7 @@ class SourceTable:
         columns: in the order of the declaration.
     """
 
-    path: Path
+    path: TablePath
     table_id: str
     version: int
     columns: tuple[DeltaColumn, ...]
@@ -71,7 +73,7 @@ def captured_columns(fields: tuple[Field, ...]) -> tuple[CapturedColumn, ...]:
     return tuple(CapturedColumn(f.name, f.type, declared_encoding(f.type)) for f in fields)
 
 
-def load_table(path: Path, version: int | None = None) -> DeltaTable:
+def load_table(path: TablePath, version: int | None = None) -> DeltaTable:
     """The table at `version`, the newest one by default.
 
     Raises:
@@ -79,7 +81,10 @@ def load_table(path: Path, version: int | None = None) -> DeltaTable:
         SourceError: it cannot be read.
     """
     try:
-        return DeltaTable(str(path), version=version)
+        with store_faults(path):
+            return DeltaTable(str(path), version=version, storage_options=delta_options(path))
+    except SluiceError:
+        raise
     except TableNotFoundError as exc:
         raise SourceUnavailableError(
             f'there is no delta table at "{path}"',
@@ -95,7 +100,7 @@ def load_table(path: Path, version: int | None = None) -> DeltaTable:
 
 
 def check_source_table(
-    path: Path,
+    path: TablePath,
     fields: tuple[Field, ...],
     primary_key: tuple[str, ...],
     *,
@@ -137,7 +142,7 @@ def _declared(columns: tuple[DeltaColumn, ...], name: str) -> str:
     return next(str(column.type) for column in columns if column.name == name)
 
 
-def _check_protocol(path: Path, table: DeltaTable) -> None:
+def _check_protocol(path: TablePath, table: DeltaTable) -> None:
     protocol = table.protocol()
     denied = sorted(set(protocol.reader_features or ()) - _READ_FEATURES)
     if not denied and protocol.min_reader_version > _OLD_READERS + 1:
@@ -150,7 +155,7 @@ def _check_protocol(path: Path, table: DeltaTable) -> None:
 
 
 def _matched(
-    path: Path, fields: tuple[Field, ...], items: Mapping[str, Item]
+    path: TablePath, fields: tuple[Field, ...], items: Mapping[str, Item]
 ) -> list[tuple[Field, Item]]:
     """Each declared field with the column that it names, by case if need be."""
     matches = {f.name: matching(f.name, items) for f in fields}

@@ -11,7 +11,6 @@ what lives of it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, DeltaLog, FileActions, create_table
 from joins.kernels.probe.files import StagedFile
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import CheckpointError
 
 AFTER = "sluice.after"
@@ -88,7 +88,7 @@ class StateLog:
         self._dues: dict[str, tuple[int, int | None]] = {}
 
     @staticmethod
-    def create(path: Path, schema: pa.Schema) -> None:
+    def create(path: TablePath, schema: pa.Schema) -> None:
         """Create an empty table unless there is one.
 
         Raises:

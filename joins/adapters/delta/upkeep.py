@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from joins.adapters.delta.versions import CHECKPOINTS, TableVersions
+from joins.adapters.store.delta_tables import store_faults
 from joins.plan.errors import SinkError
 
 
@@ -29,7 +31,8 @@ class TableUpkeep:
         if not self._may_checkpoint():
             return
         try:
-            self._versions.load(version).create_checkpoint()
+            with store_faults(self._versions.path):
+                self._versions.load(version).create_checkpoint()
         except DeltaError as exc:
             raise SinkError(
                 f'checkpoint {version} of delta table "{self._versions.path}" cannot be written: '
@@ -55,7 +58,10 @@ class TableUpkeep:
 
         For tables whose only writer is the caller.
         """
-        table = self._versions.load()
+        with store_faults(self._versions.path):
+            return self._vacuum(self._versions.load(), retention_hours)
+
+    def _vacuum(self, table: DeltaTable, retention_hours: int) -> int:
         if not table.vacuum(
             retention_hours, dry_run=True, enforce_retention_duration=False, full=True
         ):

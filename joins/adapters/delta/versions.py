@@ -6,8 +6,8 @@ no entry changes protocol, columns or properties. Only what needs the newest fil
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,10 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Ta
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from joins.adapters.delta.entries import LogEntries, keeps_rules, transactions
+from joins.adapters.store.delta_tables import delta_options, store_faults
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError
+from watermark.errors import SluiceError
 
 OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
 # Nobody vacuums these: files go when no pin needs them, so checkpoints need not list what is gone.
@@ -32,7 +35,7 @@ _T = TypeVar("_T")
 
 
 def create_table(
-    path: Path,
+    path: TablePath,
     schema: pa.Schema,
     *,
     properties: Mapping[str, str] = OWN_TABLE_PROPERTIES,
@@ -50,19 +53,31 @@ def create_table(
 
     Raises:
         SinkError: the place cannot be written.
+        StoreUnavailableError: its store does not answer.
     """
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
+    commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
+    with _creation_faults(path):
+        if isinstance(path, Path):
+            path.mkdir(parents=True, exist_ok=True)
         table = DeltaTable.create(
             str(path),
             schema,
             mode="ignore",
             partition_by=list(partition_by) or None,
             configuration=dict(properties),
+            storage_options=delta_options(path),
             commit_properties=commit_properties,
         )
         _name_invariants(table, commit_properties)
+
+
+@contextmanager
+def _creation_faults(path: TablePath) -> Iterator[None]:
+    try:
+        with store_faults(path):
+            yield
+    except SluiceError:
+        raise
     except (DeltaError, OSError) as exc:
         raise SinkError(
             f'delta table "{path}" cannot be created: {exc}',
@@ -111,7 +126,7 @@ class TableVersions:
         followed: application ids whose newest numbers are known without reading the log.
     """
 
-    def __init__(self, path: Path, followed: Sequence[str] = ()) -> None:
+    def __init__(self, path: TablePath, followed: Sequence[str] = ()) -> None:
         self.path = path
         self.entries = LogEntries(path)
         self.followed = tuple(followed)
@@ -165,7 +180,7 @@ class TableVersions:
         """The table at the very version of `seen`, with its files."""
         table = seen.rules
         if int(table.version()) < seen.at:
-            with suppress(DeltaError):
+            with suppress(DeltaError), store_faults(self.path):
                 table.update_incremental()
         return table if int(table.version()) == seen.at else self.load(seen.at)
 
@@ -184,7 +199,10 @@ class TableVersions:
             SinkError: it cannot be read (any more).
         """
         try:
-            return DeltaTable(str(self.path), version=version)
+            with store_faults(self.path):
+                return DeltaTable(
+                    str(self.path), version=version, storage_options=delta_options(self.path)
+                )
         except DeltaError as exc:
             if version is not None:
                 raise SinkError(

@@ -24,6 +24,7 @@ from joins.adapters.delta.entries import NoLinksError, added_files, transactions
 from joins.adapters.delta.features import Appends, WriterChoice, takes_plain_entries
 from joins.adapters.delta.upkeep import TableUpkeep
 from joins.adapters.delta.versions import CHECKPOINTS, Seen, TableVersions
+from joins.adapters.store.delta_tables import store_faults
 from joins.plan.errors import FencedError, SinkError
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -133,14 +134,16 @@ class CommitWriter:
 
     def _write_by_delta_rs(self, table: Seen, commit: Commit) -> None:
         loaded = self._versions.whole(table)
+        hooks = CHECKPOINTS if commit.may_checkpoint else _NO_HOOKS
         try:
-            loaded.create_write_transaction(
-                commit.actions(),
-                "append",
-                loaded.schema(),
-                commit_properties=commit.properties(),
-                post_commithook_properties=CHECKPOINTS if commit.may_checkpoint else _NO_HOOKS,
-            )
+            with store_faults(self._versions.path):
+                loaded.create_write_transaction(
+                    commit.actions(),
+                    "append",
+                    loaded.schema(),
+                    commit_properties=commit.properties(),
+                    post_commithook_properties=hooks,
+                )
         except CommitFailedError as exc:
             raise self._conflict(commit, str(exc)) from exc
         except DeltaError as exc:

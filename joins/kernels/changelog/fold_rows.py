@@ -6,7 +6,6 @@ is read a slice at a time. A file of it that loses no row stays as it is, unless
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +25,7 @@ from joins.kernels.changelog.changes import (
 from joins.kernels.expressions.casts import Mask, mask_of, whole
 from joins.kernels.index.hash_table import Rows
 from joins.kernels.index.hashing import Hashes, hash_rows
+from joins.kernels.table_path import TablePath, readable
 
 FILE_ROWS = 1 << 20
 CHANGE_TYPE = pa.field("_change_type", pa.string())
@@ -46,11 +46,11 @@ class FoldTask:
         current: the data files of the table; none before the first fold.
     """
 
-    files: Sequence[Path]
+    files: Sequence[TablePath]
     primary_key: tuple[str, ...]
     progress: Progress
     complete: int
-    current: Sequence[Path] = ()
+    current: Sequence[TablePath] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class FoldRows:
     def __init__(self, task: FoldTask) -> None:
         self._task = task
         files = (*task.current, *task.files)
-        counts = [pq.read_metadata(file).num_rows for file in files]
+        counts = [pq.read_metadata(readable(file)).num_rows for file in files]
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._first_change = int(self._starts[len(task.current)])
         self._kept, self._gone, self._updated = self._compared()
@@ -207,13 +207,15 @@ def _typed(rows: pa.RecordBatch, types: npt.NDArray[np.str_]) -> pa.RecordBatch:
     return rows.append_column(CHANGE_TYPE, pa.array(types, CHANGE_TYPE.type))
 
 
-def _read(file: Path, columns: Sequence[str]) -> pa.Table:
-    return pq.read_table(file, columns=list(columns), partitioning=None, use_threads=False)
+def _read(file: TablePath, columns: Sequence[str]) -> pa.Table:
+    return pq.read_table(
+        readable(file), columns=list(columns), partitioning=None, use_threads=False
+    )
 
 
-def _batches(file: Path, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(file: TablePath, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Slices of a file of the table, whoever wrote it."""
-    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as source:
+    with pq.ParquetFile(readable(file), coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_BATCH_ROWS, columns=schema.names, use_threads=False):
             rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)
             yield from rows.combine_chunks().to_batches()

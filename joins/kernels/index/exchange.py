@@ -33,6 +33,7 @@ from joins.kernels.index.packets import (
     packets,
 )
 from joins.kernels.index.spec import IndexSpec
+from joins.kernels.table_path import TablePath, readable
 
 _READ_ROWS = 131_072
 _NOWHERE = -1  # the partition of what no record has asked for
@@ -84,14 +85,16 @@ def ask(
                 yield packet((role.ordinal, bucket, partition, chunk), whole)
 
 
-def read_changelog(batches: Batches, spec: IndexSpec, buckets: int) -> Iterator[pa.RecordBatch]:
+def read_changelog(
+    batches: Batches, root: TablePath, spec: IndexSpec, buckets: int
+) -> Iterator[pa.RecordBatch]:
     """The rows of changelog files, whose `path` the batches name, by bucket of the primary key.
 
     Every bucket gets the watermark records.
     """
     columns = [*spec.schema.names, *CHANGE_COLUMNS]
     for path in (path for batch in batches for path in batch.column("path").to_pylist()):
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(readable(root / path)) as file:
             for batch in file.iter_batches(_READ_ROWS, columns=columns):
                 yield from _spread(pa.Table.from_batches([batch]), spec, buckets)
 

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.probe.arrivals import OFFSET, TIME, ArrivalColumns
 from joins.kernels.probe.files import FileOrigin
+from joins.kernels.table_path import TablePath, readable
 
 Rows = npt.NDArray[np.int64]
 
@@ -126,7 +127,7 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
 class WaitingFile:
     """A Parquet file of rows that wait, read a row group at a time."""
 
-    path: Path
+    path: TablePath
     columns: ArrivalColumns
 
     def between(self, after_ms: int, upto_ms: int) -> Iterator[pa.RecordBatch]:
@@ -135,7 +136,7 @@ class WaitingFile:
         Raises:
             CheckpointError: the file has other columns.
         """
-        with pq.ParquetFile(self.path, memory_map=True) as file:
+        with pq.ParquetFile(readable(self.path), memory_map=True) as file:
             for group in range(file.metadata.num_row_groups):
                 if not _meets(file, group, after_ms, upto_ms):
                     continue

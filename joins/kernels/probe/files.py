@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from joins.kernels.durable import sync
+from joins.kernels.table_path import TablePath
 
 _FILE_NAME = re.compile(
     r"part-(\d{5,})-(\d{10,})-(\d{5,})-(\d+)-[0-9a-f]{32}(?:-([0-9a-f]{16}))?\.parquet"
@@ -159,17 +160,18 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
 
     Use as a context manager; `finish` gives the staged file, or None if no row came. A file that is
     not `kept` is only handed on: it is written as fast as can be and need not outlive a power
-    failure.
+    failure. A file of a store is put there as a whole, by `finish`.
     """
 
     def __init__(
-        self, root: Path, schema: pa.Schema, origin: FileOrigin, *, kept: bool = True
+        self, root: TablePath, schema: pa.Schema, origin: FileOrigin, *, kept: bool = True
     ) -> None:
         self._root = root
         self._kept = kept
         self._schema = schema
         self._name = origin.file_name()
         self._writer: pq.ParquetWriter | None = None
+        self._memory: pa.BufferOutputStream | None = None
         self._rows = 0
         self._stats = [_ColumnStats(field.type) for field in schema]
 
@@ -182,7 +184,8 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            (self._root / self._name).unlink(missing_ok=True)
+            if self._memory is None:
+                (self._root / self._name).unlink(missing_ok=True)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append `batch`, whose schema is the stage's.
@@ -193,9 +196,8 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
         if batch.num_rows == 0:
             return
         if self._writer is None:
-            self._root.mkdir(parents=True, exist_ok=True)
             self._writer = pq.ParquetWriter(
-                self._root / self._name,
+                self._target(),
                 self._schema,
                 compression="zstd" if self._kept else "none",
                 version="2.6",
@@ -206,15 +208,26 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
         for stats, column in zip(self._stats, batch.columns, strict=True):
             stats.add(column)
 
+    def _target(self) -> Path | pa.BufferOutputStream:
+        """Where the writer writes: the file itself, or memory until it is put into a store."""
+        path = self._root / self._name
+        if isinstance(path, Path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return path
+        self._memory = pa.BufferOutputStream()
+        return self._memory
+
     def finish(self) -> StagedFile | None:
-        """Close the file; if it is kept, it is durable when this returns."""
+        """Close the file; if it is kept, it is durable when this returns.
+
+        Raises:
+            OSError: the file system or the store refused.
+        """
         if self._writer is None:
             return None
-        path = self._root / self._name
         self._writer.close()
         self._writer = None
-        for place in (path, self._root) if self._kept else ():
-            sync(place)
+        size = self._settled()
         names = self._schema.names
         bounded = [(n, s) for n, s in zip(names, self._stats, strict=True) if s.minimum is not None]
         stats = {
@@ -223,7 +236,19 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
             "maxValues": {name: s.maximum for name, s in bounded},
             "nullCount": {n: s.nulls for n, s in zip(names, self._stats, strict=True) if s.counted},
         }
-        return StagedFile(self._name, path.stat().st_size, self._rows, json.dumps(stats))
+        return StagedFile(self._name, size, self._rows, json.dumps(stats))
+
+    def _settled(self) -> int:
+        """See that the closed file is where it belongs; returns its bytes."""
+        path = self._root / self._name
+        if not isinstance(path, Path):
+            assert self._memory is not None, "the writer has written somewhere"
+            content = self._memory.getvalue()
+            path.put(content)
+            return int(content.size)
+        for place in (path, path.parent) if self._kept else ():
+            sync(place)
+        return path.stat().st_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +260,7 @@ class SharedTable:
         writer: the tag of our files.
     """
 
-    root: Path
+    root: TablePath
     writer: str = ""
 
     def stage(self, schema: pa.Schema, origin: FileOrigin) -> ParquetStage:

@@ -15,8 +15,8 @@ from service.api.views import job_detail, listed_job, sinks_of
 from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.leadership.leadership import Leadership
 from service.jobs.inspect.room import full_disks
+from service.jobs.leadership.leadership import Leadership
 from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import read_acknowledgements, read_status

@@ -33,7 +33,7 @@ from joins.source.state import SourceState
 from joins.stream.transactions import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, bad, good, made, unknown
 from service.jobs.doctor.patient import Patient
-from service.security.resolution import connection_of, internal_kafka, output_path
+from service.security.resolution import connection_of, files_path, internal_kafka, output_path
 from service.wiring.shared import look
 
 _CLOCK_S = 2.0
@@ -88,7 +88,7 @@ def _files(patient: Patient, dimension: Dimension, source: FileSource) -> Check:
     kept = read_files(patient.checkpoint.source_file(dimension.name))
     if kept is not None and kept.is_copied:
         return good(title, f"all files were read, generation {kept.generation}")
-    path = output_path(source, patient.settings)
+    path = files_path(source, patient.settings)
     count = check_files(path, source, dimension.declared_fields)
     return good(title, f'{count} files at "{path}" fit the declaration, as far as is looked at')
 

@@ -1,10 +1,10 @@
 """A job as the doctor's checks see it."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from joins.durable.app_ids import job_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.kernels.table_path import TablePath
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
@@ -22,7 +22,7 @@ class DeltaOutput:
     """
 
     name: str
-    path: Path
+    path: TablePath
     app_id: str
     plan: JoinPlan
 
@@ -66,7 +66,7 @@ class Patient:
             if isinstance(insert.sink, DeltaSink)
         )
 
-    def changelog(self, dimension: str) -> Path:
+    def changelog(self, dimension: str) -> TablePath:
         """The changelog table of a dimension."""
         declared = next(each for each in self.plan.dimensions if each.name == dimension)
         return self.layout.table(declared) / "changelog"

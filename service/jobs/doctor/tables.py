@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
+from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
 from joins.durable.leases import leases_in, oldest_attached, oldest_leased
 from joins.durable.pins import PinStore
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import FencedError, SinkError
 from service.jobs.doctor.check import Check, bad, good, made, unknown
 from service.jobs.doctor.patient import DeltaOutput, Patient
@@ -34,7 +35,7 @@ def check_tables(patient: Patient) -> list[Check]:
     return checks
 
 
-def _tables(patient: Patient) -> dict[str, Path]:
+def _tables(patient: Patient) -> dict[str, TablePath]:
     roots = {d.name: patient.layout.table(d) for d in patient.plan.dimensions}
     paths = {f"{n}/{part}": root / part for n, root in roots.items() for part in _PARTS}
     paths["dead_letters"] = patient.layout.dead_letters
@@ -44,16 +45,16 @@ def _tables(patient: Patient) -> dict[str, Path]:
 _PARTS = ("changelog", "current")
 
 
-def _table(name: str, path: Path) -> Iterator[Check]:
+def _table(name: str, path: TablePath) -> Iterator[Check]:
     """Its log can be read, and every file of the newest version is there."""
     title = f"table {name}"
-    if not (path / "_delta_log").is_dir():
+    if not has_log(path):
         yield unknown(title, "it is not there yet")
         return
     log = DeltaLog(path, "")
     version = log.version()
     files = log.files.files_at(version)
-    gone = [file.name for file in files if not file.is_file()]
+    gone = [file.name for file in files if not file.exists()]
     if gone:
         shown = ", ".join(gone[:_SHOWN])
         detail = f"{len(gone)} of {len(files)} files of version {version} are gone: {shown}"
@@ -108,7 +109,7 @@ def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
     """The versions that the oldest and the newest kept pin name can be read."""
     title = f"versions {dimension}"
     path = patient.changelog(dimension)
-    if not (path / "_delta_log").is_dir():
+    if not has_log(path):
         yield unknown(title, "the changelog is not there yet")
         return
     log = DeltaLog(path, "")
@@ -141,7 +142,7 @@ def _pinned(patient: Patient, dimension: str) -> set[int]:
 
 def _is_readable(log: DeltaLog, version: int) -> bool:
     try:
-        return all(file.is_file() for file in log.files.files_at(version))
+        return all(file.exists() for file in log.files.files_at(version))
     except SinkError:
         return False
 

@@ -17,7 +17,8 @@ from service.config import Settings
 from service.jobs.inspect.past import insert_of
 from service.jobs.inspect.table_answers import Answer, Question, arrow_stream, fitting
 from service.jobs.store.layout import JobLayout
-from service.security.resolution import output_path
+from service.security.resolution import output_path, with_output_logins
+from service.security.secrets import SecretResolver
 from service.wiring.past import has_own_table
 
 _KINDS = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT"}
@@ -39,6 +40,7 @@ def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer
         SinkError: the table cannot be read without Spark.
     """
     number, settings = insert_of(plan, question.get("sink")), Settings.of_runner(layout.job_dir)
+    plan = with_output_logins(plan, SecretResolver.of(settings, layout.job_dir))
     own_table, plan = has_own_table(plan, number, settings), plan.inserts[number]
     sink = _readable(plan.sink, layout.job_dir.name)
     meta = Checkpoint(layout.checkpoint).read_meta()

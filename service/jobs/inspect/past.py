@@ -15,7 +15,12 @@ from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load
-from service.security.resolution import sink_with_login, with_login, with_registry_logins
+from service.security.resolution import (
+    sink_with_login,
+    with_login,
+    with_output_logins,
+    with_registry_logins,
+)
 from service.security.secrets import SecretResolver
 from service.wiring.context import JobContext
 from service.wiring.past import history_places as past_places
@@ -86,6 +91,7 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
             hint="Its runner has not started; look again when the job is JOINING.",
         )
     secrets = SecretResolver.of(settings, job_dir)
+    plan = with_output_logins(plan, secrets)
     places = past_places(JobContext(plan, settings, layout, checkpoint, meta), number)
     columns = with_registry_logins(places.kernel.columns, secrets)
     return replace(

@@ -13,14 +13,23 @@ from typing import Any, BinaryIO
 
 import psutil
 
-from joins.durable.checkpoint import read_json, write_atomically, write_json_atomically
+from joins.adapters.store.path import StorePath
+from joins.durable.checkpoint import (
+    FORMAT_VERSION,
+    read_json,
+    write_atomically,
+    write_json_atomically,
+)
 from joins.durable.leases import leases_in
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import Dimension, SharedSource
 
 CREATE_TIME_TOLERANCE_S = 0.05
 EVENTS_LIMIT_BYTES = 1 << 20
 BEFORE = "bytes_before"
+OWN_TABLES = "_sluice/jobs"
+"""Where the tables of jobs are in the warehouse, if that is in an object store."""
 _FIRST_LINE_BYTES = 1_024
 
 
@@ -88,9 +97,22 @@ class JobLayout:
         return self.checkpoint / "acknowledgements.jsonl"
 
     @property
-    def tables(self) -> Path:
+    def warehouse(self) -> Path:
+        """Which object store has the job's own tables; not there if this directory has them."""
+        return self.job_dir / "warehouse.json"
+
+    @property
+    def tables_root(self) -> TablePath:
+        """Where the job's own tables are."""
+        kept = read_json(self.warehouse)
+        if kept is None:
+            return self.job_dir
+        return own_tables(kept["address"]) / self.job_dir.name
+
+    @property
+    def tables(self) -> TablePath:
         """One directory per dimension with `changelog` and `current`."""
-        return self.job_dir / "tables"
+        return self.tables_root / "tables"
 
     @property
     def leases(self) -> Path:
@@ -101,7 +123,7 @@ class JobLayout:
         """The layout of the job that keeps a shared table."""
         return JobLayout(self.job_dir.parent / source.job_id)
 
-    def table(self, dimension: Dimension) -> Path:
+    def table(self, dimension: Dimension) -> TablePath:
         """Where `changelog` and `current` of a dimension are; a shared one is another job's."""
         source = dimension.source
         if isinstance(source, SharedSource):
@@ -113,33 +135,41 @@ class JobLayout:
         return self.of_shared(source).leases / f"{self.job_dir.name}.json"
 
     @property
-    def dead_letters(self) -> Path:
+    def dead_letters(self) -> TablePath:
         """The Delta table of records that cannot be parsed."""
-        return self.job_dir / "dead_letters"
+        return self.tables_root / "dead_letters"
 
     def staged_rows(self, insert: int) -> Path:
         """Files of rows between the workers and the sink of an INSERT, of the newest batch only."""
         return self.job_dir / ("staged_rows" if insert == 0 else f"staged_rows_{insert + 1}")
 
     @property
-    def late_records(self) -> Path:
+    def late_records(self) -> TablePath:
         """The Delta table of records behind the watermark, unless the script names another."""
-        return self.job_dir / "late_records"
+        return self.tables_root / "late_records"
 
     @property
-    def state(self) -> Path:
+    def state(self) -> TablePath:
         """The Delta tables of what waits for a watermark (`waiting`) or is in windows."""
-        return self.job_dir / "state"
+        return self.tables_root / "state"
 
     @property
     def index(self) -> Path:
         """One directory of index files per dimension."""
         return self.job_dir / "index"
 
-    def create(self) -> None:
-        """Make the directory, readable by its owner only."""
+    def create(self, warehouse: str | None = None) -> None:
+        """Make the directory, readable by its owner only.
+
+        Args:
+            warehouse: address in an object store where the job's own tables will be; None for this
+                directory. It holds for the job's life.
+        """
         self.job_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.job_dir.mkdir(mode=0o700)
+        if warehouse is not None:
+            content = {"format_version": FORMAT_VERSION, "address": warehouse}
+            write_new(self.warehouse, json.dumps(content).encode())
 
     def make_durable(self) -> None:
         """See that a new job's files, which `write_new` wrote, are on the disk with their names."""
@@ -153,6 +183,15 @@ class JobLayout:
     def discard(self) -> None:
         """Delete the directory with everything in it."""
         shutil.rmtree(self.job_dir, ignore_errors=True)
+
+
+def own_tables(warehouse: str) -> StorePath:
+    """Where in an object store the tables of jobs are, one place a job; by the environment's login.
+
+    Args:
+        warehouse: address of the setting.
+    """
+    return StorePath.of(warehouse, ()) / OWN_TABLES
 
 
 def write_private(path: Path, content: bytes) -> None:

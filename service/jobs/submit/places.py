@@ -9,17 +9,22 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
+from joins.adapters.delta.entries import has_log
+from joins.adapters.store.path import StorePath
 from joins.plan.errors import SinkError
 from joins.plan.plan import DeltaSink, DeltaTableSource, FileSource, JoinPlan
+from joins.plan.store_tables import StoreTable
 from service.config import Settings
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
-from service.security.resolution import output_path
+from service.security.allowed import check_store, confined_path, store_address
 from watermark.errors import SluiceError
 
 _LOG = "_delta_log"
+_MOST_OBJECTS = 5_000
 _MOST_ENTRIES = 100_000  # that a directory is searched for tables in it
 _WORDS = (b'"delta"', b'"filesystem"', b'"late_records_path":"')  # of plans that have such tables
 OUTPUT, LATE, DIMENSION, FILES = "output", "late records", "dimension", "files"
@@ -34,19 +39,33 @@ class TablePlace:
     Attributes:
         role: what the job does with it.
         written: the path as the script has it.
-        real: the path without links.
+        real: the path without links; None in an object store.
+        parts: the path to be compared.
         owner: whose it is, for people.
     """
 
     role: str
     written: str
-    real: Path
+    real: Path | None
+    parts: Parts
     owner: str
 
-    @property
-    def parts(self) -> Parts:
-        """The path to be compared."""
-        return _parts(self.real)
+    @classmethod
+    def of(cls, named: Table, settings: Settings, owner: str) -> "TablePlace":
+        """The place of a table that a script names.
+
+        Raises:
+            NotAllowedError: it is where the operator has allowed none.
+        """
+        role, table = named
+        address = None if isinstance(table, FileSource) else store_address(table, settings)
+        if address is not None and not isinstance(table, FileSource):
+            check_store(table, settings)
+            stored = StoreTable.of(address)
+            root = f"{stored.bucket}@{stored.server(table.store)}"
+            return cls(role, table.path, None, (root, *stored.key.split("/")), owner)
+        real = confined_path(table, settings).resolve()
+        return cls(role, table.path, real, _parts(real), owner)
 
 
 def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
@@ -58,16 +77,13 @@ def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
     tables += [(FILES, source) for source in dimensions if isinstance(source, FileSource)]
     sinks = [insert.sink for insert in plan.inserts]
     tables += [(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink)]
-    if plan.probe.late_records_path is not None:
-        tables.append((LATE, DeltaSink(plan.probe.late_records_path)))
+    if plan.probe.late_records is not None:
+        tables.append((LATE, plan.probe.late_records))
     return tuple(tables)
 
 
 def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[TablePlace]:
-    return [
-        TablePlace(role, table.path, output_path(table, settings).resolve(), owner)
-        for role, table in tables
-    ]
+    return [TablePlace.of(table, settings, owner) for table in tables]
 
 
 def check_places(plan: JoinPlan, settings: Settings) -> None:
@@ -88,7 +104,8 @@ def check_places(plan: JoinPlan, settings: Settings) -> None:
         _check_root(place, settings)
         for other in known:
             _check_pair(place, other)
-        _check_surroundings(place, settings)
+        if place.real is not None:
+            _check_surroundings(place, place.real, settings)
 
 
 def check_new_table(sink: DeltaSink, settings: Settings) -> None:
@@ -98,8 +115,35 @@ def check_new_table(sink: DeltaSink, settings: Settings) -> None:
         SinkError: the output is not there yet, and is in a table or has one in it.
     """
     (place,) = _places([(OUTPUT, sink)], settings, "the job")
-    if not _is_table(place.real, place):
-        _check_surroundings(place, settings)
+    if place.real is None:
+        address = store_address(sink, settings) or sink.path
+        check_surroundings_in_store(StorePath.of(address, sink.store), sink.path)
+    elif not _is_table(place.real, place):
+        _check_surroundings(place, place.real, settings)
+
+
+def check_surroundings_in_store(root: StorePath, written: str) -> None:
+    """See that no table is above a new one in an object store or in it, as far as is found soon.
+
+    Args:
+        root: of the table, which may be there.
+        written: the path as the script has it.
+
+    Raises:
+        SinkError: one is.
+        OSError: the store does not answer, or refuses.
+    """
+    if has_log(root):
+        return
+    above = root.parent
+    while above.key:
+        if has_log(above):
+            raise _refused(OUTPUT, written, f'is in delta table "{above}"')
+        above = above.parent
+    for file in islice(root.below(), _MOST_OBJECTS):
+        inner, is_log, _ = file.key.rpartition(f"/{_LOG}/")
+        if is_log:
+            raise _refused(OUTPUT, written, f'has in it delta table "{inner}"')
 
 
 def _parts(path: Path) -> Parts:
@@ -113,9 +157,11 @@ def _holds(outer: Parts, inner: Parts) -> bool:
 def _check_root(place: TablePlace, settings: Settings) -> None:
     root = _parts(settings.warehouse_dir.resolve())
     if place.parts == root or _holds(place.parts, root):
-        raise _refused(place, f'is the warehouse "{settings.warehouse_dir}" or above it')
+        raise _refused(
+            place.role, place.written, f'is the warehouse "{settings.warehouse_dir}" or above it'
+        )
     if _LOG in place.parts:
-        raise _refused(place, "is in the log of a delta table")
+        raise _refused(place.role, place.written, "is in the log of a delta table")
 
 
 def _check_pair(place: TablePlace, other: TablePlace) -> None:
@@ -123,32 +169,32 @@ def _check_pair(place: TablePlace, other: TablePlace) -> None:
         return
     whose = f'{other.role} "{other.written}" of {other.owner}'
     if _holds(place.parts, other.parts):
-        raise _refused(place, f"has in it {whose}")
+        raise _refused(place.role, place.written, f"has in it {whose}")
     if _holds(other.parts, place.parts):
-        raise _refused(place, f"is in {whose}")
+        raise _refused(place.role, place.written, f"is in {whose}")
     is_mixed = (place.role == LATE) != (other.role == LATE) or other.role == FILES
     if place.parts == other.parts and is_mixed:
-        raise _refused(place, f"is {whose}")
+        raise _refused(place.role, place.written, f"is {whose}")
 
 
-def _check_surroundings(place: TablePlace, settings: Settings) -> None:
+def _check_surroundings(place: TablePlace, real: Path, settings: Settings) -> None:
     """See that no table is above the place or in it, whoever has made it."""
     roots = {_parts(root.resolve()) for root in (settings.warehouse_dir, Path("/"))}
-    for above in place.real.parents:
+    for above in real.parents:
         if _is_table(above, place):
-            raise _refused(place, f'is in delta table "{above}"')
+            raise _refused(place.role, place.written, f'is in delta table "{above}"')
         if _parts(above) in roots:
             break
-    inner = next(_tables_in(place.real), None)
+    inner = next(_tables_in(real), None)
     if inner is not None:
-        raise _refused(place, f'has in it delta table "{inner}"')
+        raise _refused(place.role, place.written, f'has in it delta table "{inner}"')
 
 
 def _is_table(directory: Path, place: TablePlace) -> bool:
     try:
         return (directory / _LOG).is_dir()
     except OSError as exc:
-        raise _refused(place, f"cannot be looked at: {exc}") from exc
+        raise _refused(place.role, place.written, f"cannot be looked at: {exc}") from exc
 
 
 def _tables_in(root: Path) -> Iterator[Path]:
@@ -190,8 +236,8 @@ def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
         return []
 
 
-def _refused(place: TablePlace, why: str) -> SinkError:
+def _refused(role: str, written: str, why: str) -> SinkError:
     return SinkError(
-        f'path "{place.written}" of the {place.role} {why}',
+        f'path "{written}" of the {role} {why}',
         hint="Give it a directory of its own, in no table and with no table in it.",
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from joins.adapters.delta.entries import LogEntries
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import check_source_table
@@ -13,9 +14,12 @@ from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.source import check_source
 from joins.adapters.registry.schemas import check_registries
+from joins.adapters.store.path import StorePath
+from joins.adapters.store.proof import prove_conditional_puts
 from joins.adapters.topic.check import check_topic
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
+from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError
 from joins.plan.formats import RecordFormat, RecordKey
 from joins.plan.plan import (
@@ -34,10 +38,12 @@ from joins.plan.plan import (
 )
 from joins.plan.stream_topics import StreamTopics
 from service.config import Settings
-from service.jobs.submit.places import check_places
-from service.security.allowed import check_allowed
+from service.jobs.store.layout import own_tables
+from service.jobs.submit.places import check_places, check_surroundings_in_store
+from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
     connection_of,
+    files_path,
     internal_kafka,
     output_path,
     resolve_backlog,
@@ -72,8 +78,7 @@ def preflight(
     Raises:
         SluiceError: what is missing or refused.
     """
-    check_allowed(plan, settings)
-    check_places(plan, settings)
+    _check_named(plan, settings)
     resolved = resolve_secrets(plan, secrets)
     with OpenClusters(pool) as clusters:
         with told_where(plan.sql, *(insert.probe.table for insert in plan.inserts)):
@@ -88,8 +93,16 @@ def preflight(
         for insert in resolved.inserts:
             with told_where(plan.sql, insert.sink_table):
                 _check_sink(insert, settings, clusters)
-        _check_late_records(plan, settings)
+        _check_late_records(resolved, settings)
         return planned
+
+
+def _check_named(plan: JoinPlan, settings: Settings) -> None:
+    """See that what the plan names is allowed and apart, and that jobs can keep their tables."""
+    check_allowed(plan, settings)
+    check_places(plan, settings)
+    if settings.warehouse is not None:
+        prove_conditional_puts(own_tables(settings.warehouse))
 
 
 def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) -> JoinPlan:
@@ -154,7 +167,7 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         check_topic(source, dimension.declared_fields, dimension.declared_key)
         return
     if isinstance(source, FileSource):
-        check_files(output_path(source, settings), source, dimension.declared_fields)
+        check_files(files_path(source, settings), source, dimension.declared_fields)
         return
     if isinstance(source, DeltaTableSource):
         path = output_path(source, settings)
@@ -179,22 +192,32 @@ def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> N
 
 def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
     """See that late records fit the table that the script names for them."""
-    table_path = plan.probe.late_records_path
-    if table_path is None:
+    late_records = plan.probe.late_records
+    if late_records is None:
         return
-    path = output_path(DeltaSink(table_path), settings)
+    path = output_path(late_records, settings)
     _check_delta(plan.probe.table, path)
     if _is_table(path):
         late = Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
         DeltaLog(path, "preflight").choose_writer(late)
 
 
-def _is_table(path: Path) -> bool:
-    return any((path / "_delta_log").glob("*.json"))
+def _is_table(path: TablePath) -> bool:
+    return LogEntries(path).oldest() is not None
 
 
-def _check_delta(table: str, path: Path) -> None:
-    """See that the job may write to the Delta table at `path`, or create it there."""
+def _check_delta(table: str, path: TablePath) -> None:
+    """See that the job may write to the Delta table at `path`, or create it there.
+
+    Raises:
+        SinkError: it may not.
+        OSError: an object store does not answer, refuses, or does not keep conditional puts.
+    """
+    if isinstance(path, StorePath):
+        check_surroundings_in_store(path, str(path))
+        prove_conditional_puts(path)
+        return
+    assert isinstance(path, Path), "what is in no store is in a directory"
     try:
         exists = _is_table(path)
         place = path / "_delta_log" if exists else _nearest(path)
@@ -229,6 +252,8 @@ def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
 
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
+    if isinstance(plan.sink, DeltaSink) and store_address(plan.sink, settings) is not None:
+        return ()  # nothing but our writer is there; its credentials are not resolved here
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()

@@ -77,7 +77,7 @@ class Submissions:
         planned = self._planned(request.sql, request.name)
         job_id = new_job_id()
         layout = JobLayout(self._settings.jobs_dir / job_id)
-        layout.create()
+        layout.create(self._settings.warehouse)
         try:
             checked = self._checked(planned, layout.job_dir)
             return self._store.add(self._written(request, job_id, checked))
@@ -147,7 +147,7 @@ class Submissions:
             )
         job_id = new_job_id()
         layout = JobLayout(self._settings.jobs_dir / job_id)
-        layout.create()
+        layout.create(self._settings.warehouse)
         try:
             draft = self._checked(PlannedScript(plan, (), ()), layout.job_dir)
             (dimension,) = draft.plan.dimensions

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from joins.adapters.delta.removal import remove_table
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.store.path import StorePath
 from joins.durable.app_ids import job_app_id, late_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint
 from joins.plan.errors import IndexDirectoryError
@@ -18,7 +19,13 @@ from joins.worker.node_directory import on_this_node
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load
-from service.security.resolution import index_directory, internal_kafka, output_path, with_login
+from service.security.resolution import (
+    index_directory,
+    internal_kafka,
+    output_path,
+    with_login,
+    with_output_logins,
+)
 from service.security.secrets import SecretResolver
 
 
@@ -51,7 +58,11 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
     if settings.index_dir is not None:
         with suppress(IndexDirectoryError):  # not a node that has one
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
-    return tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
+    left = tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
+    root = layout.tables_root
+    if isinstance(root, StorePath):
+        root.clear()
+    return left
 
 
 def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:
@@ -59,12 +70,13 @@ def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterat
     meta = Checkpoint(JobLayout(job_dir).checkpoint).read_meta()
     if meta is None:
         return  # it has never run
+    plan = with_output_logins(plan, SecretResolver.of(settings, job_dir))
     app_id = job_app_id(job_dir.name, meta.incarnation)
     writers = [output_app_id(app_id, number) for number in range(len(plan.inserts))]
     writers.append(late_app_id(app_id))
     sinks = [insert.sink for insert in plan.inserts if isinstance(insert.sink, DeltaSink)]
-    if plan.probe.late_records_path is not None:
-        sinks.append(DeltaSink(plan.probe.late_records_path))
+    if plan.probe.late_records is not None:
+        sinks.append(plan.probe.late_records)
     for path in dict.fromkeys(output_path(sink, settings) for sink in sinks):
         left = remove_table(path, app_id, writers)
         if left is not None:

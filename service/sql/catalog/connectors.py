@@ -43,6 +43,7 @@ from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
 )
+from service.sql.catalog.stores.tables import store_options
 from service.sql.catalog.topic_tables import (
     refuse_evidence,
     topic_source,
@@ -254,16 +255,19 @@ def _bootstrap(values: OptionValues) -> str:
 
 def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
     path = values.required("path")
+    store = store_options(values, path)
     return DeltaTable(
         source=DeltaTableSource(
             path=path,
             monitor_interval_ms=values.milliseconds("source.monitor-interval"),
             changelog_partitions=values.number("changelog.partitions"),
+            store=store,
         ),
         sink=DeltaSink(
             path=path,
             row_metadata=values.flag("row-metadata"),
             writer=SinkWriter(values.required("sink.writer")),
+            store=store,
         ),
     )
 

@@ -17,6 +17,7 @@ from joins.plan.plan import (
     OffsetReset,
     TlsMode,
 )
+from joins.plan.store_tables import STORE_PATH
 from joins.plan.stream_topics import MOST_TOPICS
 from service.sql.catalog.format_options import (
     ALL,
@@ -32,6 +33,7 @@ from service.sql.catalog.format_options import (
 )
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS
 from service.sql.catalog.option import PEM, READ, Option, OptionType, TableRole, only_of
+from service.sql.catalog.stores.options import OF_STORES, of_late_records
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
 LOOKUP_STRATEGY = "lookup.strategy"
@@ -48,12 +50,18 @@ MAX_FUTURE = "scan.watermark.max-future"
 USE_PROCESSING_TIME = "scan.watermark.use-processing-time"
 AFTER_BACKLOG = "after-backlog"
 AT_LEAST_ONCE, EXACTLY_ONCE = "at-least-once", "exactly-once"
-LATE_RECORDS = "late-records.path"
+LATE_STORE = "late-records."
+LATE_RECORDS = f"{LATE_STORE}path"
 _PATH = (
     r"(?:file://(?=/))?/?"
     r"(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)*/?"
 )
 _PATH_FORM = 'a path without "..": relative to the warehouse, absolute, or file:///…'
+_TABLE_PATH = f"(?:{_PATH}|{STORE_PATH})"
+_TABLE_PATH_FORM = (
+    f"{_PATH_FORM}; or in an object store: s3://bucket/table, "
+    "abfss://container@account.dfs.core.windows.net/table, az://container/table"
+)
 _IDLE = Option(
     IDLE_TIMEOUT,
     "A partition without records for longer does not hold back the watermark; 0 s for never, the "
@@ -62,6 +70,13 @@ _IDLE = Option(
     highest=86_400_000,
     form="0 s to 1 d, such as 30 s",
     roles=READ,
+)
+LATE_TABLE = Option(
+    LATE_RECORDS,
+    "Delta table of the records that come too late; one of the job's own when missing.",
+    pattern=_TABLE_PATH,
+    form=_TABLE_PATH_FORM,
+    roles=frozenset((TableRole.STREAM,)),
 )
 _WATERMARK = (
     Option(
@@ -81,13 +96,8 @@ _WATERMARK = (
         form="0 s to 3650 d, such as 1 h",
         roles=READ,
     ),
-    Option(
-        LATE_RECORDS,
-        "Delta table of the records that come too late; one of the job's own when missing.",
-        pattern=_PATH,
-        form=_PATH_FORM,
-        roles=frozenset((TableRole.STREAM,)),
-    ),
+    LATE_TABLE,
+    *of_late_records(LATE_STORE, LATE_TABLE),
 )
 DISCOVERY = "scan.topic-partition-discovery.interval"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
@@ -432,11 +442,14 @@ _UPSERT_KAFKA = (
 _DELTA = (
     Option(
         "path",
-        "Where the table is: relative to the warehouse, absolute, or file:///…; without `..`.",
+        "Where the table is: relative to the warehouse, absolute, or file:///…, without `..`; or "
+        "in an object store: s3://bucket/table, "
+        "abfss://container@account.dfs.core.windows.net/table, az://container/table.",
         required=True,
-        pattern=_PATH,
-        form=_PATH_FORM,
+        pattern=_TABLE_PATH,
+        form=_TABLE_PATH_FORM,
     ),
+    *only_of(OF_STORES, TableRole.SINK, TableRole.DIMENSION),
     Option(
         "row-metadata",
         "Of a sink: add _topic, _partition, _offset, _batch and _dimension_versions to each row.",

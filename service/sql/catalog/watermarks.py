@@ -5,16 +5,19 @@ from dataclasses import dataclass, replace
 
 from joins.plan.expressions import Expression, ProcTime, nodes
 from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, WatermarkSpec
+from joins.plan.store_tables import StoreOptions
 from service.sql.catalog.option_values import OptionValues, duration_ms
 from service.sql.catalog.options import (
     AFTER_BACKLOG,
     EMIT_STRATEGY,
     IDLE_TIMEOUT,
     LATE_RECORDS,
+    LATE_STORE,
     MAX_FUTURE,
     USE_PROCESSING_TIME,
 )
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
+from service.sql.catalog.stores.tables import store_options
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -40,6 +43,7 @@ class TableWatermark:
     Attributes:
         idle_timeout_ms: of the table's option, 0 for never; None leaves it to the setting.
         late_records_path: where the late records of a stream go, None for the job's own table.
+        late_store: how the object store of that table is reached.
         after_backlog: the stream goes on in processing time where its backlog ends.
     """
 
@@ -48,6 +52,7 @@ class TableWatermark:
     idle_timeout_ms: int | None = None
     max_future_ms: int = DEFAULT_MAX_FUTURE_MS
     late_records_path: str | None = None
+    late_store: StoreOptions = ()
     after_backlog: bool = False
 
     def spec(
@@ -77,8 +82,8 @@ def declared_watermark(
     """
     node = table.watermark
     if node is None:
-        for key in _KEYS:
-            if key in values.nodes:
+        for key in values.nodes:
+            if key in _KEYS or key.startswith(LATE_STORE):
                 raise values.error(
                     key,
                     f'option "{key}" has no effect without WATERMARK FOR',
@@ -100,12 +105,14 @@ def _with_options(watermark: TableWatermark, values: OptionValues) -> TableWater
         return values.milliseconds(key) if key in values.nodes else None
 
     most_ms = milliseconds(MAX_FUTURE)
+    late_path = values.nodes[LATE_RECORDS].value if LATE_RECORDS in values.nodes else None
     return replace(
         watermark,
         on_event=EMIT_STRATEGY in values.nodes and values.text(EMIT_STRATEGY) == "on-event",
         idle_timeout_ms=milliseconds(IDLE_TIMEOUT),
         max_future_ms=watermark.max_future_ms if most_ms is None else most_ms,
-        late_records_path=values.text(LATE_RECORDS) if LATE_RECORDS in values.nodes else None,
+        late_records_path=late_path,
+        late_store=store_options(values, late_path or "", LATE_STORE),
         after_backlog=_is_after_backlog(values),
     )
 

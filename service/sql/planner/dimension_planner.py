@@ -21,6 +21,7 @@ from joins.plan.plan import (
     MysqlCdcSource,
     TopicSource,
 )
+from joins.plan.store_tables import StoreTable, is_in_store
 from joins.plan.types import TypeName
 from service.sql.catalog.catalog import (
     Table,
@@ -322,6 +323,8 @@ def check_probe(script: Script, table: Table, at: int) -> None:
 
 def same_path(one: str, other: str) -> bool:
     """Whether two paths of tables are written differently only."""
+    if is_in_store(one) and is_in_store(other):
+        return StoreTable.of(one) == StoreTable.of(other)
     first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))
     return first == second
 

@@ -80,6 +80,7 @@ def with_watermark(
         probe,
         watermark=spec if extent is Extent.STREAMING else replace(spec, after_backlog=False),
         late_records_path=None if extent is Extent.PREVIEW else watermark.late_records_path,
+        late_store=() if extent is Extent.PREVIEW else watermark.late_store,
     )
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 _CREDENTIAL = re.compile(
-    r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|private.?key|ssl.?key",
+    r"passw|pwd|secret|token|credential|jaas|api.?key|access.?key|account.?key|private.?key|ssl.?key",
     re.IGNORECASE,
 )
 _COMMENT = r"(?P<comment>--[^\n]*|/\*.*?(?:\*/|\Z))"
@@ -26,7 +26,8 @@ _PAIR = re.compile(
     rf"(?:{_CREDENTIAL.pattern})[\w.-]{{0,64}}[\"']?\s{{0,8}}[=:]\s{{0,8}}(?P<hidden>[^\s&;,]+)",
     re.IGNORECASE,
 )
-_LOGIN = re.compile(r":(?P<hidden>[^\s'\"`,@]{1,256})@")
+_CONTAINER = r"//[a-z0-9$-]{1,63}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"  # is no login
+_LOGIN = re.compile(r":(?!" + _CONTAINER + r")(?P<hidden>[^\s'\"`,@]{1,256})@")
 _REFERENCE = re.compile(r"\$\{secret:[\w.-]{1,128}\}")
 _QUOTES = "'\"`"
 _LEAST_FRAGMENT = 4

@@ -25,6 +25,7 @@ from joins.plan.plan import (
     PrintSink,
     TopicSource,
 )
+from joins.plan.store_tables import CREDENTIALS, OF_STORES, STORE_PATH, is_in_store
 from service.jobs.store import plan_codec
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS as KAFKA_OPTIONS
 from service.sql.catalog.kafka_options import PROPERTY
@@ -116,13 +117,27 @@ def texts_of(value):
                 yield field.name, found
 
 
+def check_store(path, options):
+    assert not options or is_in_store(path)
+    assert {key for key, _ in options} <= set(OF_STORES)
+    secrets = (value for key, value in options if key in CREDENTIALS)
+    assert all(re.fullmatch(r"\$\{secret:[\w.-]+\}", value) for value in secrets)
+
+
+def is_path(path):
+    """Of a table: in a directory, or in an object store."""
+    local = re.fullmatch(r"(file:///)?[\w=+,@./-]+", path, re.ASCII)
+    return local is not None or re.fullmatch(STORE_PATH, path) is not None
+
+
 def check_allowed(plan):
     ends = [plan.probe.source, *(d.source for d in plan.dimensions)]
     assert all(isinstance(source, OUTSIDE) for source in ends)
     assert isinstance(plan.sink, SINKS)
     assert {key for key, _ in plan.settings} <= set(SETTINGS)
     late = plan.probe.late_records_path
-    assert late is None or re.fullmatch(r"(file:///)?[\w=+,@./-]+", late, re.ASCII)
+    assert late is None or is_path(late)
+    check_store(late or "", plan.probe.late_store)
     assert late is None or ".." not in late.split("/")
     assert {part.function for part in parts_of(plan) if isinstance(part, Call)} <= set(CALLS)
     for part in parts_of(plan):
@@ -132,7 +147,8 @@ def check_allowed(plan):
             check_topics(part)
         if isinstance(part, DeltaSink | DeltaTableSource | FileSource):
             assert ".." not in part.path.split("/")
-            assert re.fullmatch(r"(file:///)?[\w=+,@./-]+", part.path, re.ASCII)
+            assert is_path(part.path)
+            check_store(part.path, getattr(part, "store", ()))
         if isinstance(part, MysqlCdcSource):
             assert re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", part.hostname, re.ASCII)
             assert re.fullmatch(r"[^`*/\\]+", part.table + part.database)

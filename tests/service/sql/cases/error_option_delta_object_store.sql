@@ -8,6 +8,6 @@ CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'delta', 'path' = 's3a://bucket/o');
+CREATE TABLE o (x BIGINT) WITH ('connector' = 'delta', 'path' = 'gs://bucket/o');
 INSERT INTO o SELECT s.k
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

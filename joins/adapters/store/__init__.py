@@ -1,0 +1,1 @@
+"""Object stores: paths of tables in them, and the proof that one keeps conditional puts."""

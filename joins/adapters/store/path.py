@@ -1,0 +1,188 @@
+"""A path in an object store, as `joins.kernels.table_path` has it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import obstore
+import obstore.exceptions as failures
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+
+from joins.adapters.store.arrow_files import StoreHandler, opened
+from joins.adapters.store.client import StoreAddress, client_of, store_errors
+from joins.kernels.table_path import TablePath
+from joins.plan.store_tables import StoreOptions, StoreTable
+
+_PART_BYTES = 16 << 20
+_FOOTER_BYTES = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """What a store tells of an object; named as in `os.stat_result`."""
+
+    st_size: int
+    st_mtime: float
+
+    @property
+    def st_mtime_ns(self) -> int:
+        """Its time in nanoseconds."""
+        return int(self.st_mtime * 1_000_000_000)
+
+    @classmethod
+    def of(cls, meta: Mapping[str, Any]) -> "StoredObject":
+        """What a client's answer says."""
+        put_at: datetime = meta["last_modified"]
+        return cls(int(meta["size"]), put_at.timestamp())
+
+
+@dataclass(frozen=True, slots=True)
+class StorePath:
+    """A path in an object store; its errors are those of `store_errors`.
+
+    Attributes:
+        store: where it is.
+        key: without slashes at its ends.
+        listed: what a listing said of the object.
+    """
+
+    # reads better long: it has what a path has.
+
+    store: StoreAddress
+    key: str
+    listed: StoredObject | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, path: str, options: StoreOptions) -> "StorePath":
+        """The path that an address and the options of its table, secrets resolved, mean."""
+        table = StoreTable.of(path)
+        return cls(StoreAddress.of(table, options), table.key)
+
+    def __str__(self) -> str:
+        """Its address."""
+        return f"{self.store.url}/{self.key}"
+
+    def __truediv__(self, other: str) -> "StorePath":
+        """The path of what is below."""
+        return StorePath(self.store, "/".join(filter(None, (self.key, other.strip("/")))))
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def parent(self) -> "StorePath":
+        """Without the last part."""
+        return StorePath(self.store, self.key.rpartition("/")[0])
+
+    def exists(self) -> bool:
+        """Whether an object is there."""
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def stat(self) -> StoredObject:
+        """What the store tells of the object; of one that was listed, what the listing told."""
+        if self.listed is not None:
+            return self.listed
+        with store_errors(self):
+            return StoredObject.of(obstore.head(client_of(self.store), self.key))
+
+    def read_bytes(self) -> bytes:
+        """The object's content."""
+        with store_errors(self):
+            return bytes(obstore.get(client_of(self.store), self.key).bytes())
+
+    def read_footer(self, size: int) -> pq.FileMetaData:
+        """What a Parquet file of `size` bytes says of itself, mostly by one request for its end."""
+        with store_errors(self):
+            end = obstore.get_range(
+                client_of(self.store), self.key, start=max(0, size - _FOOTER_BYTES), end=size
+            )
+        try:
+            return pq.read_metadata(pa.BufferReader(pa.py_buffer(end)))
+        except pa.ArrowException:  # there are more columns than fit
+            return pq.read_metadata(self.open_input())
+
+    def iterdir(self) -> Iterator["StorePath"]:
+        """The objects that are directly below, by name."""
+        with store_errors(self):
+            listing = obstore.list_with_delimiter(client_of(self.store), self.key)
+        for meta in listing["objects"]:
+            yield StorePath(self.store, meta["path"], StoredObject.of(meta))
+
+    def below(self) -> Iterator["StorePath"]:
+        """All objects that are below, by name."""
+        with store_errors(self):
+            for chunk in obstore.list(client_of(self.store), self.key):
+                for meta in chunk:
+                    yield StorePath(self.store, meta["path"], StoredObject.of(meta))
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove the object; S3 does not tell whether there was one."""
+        try:
+            with store_errors(self):
+                obstore.delete(client_of(self.store), self.key)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def clear(self) -> None:
+        """Remove all objects that are below."""
+        with store_errors(self):
+            for chunk in obstore.list(client_of(self.store), self.key):
+                obstore.delete(client_of(self.store), [meta["path"] for meta in chunk])
+
+    def put(self, content: pa.Buffer | bytes) -> None:
+        """Make `content` the object; nobody sees a part of it, and it stays."""
+        with store_errors(self):
+            view = memoryview(content).cast("B")  # what else has a length is taken for a stream
+            obstore.put(client_of(self.store), self.key, view, chunk_size=_PART_BYTES)
+
+    def create(self, content: bytes) -> bool:
+        """Make `content` the object unless there is one; returns whether this call's is there.
+
+        A put whose answer was lost is sent again by the client and meets its own object.
+
+        Raises:
+            FileNotFoundError: there is no such bucket.
+        """
+        with store_errors(self):
+            try:
+                obstore.put(client_of(self.store), self.key, content, mode="create")
+                return True
+            except (failures.AlreadyExistsError, failures.PreconditionError):
+                pass
+        try:
+            return self.read_bytes() == content
+        except FileNotFoundError:  # what was there is gone again
+            return False
+
+    def open_input(self) -> pa.NativeFile:
+        """The object to be read at any place."""
+        return opened(self.store, self.key)
+
+    def in_arrow(self) -> tuple[pa_fs.FileSystem, str]:
+        """Arrow's view of the store, and the object's name in it."""
+        return pa_fs.PyFileSystem(StoreHandler(self.store)), self.key
+
+
+def path_as_json(path: TablePath) -> Any:  # noqa: ANN401 (a value of JSON)
+    """A path for another process of ours; one of a store with its credentials."""
+    if isinstance(path, StorePath):
+        return {"store": path.store.as_json(), "key": path.key}
+    return str(path)
+
+
+def path_from_json(value: str | Mapping[str, Any]) -> TablePath:
+    """What `path_as_json` described."""
+    if isinstance(value, str):
+        return Path(value)
+    return StorePath(StoreAddress.from_json(value["store"]), value["key"])

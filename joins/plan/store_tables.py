@@ -1,0 +1,89 @@
+"""Tables in object stores: their addresses, and the options that say how a store is reached."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+S3_ENDPOINT, S3_KEY, S3_SECRET = "s3.endpoint", "s3.access-key", "s3.secret-key"
+S3_TOKEN, S3_REGION, S3_PATH_STYLE = "s3.session-token", "s3.region", "s3.path.style.access"
+AZURE_ENDPOINT, AZURE_ACCOUNT = "azure.endpoint", "azure.account"
+AZURE_KEY, AZURE_SAS = "azure.account-key", "azure.sas-token"
+CREDENTIALS = (S3_KEY, S3_SECRET, S3_TOKEN, AZURE_KEY, AZURE_SAS)
+"""The options that nobody may see."""
+OF_STORES = (
+    *(S3_ENDPOINT, S3_KEY, S3_SECRET, S3_TOKEN, S3_REGION, S3_PATH_STYLE),
+    *(AZURE_ENDPOINT, AZURE_ACCOUNT, AZURE_KEY, AZURE_SAS),
+)
+StoreOptions = tuple[tuple[str, str], ...]
+"""Options of a table as the script has them, secrets by reference; none if the table is local."""
+
+_SCHEME = re.compile(r"(s3a?|abfss|az)://")
+_AZURE_HOST = re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:dfs|blob)\.core\.windows\.net")
+_S3_SERVER = "s3.amazonaws.com:443"
+STORE_PATH = (
+    r"(?:s3a?://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+    r"|abfss://[a-z0-9$][a-z0-9-]{1,62}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"
+    r"|az://[a-z0-9$][a-z0-9-]{1,62})"
+    r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)+/?"
+)
+"""What the path of a table in a store looks like."""
+
+
+def is_in_store(path: str) -> bool:
+    """Whether the path of a table is an address in an object store."""
+    return _SCHEME.match(path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTable:
+    """Where a table in an object store is.
+
+    Attributes:
+        scheme: `s3`, `abfss` or `az`.
+        bucket: or container.
+        account: of Azure, empty of S3, or where an option names it.
+        key: of the table's root, without slashes at its ends.
+    """
+
+    scheme: str
+    bucket: str
+    account: str
+    key: str
+
+    @classmethod
+    def of(cls, path: str) -> "StoreTable":
+        """The table that `path`, which `is_in_store`, names."""
+        parts = urlsplit(path)
+        container, _, host = parts.netloc.rpartition("@")
+        match = _AZURE_HOST.fullmatch(host) if container else None
+        scheme = "s3" if parts.scheme == "s3a" else parts.scheme
+        bucket, account = (container, match["account"]) if match else (parts.netloc, "")
+        return cls(scheme, bucket, account, parts.path.strip("/"))
+
+    @property
+    def is_azure(self) -> bool:
+        """Whether it is a store of Azure, else one that speaks S3."""
+        return self.scheme != "s3"
+
+    @property
+    def url(self) -> str:
+        """Of the bucket or container."""
+        if self.account:
+            return f"{self.scheme}://{self.bucket}@{self.account}.dfs.core.windows.net"
+        return f"{self.scheme}://{self.bucket}"
+
+    def server(self, options: StoreOptions) -> str:
+        """host:port of whoever is sent the requests."""
+        chosen = dict(options)
+        endpoint = chosen.get(AZURE_ENDPOINT if self.is_azure else S3_ENDPOINT)
+        if endpoint is not None:
+            parts = urlsplit(endpoint)
+            return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+        if not self.is_azure:
+            return _S3_SERVER
+        return f"{self.account or chosen.get(AZURE_ACCOUNT, '*')}.blob.core.windows.net:443"
+
+
+def has_credentials(options: StoreOptions) -> bool:
+    """Whether a table brings credentials of its own."""
+    return any(name in CREDENTIALS for name, _ in options)

@@ -1,0 +1,1 @@
+"""Tables in object stores: the options that say how one is reached, and their rules."""
