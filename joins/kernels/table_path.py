@@ -100,9 +100,9 @@ def readable(file: TablePath) -> Path | pa.NativeFile:
 
 
 def dataset_of(files: Sequence[TablePath], schema: pa.Schema) -> ds.Dataset:
-    """The rows of Parquet files, all of them in one place; `files` are not empty."""
-    first = files[0]
-    if isinstance(first, Path):
+    """The rows of Parquet files, all of them in one place."""
+    first = next(iter(files), None)
+    if first is None or isinstance(first, Path):
         return ds.dataset([str(file) for file in files], schema, format="parquet")
     keys = [file.in_arrow()[1] for file in files if not isinstance(file, Path)]
     return ds.dataset(keys, schema, format="parquet", filesystem=first.in_arrow()[0])

@@ -62,6 +62,10 @@ def test_a_staged_file_is_read_whole_in_columns_and_by_a_condition(root: TablePa
     assert sorted(found.column("text").to_pylist()) == ["text 3", "text 4"]
 
 
+def test_no_files_have_no_rows() -> None:
+    assert dataset_of([], SCHEMA).to_table().num_rows == 0
+
+
 def test_a_stage_that_was_given_up_leaves_nothing(root: TablePath) -> None:
     with ParquetStage(root, SCHEMA, FileOrigin(1, 2, 3, 4)) as stage:
         stage.write(rows(1))
