@@ -20,7 +20,6 @@ STREAMS = frozenset({"stdin", "stdout", "stderr"})
 ALLOWED = {
     "joins/adapters/files/texts.py:_lines": "bytes, which end at line feeds only",
     "joins/adapters/datagen/process.py:main": "one line of our own json.dumps",
-    "joins/adapters/process/process.py:_read": "lines of our own json.dumps",
     "joins/adapters/process/protocol.py:first_line": "one line of our own json.dumps",
     "joins/adapters/process/protocol.py:listen": "lines of our own json.dumps",
     "service/cli/output.py:say_error": "an excerpt of a script, for a terminal",

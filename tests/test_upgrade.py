@@ -97,6 +97,8 @@ KEPT_FAULTS = [
     "state-format",
     "stopping",
     "store",
+    "store-refused",
+    "store-unavailable",
     "submission",
     "table-conflict",
     "table-not-found",

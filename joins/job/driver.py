@@ -81,9 +81,9 @@ def _await(address: Path, is_coming: Callable[[], bool]) -> dict[str, Any]:
 
 def _attached(where: dict[str, Any]) -> SparkSession:
     os.environ.update({_PORT: str(where["port"]), _SECRET: where["secret"]})
-    connect: Any = launch_gateway  # which launches nothing where these two are
+    launch: Any = launch_gateway  # which launches nothing where these two are
     try:
-        gateway = connect()
+        gateway = launch()
     finally:
         for name in (_PORT, _SECRET):  # children of this process need not know it
             del os.environ[name]

@@ -63,6 +63,7 @@ export class Names {
     const names = [...tables.rows, ...views.rows].map(([name]) => name);
     const questions = names.map((name) => `DESCRIBE \`${name}\`;`).join("\n");
     const described = names.length ? (await answers(`${declared}\n${questions}`)).slice(-names.length) : [];
+    if (this.#asked !== declared) return false; // a later question may be answered before
     this.tables = new Map(names.map((name, at) => [name, described[at].rows.map(([column]) => column)]));
     return true;
   }

@@ -59,6 +59,7 @@ export class Editor {
   #run = 0;
   #names = new Names();
   #learning = null;
+  #caret = null;
 
   constructor(told) {
     this.#told = told;
@@ -79,12 +80,18 @@ export class Editor {
   /** The script has become `text`; what was said of it is about the one before. */
   write(text, caret = text.length) {
     if (text === this.script) return;
-    this.completion = completions(withoutComments(text), caret, this.#names.tables);
-    this.#learnSoon();
+    this.#caret = caret;
     this.script = text;
+    this.#complete();
+    this.#learnSoon();
     sessionStorage.setItem(KEPT, text);
     Object.assign(this, { problem: null, plan: null, validation: null, submitted: null });
     this.#told.changed();
+  }
+
+  #complete() {
+    if (this.#caret === null) return; // nobody has typed
+    this.completion = completions(withoutComments(this.script), this.#caret, this.#names.tables);
   }
 
   /** The script with `name` for the word that is being typed, and the caret behind it. */
@@ -100,7 +107,9 @@ export class Editor {
     clearTimeout(this.#learning);
     this.#learning = setTimeout(async () => {
       try {
-        if (await this.#names.learn(this.script, withoutComments(this.script))) this.#told.changed();
+        if (!(await this.#names.learn(this.script, withoutComments(this.script)))) return;
+        this.#complete();
+        this.#told.changed();
       } catch {
         return;
       }

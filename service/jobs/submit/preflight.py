@@ -203,7 +203,10 @@ def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
 
 
 def _is_table(path: TablePath) -> bool:
-    return LogEntries(path).oldest() is not None
+    try:
+        return LogEntries(path).oldest() is not None
+    except NotADirectoryError:
+        return False
 
 
 def _check_delta(table: str, path: TablePath) -> None:

@@ -75,12 +75,7 @@ def test_a_table_and_its_column_are_completed_by_key_and_by_mouse(plane, browser
 
     def offers(*names):
         """What is offered once the control plane has read the declarations."""
-
-        def typed_again():
-            area.send_keys("x", Keys.BACKSPACE)
-            return browser.run(OFFERED) == list(names)
-
-        browser.wait(typed_again, f"{names} are offered", "main")
+        browser.wait(lambda: browser.run(OFFERED) == list(names), f"{names} are offered", "main")
 
     area.send_keys("SELECT 1 FROM cus")
     offers("customers")

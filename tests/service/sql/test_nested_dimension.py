@@ -178,7 +178,7 @@ def shuffled(made, version, ids):
     """An index of the rows that come to the chunk that asks for `ids`."""
     role = ShuffledRole("d", 0, made.spec)
     paths = [str(path) for path in made.log.files.files_at(version)]
-    spread = read_changelog([pa.record_batch([paths], names=["path"])], made.spec, 3)
+    spread = read_changelog([pa.record_batch([paths], names=["path"])], Path(), made.spec, 3)
     table = pa.Table.from_batches(spread, PACKETS).sort_by("bucket")
     rows = pa.Table.from_batches(fold(table.to_batches(max_chunksize=1), made.spec, 1), PACKETS)
     names = made.spec.join_key

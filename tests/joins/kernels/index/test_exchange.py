@@ -108,7 +108,7 @@ def rows_by_bucket(commits, role, directory):
         paths.append(str(directory / f"{role.alias}-{at}.parquet"))
         pq.write_table(pa.Table.from_batches([batch_of(rows)]), paths[-1])
     files = [pa.record_batch([[path]], names=["path"]) for path in paths]
-    read = read_changelog(files, role.spec, 3)
+    read = read_changelog(files, Path(), role.spec, 3)
     return list(fold(in_order(read, "bucket"), role.spec, role.buckets))
 
 
