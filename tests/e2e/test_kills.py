@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -11,7 +12,7 @@ import pytest
 
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from tests.support.rig import Rig, RunningJob, is_alive, rig_settings
+from tests.support.rig import Rig, RunningJob, is_alive, rig_settings, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
@@ -20,6 +21,18 @@ from tests.support.wait import wait_until
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
 CDC = "joins.adapters.mysql.binlog"
 WORKER = "joins.worker.daemon"
+
+
+@pytest.fixture(scope="module")
+def rig(
+    tmp_path_factory: pytest.TempPathFactory,
+    kafka: KafkaBroker,
+    mariadb: MariaDb,
+    spark_jars: list[Path],
+) -> Iterator[Rig]:
+    """Runners with a driver, and workers, of their own."""
+    with running_rig(tmp_path_factory.mktemp("kills"), kafka, mariadb) as found:
+        yield found
 
 
 def items(rig: Rig, path: str) -> list[int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psutil
 
+from joins.adapters.process.forks import words_of
 from service.jobs.store.layout import living_runner
 from tests.support.wait import wait_until
 
@@ -33,7 +34,7 @@ def members(job_directory: Path, part: str) -> list[psutil.Process]:
     found = []
     for process in family(job_directory)[1:]:
         with suppress(*_GONE):
-            if part in process.cmdline():
+            if part in words_of(process.cmdline()):
                 found.append(process)
     return found
 
@@ -43,7 +44,7 @@ def workers_of(job_directory: Path) -> list[psutil.Process]:
     daemons = daemons_of(job_directory)
     found = []
     for process in psutil.process_iter(["cmdline"]):
-        command = process.info["cmdline"] or ()
+        command = words_of(process.info["cmdline"] or ())
         with suppress(*_GONE):
             if WORKER in command and process not in daemons:
                 found += [process] if Path(process.cwd()) == job_directory.resolve() else []

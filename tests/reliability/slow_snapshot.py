@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from kafka import KafkaAdminClient
 
+from joins.adapters.process.forks import words_of
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.jarlock import JarSet
@@ -300,7 +301,7 @@ def _memory(job: RunningJob) -> dict[str, int]:
     found: dict[str, int] = {}
     for process in family(job.directory):
         with suppress(psutil.NoSuchProcess):
-            line = process.cmdline()
+            line = words_of(process.cmdline())
             kind = "jvm" if line and "java" in line[0] else (line[2] if len(line) > 2 else "other")
             found[kind] = found.get(kind, 0) + process.memory_full_info().pss
     return found

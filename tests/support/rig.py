@@ -12,6 +12,7 @@ import psutil
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from joins.adapters.process.forks import words_of
 from joins.durable.pins import PinStore
 from service.api.server import ControlPlane
 from service.config import Settings
@@ -38,7 +39,7 @@ def descendants(process: psutil.Process, part: str) -> list[psutil.Process]:
     found = []
     for child in process.children(recursive=True):
         with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
-            if part in child.cmdline():
+            if part in words_of(child.cmdline()):
                 found.append(child)
     return found
 

@@ -56,6 +56,12 @@ def receive(link: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], 
         raise
 
 
+def words_of(command_line: Sequence[str]) -> list[str]:
+    """The words of a process's command line; one that was forked has them as one text."""
+    words = [word for word in command_line if word]
+    return words[0].split(" ") if len(words) == 1 else words
+
+
 class ForkedChild:
     """A process that somebody else has forked for us, as `subprocess.Popen` shows a child.
 

@@ -107,7 +107,7 @@ def _forked(server: socket.socket, module: str) -> tuple[SourceChild, IO[str], I
 def _serve(requests: socket.socket) -> None:
     """Fork for each request, until the runner is gone."""
     bind_to_parent()
-    setproctitle("sources of sluice")
+    setproctitle("sluice-sources")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)  # the runner finds its secrets there
     os.close(nothing)
@@ -139,5 +139,5 @@ def _run(
         os.dup2(descriptor, standard)
         os.close(descriptor)
     module = request["module"]
-    setproctitle(f"source of sluice {module}")
+    setproctitle(f"sluice-source -m {module}")
     return int(import_module(module).main())

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import psutil
 
+from joins.adapters.process.forks import words_of
 from joins.adapters.store.path import StorePath
 from joins.durable.checkpoint import (
     FORMAT_VERSION,
@@ -321,7 +322,7 @@ def processes_on_jobs() -> dict[str, psutil.Process]:
     """Runners by their jobs' directories, those too whose control plane died before noting them."""
     processes = {}
     for process in psutil.process_iter(["cmdline", "status"]):
-        command = process.info["cmdline"] or []
+        command = words_of(process.info["cmdline"] or [])
         leads = process.pid == _group_of(process.pid)
         alive = process.info["status"] != psutil.STATUS_ZOMBIE
         is_runner = alive and leads and command[-2:-1] == ["--job-dir"]
