@@ -162,7 +162,7 @@ class Story:
         assert not list(leases.glob("*.json"))
         assert self.rig.client.delete("/v1/tables/user_info").status_code == 204
         wait_until(lambda: not self.table.directory.exists(), what="the copy is removed")
-        assert self.dumps() == 0
+        wait_until(lambda: self.dumps() == 0, what="the database has seen the connection end")
 
 
 def test_two_jobs_read_one_copy_and_survive_kills(own_rig: Rig) -> None:
