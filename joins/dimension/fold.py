@@ -218,7 +218,5 @@ def folded_version(current: DeltaLog) -> int | None:
 
 
 def _newest_generation(file: TablePath) -> int:
-    generations = pq.read_table(readable(file), columns=["_generation"], partitioning=None).column(
-        0
-    )
-    return int(pc.max(generations).as_py() or 0)
+    rows = pq.read_table(readable(file), columns=["_generation"], partitioning=None)
+    return int(pc.max(rows.column(0)).as_py() or 0)

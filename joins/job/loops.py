@@ -109,7 +109,7 @@ class Loops:
 def _of_foreign(name: str, cause: object) -> JoinError:
     """What is told of an error that is not ours."""
     message = f"{name} query ended: {_first_line(cause)}"
-    if isinstance(cause, OSError) and is_full(cause):
+    if is_full(cause):
         return DiskFullError(message, hint=DiskFullError.HINT)
     return JoinError(
         message, hint="It is started again by itself; if this stays, see the runner's log."

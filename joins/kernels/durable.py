@@ -7,7 +7,7 @@ from pathlib import Path
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def is_full(error: BaseException | None) -> bool:
+def is_full(error: object) -> bool:
     """Whether a write has failed for want of room: a disk, a quota or a file has no more."""
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 

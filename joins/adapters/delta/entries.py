@@ -108,7 +108,7 @@ class LogEntries:
 
     def _files(self) -> Iterator[TablePath]:
         """The files of the log; none where there is no log."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, NotADirectoryError):
             yield from self._log.iterdir()
 
     def oldest(self) -> int | None:

@@ -122,9 +122,7 @@ class Appends:
                 f"stores: {'; '.join(reasons)}",
                 hint="Use a table without what needs it, or one in a directory.",
             )
-        if self.writer is SinkWriter.SPARK:
-            return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), rules)
-        if self.writer is SinkWriter.AUTO:
+        if self.writer is not SinkWriter.COLUMNAR:
             return WriterChoice(SinkWriter.SPARK, "; ".join(reasons), rules)
         raise SinkError(
             f'delta table "{path}" cannot have the columnar writer: {"; ".join(reasons)}',

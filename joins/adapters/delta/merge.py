@@ -151,7 +151,7 @@ class MergedOutput:
     def _append(self, changes: MergeSource, table: Seen, transaction: int) -> int:
         return self._write(transaction, table, changes, Kept())
 
-    def _write(self, transaction: int, table: Seen, changes: MergeSource, kept: "Kept") -> int:
+    def _write(self, transaction: int, table: Seen, changes: MergeSource, kept: Kept) -> int:
         """Commit what the changes leave, with what is kept of files that have their keys."""
         epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
         assert batch is not None, "the transaction is a batch's"
@@ -168,7 +168,7 @@ class MergedOutput:
         commit = Commit(ours, added, kept.files, changes.metadata, is_blind=False)
         return self.log.writer.write(table, commit)
 
-    def _kept(self, changes: MergeSource, table: Seen) -> "Kept":
+    def _kept(self, changes: MergeSource, table: Seen) -> Kept:
         """The files of `table` that have keys of the changes, and their other rows."""
         paths = self._bounds.files_with(table, self._bounds_of(changes))
         if paths is None:

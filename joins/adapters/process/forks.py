@@ -10,6 +10,7 @@ import select
 import selectors
 import signal
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -92,17 +93,17 @@ class ForkedChild:
         self._link.close()
         return self.returncode
 
-    def wait(self, timeout_s: float | None = None) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         """The exit code, once it has ended.
 
         Raises:
-            TimeoutError: it lives after `timeout_s`.
+            TimeoutExpired: it lives after `timeout` seconds.
         """
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        deadline = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
             if left_s == 0.0:
-                raise TimeoutError(f"process {self.pid} has not ended within {timeout_s} s")
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0.0)
             select.select([self._link], [], [], left_s)
         return code
 

@@ -78,7 +78,7 @@ class SourceProcess:
             self._input.close()
         try:
             self._child.wait(_STOP_TIMEOUT_S)
-        except (subprocess.TimeoutExpired, TimeoutError):
+        except subprocess.TimeoutExpired:
             self._child.kill()
             self._child.wait()
         self._reader.join(_STOP_TIMEOUT_S)  # its last words are heard before the next one starts

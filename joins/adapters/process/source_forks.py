@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import structlog
 from setproctitle import setproctitle
@@ -25,25 +25,8 @@ _lock = threading.Lock()
 _log = structlog.get_logger(__name__)
 
 
-class SourceChild(Protocol):
-    """A process of a source: a child of ours, or a forked one.
-
-    Attributes:
-        pid: its process id.
-        returncode: how it has ended; None before `poll` or `wait` has seen it.
-    """
-
-    pid: int
-    returncode: int | None
-
-    def poll(self) -> int | None:
-        """The exit code, None while it lives."""
-
-    def wait(self, timeout: float | None = None, /) -> int:
-        """The exit code, once it has ended."""
-
-    def kill(self) -> None:
-        """SIGKILL it, if it lives."""
+SourceChild = subprocess.Popen[str] | ForkedChild
+"""A process of a source: a child of ours, or a forked one."""
 
 
 def prepare() -> None:

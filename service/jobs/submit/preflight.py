@@ -203,10 +203,7 @@ def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
 
 
 def _is_table(path: TablePath) -> bool:
-    try:
-        return LogEntries(path).oldest() is not None
-    except NotADirectoryError:
-        return False
+    return LogEntries(path).oldest() is not None
 
 
 def _check_delta(table: str, path: TablePath) -> None:

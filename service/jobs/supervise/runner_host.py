@@ -10,6 +10,7 @@ import structlog
 
 from joins.adapters.process.forks import ForkedChild, receive, send
 from service.config import Settings
+from service.jobs.store.layout import JobLayout
 from service.jobs.supervise.host_link import BEGIN, connect
 from service.jobs.supervise.runner_process import (
     RunnerProcess,
@@ -75,14 +76,15 @@ class RunnerHostLink:
         return connect(self._directory)
 
     def _forked(self, link: socket.socket, job_dir: Path) -> RunnerProcess:
-        log = opened_log(job_dir)
+        self._settings.hand_over(job_dir)
+        log = opened_log(JobLayout(job_dir).runner_log)
         try:
             with handed_over(job_dir) as secrets:
                 request = {"job_dir": str(job_dir), "environment": environment()}
                 send(link, request, [secrets, log])
                 link.settimeout(_ANSWER_S)
                 pid = int(receive(link)[0]["pid"])
-            runner = RunnerProcess.of_child(pid, ForkedChild(pid, link))
+            runner = RunnerProcess.of_child(ForkedChild(pid, link))
             link.sendall(BEGIN)
         except BaseException:
             link.close()
@@ -98,8 +100,7 @@ class RunnerHostLink:
         self._failures += 1
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._settings.hand_over(self._directory)
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        log = os.open(self._log, flags, 0o600)
+        log = opened_log(self._log)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "service.jobs.host", "--directory", str(self._directory)],

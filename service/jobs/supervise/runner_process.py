@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import psutil
 
 import service
+from joins.adapters.process.forks import ForkedChild
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.supervise.runner_log import LOG_LIMIT_BYTES, older
 from service.security.secret_hand_over import handed_over
@@ -26,19 +27,12 @@ RUNNER_COMMAND = (sys.executable, "-m", "service.jobs.runner")
 _STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
 
 
-class Child(Protocol):
-    """A process whose end can be asked for, as `subprocess.Popen` has it."""
-
-    returncode: int | None
-
-    def poll(self) -> int | None:
-        """The exit code, None while it lives."""
-
-
 class RunnerProcess:
     """A runner that was alive when we got hold of it."""
 
-    def __init__(self, process: psutil.Process, child: Child | None) -> None:
+    def __init__(
+        self, process: psutil.Process, child: "subprocess.Popen[bytes] | ForkedChild | None"
+    ) -> None:
         self._process = process
         self._child = child
         self.pid = process.pid
@@ -52,7 +46,7 @@ class RunnerProcess:
         Raises:
             OSError: the command cannot be executed, or the log cannot be written.
         """
-        descriptor = opened_log(job_dir)
+        descriptor = opened_log(JobLayout(job_dir).runner_log)
         try:
             with handed_over(job_dir) as secrets:
                 child = subprocess.Popen(
@@ -70,9 +64,9 @@ class RunnerProcess:
         return cls(psutil.Process(child.pid), child)
 
     @classmethod
-    def of_child(cls, pid: int, child: Child) -> Self:
+    def of_child(cls, child: ForkedChild) -> Self:
         """A runner that waits to begin."""
-        return cls(psutil.Process(pid), child)
+        return cls(psutil.Process(child.pid), child)
 
     @classmethod
     def adopt(cls, process: psutil.Process) -> Self:
@@ -138,13 +132,12 @@ def end_all(runners: Callable[[], Sequence[RunnerProcess | None]], *, by: float)
         time.sleep(_POLL_S)
 
 
-def opened_log(job_dir: Path) -> int:
-    """A descriptor that appends to the log of the job's runners; a long one is put aside before.
+def opened_log(log: Path) -> int:
+    """A descriptor that appends to a log of processes; a long one is put aside before.
 
     Raises:
         OSError: it cannot be written.
     """
-    log = JobLayout(job_dir).runner_log
     _rotate(log)
     return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 

@@ -33,8 +33,8 @@ class RunnerStarter:
         """
         if self._given_up.is_set():
             return False
-        self._settings.hand_over(job_dir)
         if self._host is None:
+            self._settings.hand_over(job_dir)
             runner: RunnerProcess | None = RunnerProcess.start(self._command, job_dir)
         else:
             runner = self._host.start(job_dir)
