@@ -4,7 +4,6 @@ A file is written beside its place, fsynced, renamed over it, and the directory 
 sees the old or the new content, also after a power failure.
 """
 
-import fcntl
 import json
 import os
 import uuid
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.kernels.durable import sync
+from joins.kernels.file_locks import take_lock
 from joins.plan.errors import CheckpointError, CheckpointInUseError
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 
@@ -188,14 +188,12 @@ class CheckpointLock:
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
+        if not take_lock(descriptor):
             os.close(descriptor)
             raise CheckpointInUseError(
                 f'checkpoint "{self._path.parent}" is in use by another runner',
                 hint="Stop the other runner of this job, or wait until its processes have ended.",
-            ) from exc
+            )
         self._descriptor = descriptor
 
     def release(self) -> None:

@@ -13,6 +13,7 @@ from typing import Self
 
 import uvicorn
 
+from joins.kernels.file_locks import give_lock_up
 from service.api.app import create_app
 from service.api.http import exposure
 from service.api.http.connections import SeatedServer
@@ -25,7 +26,6 @@ from service.jobs.inspect.inspector import Inspector
 from service.jobs.leadership.data_directory import (
     bind_directory,
     lock_directory,
-    unlock_directory,
 )
 from service.jobs.leadership.election import Duties, Election
 from service.jobs.leadership.leadership import Leadership
@@ -96,7 +96,7 @@ class ControlPlane:
         except BaseException:
             if listener is not None:
                 listener.close()
-            unlock_directory(lock)
+            give_lock_up(lock)
             raise
         command = self._runner_command
         supervisor = Supervisor(store, settings, self._hooks.remove, runner_command=command)
@@ -150,7 +150,7 @@ class ControlPlane:
             self._hooks.close()
             parts.services.store.close()
             parts.listener.close()
-            unlock_directory(parts.lock)
+            give_lock_up(parts.lock)
 
     def __enter__(self) -> Self:
         self.open()

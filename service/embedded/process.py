@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from joins.kernels.file_locks import take_lock
 from service.embedded.errors import ServerStartError
 
 LOOPBACK = "127.0.0.1"
@@ -109,28 +110,20 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def claim_directory(directory: Path, *, what: str) -> int:
-    """Take `directory` for ourselves until the returned descriptor is given to `release_directory`.
+    """Take `directory` for ourselves until the returned descriptor is given to `give_lock_up`.
 
     Raises:
         ServerStartError: another process has it.
     """
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory / "sluice.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as exc:
+    if not take_lock(descriptor):
         os.close(descriptor)
         raise ServerStartError(
             f'{what} cannot use directory "{directory}": another process has it',
             hint="Stop the other instance, or choose another data directory.",
-        ) from exc
+        )
     return descriptor
-
-
-def release_directory(descriptor: int) -> None:
-    """Give a claimed directory up, be its descriptor in a child that is only just being started."""
-    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing it leaves the lock to the child's copy
-    os.close(descriptor)
 
 
 def last_lines(log: Path, count: int = 3) -> str:

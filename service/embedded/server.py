@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.kernels.file_locks import give_lock_up
 from service.embedded.errors import ServerStartError
 from service.embedded.process import (
     LOOPBACK,
@@ -16,7 +17,6 @@ from service.embedded.process import (
     claim_directory,
     free_port,
     last_lines,
-    release_directory,
     require_free,
     spawn,
     stop,
@@ -105,7 +105,7 @@ class EmbeddedServer(ABC):
             stop(self._process, timeout_s=_STOP_TIMEOUT_S, ask=self.stop_signal)
             self._process = None
         if self._claim is not None:
-            release_directory(self._claim)
+            give_lock_up(self._claim)
             self._claim = None
 
     def __enter__(self) -> Self:

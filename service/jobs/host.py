@@ -9,7 +9,6 @@ where `SLUICE_STOP_WITH_PARENT` says so.
 """
 
 import argparse
-import fcntl
 import gc
 import os
 import signal
@@ -25,6 +24,7 @@ import structlog
 from setproctitle import setproctitle
 
 from joins.adapters.process.forks import Forks, receive, send
+from joins.kernels.file_locks import take_lock
 from service.config import Settings
 from service.jobs.supervise.host_link import BEGIN, listen
 from service.logs import configure_logs
@@ -181,9 +181,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, required=True)
     directory = parser.parse_args().directory
     lock = os.open(directory / "host.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if not take_lock(lock):
         return
     settings = Settings.of_runner(directory)
     configure_logs(settings.log_level)

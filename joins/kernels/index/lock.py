@@ -4,7 +4,6 @@ The operating system gives a lock back when its holder is gone, whatever ended i
 file says of the holder is for messages only.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from typing import NoReturn
 
 import structlog
 
+from joins.kernels.file_locks import take_lock
 from joins.kernels.index.room import Room
 from joins.plan.errors import IndexLockedError
 
@@ -95,7 +95,7 @@ class _Wait:
     def until_taken(self) -> None:
         """Take the lock; who must wait for another process says so, for that one may be halted."""
         pause_s = _POLL_S[0]
-        while not _is_taken(self._handle):
+        while not take_lock(self._handle.fileno()):
             self._look()
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _POLL_S[1])
@@ -170,14 +170,6 @@ def _pids() -> str:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
-
-
-def _is_taken(handle: FileIO) -> bool:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _tell(handle: FileIO, holder: dict[str, int | str] | None) -> None:

@@ -1,11 +1,11 @@
 """Whose data directory it is: one control plane's, or that of all on one PostgreSQL store."""
 
-import fcntl
 import os
 import uuid
 from pathlib import Path
 
 from joins.durable.checkpoint import create_json_once, read_json
+from joins.kernels.file_locks import take_lock
 from service.errors import ControlPlaneError
 from service.jobs.store.store import JobStore
 
@@ -14,7 +14,7 @@ _ID = "job-store.json"
 
 
 def lock_directory(data_dir: Path, *, shared: bool) -> int:
-    """Hold the directory, which is made if need be; for `unlock_directory`.
+    """Hold the directory, which is made if need be; for `give_lock_up`.
 
     Args:
         data_dir: of the control plane.
@@ -32,21 +32,13 @@ def lock_directory(data_dir: Path, *, shared: bool) -> int:
             f'data directory "{data_dir}" cannot be used: {exc.strerror}',
             hint="Set SLUICE_DATA_DIR to a directory that this user can write.",
         ) from exc
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError as exc:
+    if not take_lock(descriptor, shared=shared):
         os.close(descriptor)
         raise ControlPlaneError(
             f'data directory "{data_dir}" is in use by another control plane',
             hint="Use that one, stop it, or set SLUICE_DATA_DIR to another directory.",
-        ) from exc
+        )
     return descriptor
-
-
-def unlock_directory(descriptor: int) -> None:
-    """Give the directory back."""
-    fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing it leaves the lock to a child being forked
-    os.close(descriptor)
 
 
 def bind_directory(store: JobStore, data_dir: Path) -> None:

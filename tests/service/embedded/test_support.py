@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from joins.kernels.file_locks import give_lock_up
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
-from service.embedded.process import claim_directory, release_directory
+from service.embedded.process import claim_directory
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume_json, create_topic, end_offsets, produce
 from tests.support.wait import wait_until
@@ -37,8 +38,8 @@ def test_a_directory_is_free_for_the_next_start_though_a_child_has_the_descripto
     claim = claim_directory(tmp_path, what="a server")
     copy = os.dup(claim)  # a child between fork and exec has one
     try:
-        release_directory(claim)
-        release_directory(claim_directory(tmp_path, what="its next start"))
+        give_lock_up(claim)
+        give_lock_up(claim_directory(tmp_path, what="its next start"))
     finally:
         os.close(copy)
 
