@@ -7,9 +7,6 @@ Kafka and the database; the others read. Created jobs stay, so that the lists gr
 
 import http.client
 import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -17,16 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
-import httpx
 import psutil
 
 from service.embedded.process import free_port
 from tests.bench.measure import Bar, Measure, Sense, Sizes, quantile
 from tests.bench.place import CORES, Place
+from tests.bench.plane_process import plane_process
 from tests.bench.shop import BLACKHOLE, Clicks, Stream, join_sql, users
 from tests.bench.subject import Subject
 from tests.support.rig import Rig, RunningJob, rig_settings
-from tests.support.wait import wait_until
 
 RECORDS, DIM = 180_000, 100_000
 PER_S, _CREATED_EVERY, _WORKERS = 100, 50, 25
@@ -199,24 +195,5 @@ def _plane(place: Place) -> Iterator[tuple[Rig, psutil.Process]]:
         f"SLUICE_{name.upper()}": json.dumps(value) if isinstance(value, dict) else str(value)
         for name, value in handed.items()
     }
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.api_plane", _NAME], env={**os.environ, **variables}
-    )
-    url = f"http://127.0.0.1:{settings.port}"
-    try:
-        with httpx.Client(base_url=url, timeout=60.0, trust_env=False) as client:
-            wait_until(lambda: _is_ready(client, child), deadline_s=120, what="control plane")
-            rig = Rig(settings, client, place.kafka, place.mariadb)
-            yield rig, psutil.Process(child.pid)
-    finally:
-        child.terminate()
-        child.wait(timeout=120)
-
-
-def _is_ready(client: httpx.Client, child: "subprocess.Popen[bytes]") -> bool:
-    if child.poll() is not None:
-        raise RuntimeError(f"control plane ended with {child.returncode}")
-    try:
-        return client.get("/readyz").is_success
-    except httpx.TransportError:
-        return False
+    with plane_process(_NAME, settings.port, variables) as (client, process):
+        yield Rig(settings, client, place.kafka, place.mariadb), process

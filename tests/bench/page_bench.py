@@ -8,30 +8,25 @@ history each: the list is opened in a browser that has nothing of it in its cach
 
 import json
 import os
-import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import psutil
 
 from service.embedded.process import free_port
-from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
+from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.submit.submission import SubmissionRequest
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
+from tests.bench.plane_process import plane_process
 from tests.support.browser import Browser, open_browser
-from tests.support.control_plane import script
 from tests.support.page_jobs import joining
-from tests.support.page_plane import remember
-from tests.support.stored_jobs import stored_services
+from tests.support.stored_jobs import rest, store_copies, stored_services
 from tests.support.wait import wait_until
 
 RUNNING, RESTING = 100, 500
@@ -205,23 +200,11 @@ def _paint(
 
 def _store(data: Path, count: int, state: JobState) -> list[str]:
     """So many jobs with a day of history each; runners are to be started if they are to run."""
-    desired = DesiredState.STOPPED if state is JobState.STOPPED else DesiredState.RUNNING
+    numbers = {name: _wave(50 + at) for at, name in enumerate(_SERIES)}
     with stored_services(data) as services:
-        first = services.submissions.submit(SubmissionRequest(script(), "job 0"))
-        home = services.layout(first.id).job_dir
-        remember(home, **{name: _wave(50 + at) for at, name in enumerate(_SERIES)})
-        plan = services.store.get(first.id).plan
-        new = NewJob(first.id, first.name, plan, script(), (), None, "")
-        ids = [first.id]
-        for number in range(1, count):
-            one = replace(new, id=new_job_id(), name=f"job {number}")
-            services.store.add(one)
-            shutil.copytree(home, services.layout(one.id).job_dir)
-            ids.append(one.id)
+        ids = store_copies(services, count, numbers)
         if state is JobState.STOPPED:
-            for job_id in ids:
-                change = StateUpdate(JobState.STOPPED, "stopped", desired=desired)
-                services.store.transition(job_id, change)
+            rest(services, ids)
     return ids
 
 
@@ -238,23 +221,5 @@ def _plane(data: Path, **given: object) -> Iterator[tuple[httpx.Client, psutil.P
     port = free_port()
     settings = {"data_dir": data, "port": port, "requests_per_s": 100_000, **given}
     variables = {f"SLUICE_{name.upper()}": str(value) for name, value in settings.items()}
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.api_plane", "nobody"], env={**os.environ, **variables}
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        with httpx.Client(base_url=url, timeout=60.0, trust_env=False) as client:
-            wait_until(lambda: _is_ready(client, child), deadline_s=120, what="control plane")
-            yield client, psutil.Process(child.pid)
-    finally:
-        child.terminate()
-        child.wait(timeout=120)
-
-
-def _is_ready(client: httpx.Client, child: "subprocess.Popen[bytes]") -> bool:
-    if child.poll() is not None:
-        raise RuntimeError(f"the control plane ended with {child.returncode}")
-    try:
-        return client.get("/readyz").is_success
-    except httpx.HTTPError:
-        return False
+    with plane_process("nobody", port, variables) as answering:
+        yield answering

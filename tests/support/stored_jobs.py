@@ -1,19 +1,29 @@
 """A control plane's parts without its server: a real store with a job in each state of interest."""
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from service.api.routes.jobs import Services
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.store.job import DesiredState, JobError, JobState, StateUpdate
+from service.jobs.store.job import (
+    DesiredState,
+    JobError,
+    JobState,
+    NewJob,
+    StateUpdate,
+    new_job_id,
+)
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
 from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import SubmissionRequest, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from tests.support.control_plane import HOOKS, INSPECT, script, settings_in
+from tests.support.page_plane import remember
 from tests.support.runner_program import Program
 
 # A process that takes SIGTERM as a runner does and never reports.
@@ -80,3 +90,28 @@ def write_report(layout: JobLayout, state: JobState) -> None:
     joining = state in (JobState.JOINING, JobState.PAUSED, JobState.FINISHED)
     content = program.status(1_700_000_000_000, f"now {state}", joining, None)
     layout.status.write_text(json.dumps({"format_version": 1, **content}))
+
+
+def store_copies(
+    services: Services, count: int, numbers: Mapping[str, Callable[[float], float]]
+) -> list[str]:
+    """The ids of so many jobs, each with a day of history in which a series is what is given."""
+    first = services.submissions.submit(SubmissionRequest(script(), "job 0"))
+    home = services.layout(first.id).job_dir
+    remember(home, **numbers)
+    plan = services.store.get(first.id).plan
+    new = NewJob(first.id, first.name, plan, script(), (), None, "")
+    ids = [first.id]
+    for number in range(1, count):
+        one = replace(new, id=new_job_id(), name=f"job {number}")
+        services.store.add(one)
+        shutil.copytree(home, services.layout(one.id).job_dir)
+        ids.append(one.id)
+    return ids
+
+
+def rest(services: Services, ids: Iterable[str]) -> None:
+    """The jobs are stopped, and are to stay so."""
+    for job_id in ids:
+        stopped = StateUpdate(JobState.STOPPED, "stopped", desired=DesiredState.STOPPED)
+        services.store.transition(job_id, stopped)
