@@ -131,9 +131,11 @@ class MergedOutput:
     def _save(self, changes: MergeSource, table: Seen, transaction: int) -> int:
         if self._replaces_nothing(changes, table):
             return self._append(changes, table, transaction)
-        if not isinstance(self.log.path, Path):
-            return self._write(transaction, table, changes, self._kept(changes, table))
-        return self._merge(changes, table, transaction)
+        if isinstance(self.log.path, Path):
+            return self._merge(changes, table, transaction)
+        staged = self._staged(changes)
+        kept = self._kept(staged, self._bounds_of(changes), table)
+        return self._write(transaction, table, changes.metadata, staged, kept)
 
     def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
         """Whether an append that we write says the same as a merge."""
@@ -149,31 +151,37 @@ class MergedOutput:
         return [bounds_of(changes.files, each, column.type) for each, _, column in self._key]
 
     def _append(self, changes: MergeSource, table: Seen, transaction: int) -> int:
-        return self._write(transaction, table, changes, Kept())
+        return self._write(transaction, table, changes.metadata, self._staged(changes), Kept())
 
-    def _write(self, transaction: int, table: Seen, changes: MergeSource, kept: Kept) -> int:
+    def _write(
+        self,
+        transaction: int,
+        table: Seen,
+        metadata: Mapping[str, Any],
+        staged: pa.Table,
+        kept: Kept,
+    ) -> int:
         """Commit what the changes leave, with what is kept of files that have their keys."""
         epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
         assert batch is not None, "the transaction is a batch's"
         with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
-            for rows in (*kept.rows, *self._rows_left(changes)):
+            for rows in (*kept.rows, *self._rows_left(staged)):
                 stage.write(rows)
-            staged = stage.finish()
+            file = stage.finish()
         batches = self.log.batches
         ours = (
             Transaction(batches.spark_id, transaction),
             Transaction(batches.fence_id, epoch),
         )
-        added = () if staged is None else (staged,)
-        commit = Commit(ours, added, kept.files, changes.metadata, is_blind=False)
+        added = () if file is None else (file,)
+        commit = Commit(ours, added, kept.files, metadata, is_blind=False)
         return self.log.writer.write(table, commit)
 
-    def _kept(self, changes: MergeSource, table: Seen) -> Kept:
+    def _kept(self, staged: pa.Table, bounds: Sequence[Bounds | None], table: Seen) -> Kept:
         """The files of `table` that have keys of the changes, and their other rows."""
-        paths = self._bounds.files_with(table, self._bounds_of(changes))
+        paths = self._bounds.files_with(table, bounds)
         if paths is None:
             paths = paths_of(self.log.versions.whole(table))
-        staged = self._staged(changes)
         keys = [staged.column(each) for each, _, _ in self._key]
         files, rows = [], []
         for path in sorted(paths):
@@ -188,13 +196,11 @@ class MergedOutput:
     def _staged(self, changes: MergeSource) -> pa.Table:
         """The changes in the order in which they were emitted."""
         files = sorted(changes.files, key=lambda file: Path(file).name)
-        return pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
+        tables = [pq.read_table(file, partitioning=None) for file in files]
+        return pa.concat_tables(tables or [change_schema(self.log.rows).empty_table()])
 
-    def _rows_left(self, changes: MergeSource) -> Iterator[pa.RecordBatch]:
+    def _rows_left(self, staged: pa.Table) -> Iterator[pa.RecordBatch]:
         """What the changes leave of keys that were not there before."""
-        if not changes.files:
-            return
-        staged = self._staged(changes)
         left = rows_left(staged, [each for each, _, _ in self._key], _KIND).drop_columns([_KIND])
         for rows in left.combine_chunks().to_batches():
             yield pa.RecordBatch.from_arrays(rows.columns, schema=self.log.rows)
