@@ -95,8 +95,11 @@ class ChangelogScan:
 
     def of_keys(self, files: Sequence[TablePath], keys: pa.Table) -> Iterator[pa.RecordBatch]:
         """All records of `keys` and, of composite ones, some more; all columns."""
-        terms = (pc.field(name).isin(whole(keys.column(name))) for name in self.key)
-        return self.rows(files, self.columns, NO_MARK & reduce(and_, terms))
+        return self.rows(files, self.columns, NO_MARK & self.have(keys))
+
+    def have(self, keys: pa.Table) -> pc.Expression:
+        """Whether each column of the key is one of `keys`."""
+        return reduce(and_, (pc.field(n).isin(whole(keys.column(n))) for n in self.key))
 
     def keys_behind(self, files: Sequence[TablePath], after: Key | None, count: int) -> pa.Table:
         """The `count` smallest keys behind `after` that `files` name, whatever became of them."""

@@ -147,8 +147,7 @@ class DimensionStates:
         if len(names) > 1:  # so far each column was looked at by itself
             newest = rows_of_keys(newest, keys.select(names))
         newest = newest.sort_by([(name, "ascending") for name in names])
-        gone = pc.or_(newest.column(DELETED), pc.less(newest.column(GENERATION), state.generation))
-        return newest.append_column(VISIBLE, pc.invert(gone))
+        return with_visibility(newest, state.generation)
 
     def rows(self, state: State, keys: pa.Table) -> pa.Table:
         """The rows of `keys`, by key."""
@@ -176,6 +175,12 @@ class DimensionStates:
         """What `rows` gives when there are none."""
         nothing = read_changes((), self.scan.spec, Progress()).rows
         return nothing.append_column(VISIBLE, pa.chunked_array([pa.array([], pa.bool_())]))
+
+
+def with_visibility(newest: pa.Table, generation: int) -> pa.Table:
+    """The newest records of keys and whether they are rows while `generation` is visible."""
+    gone = pc.or_(newest.column(DELETED), pc.less(newest.column(GENERATION), generation))
+    return newest.append_column(VISIBLE, pc.invert(gone))
 
 
 def _within(rows: pa.Table, limit: PageLimit) -> pa.Table:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from joins.adapters.delta.entries import committed_at_ms
 from joins.adapters.delta.log import DeltaLog, added_files
 from joins.durable.app_ids import late_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint, read_json
@@ -116,7 +117,7 @@ class BatchCommits:
         return BatchCommit(
             batch=batch,
             version=version,
-            committed_at_ms=info.get("timestamp"),
+            committed_at_ms=committed_at_ms(actions),
             metadata=user_metadata(info),
             added=added,
             files=tuple(self._path / unquote(action["path"]) for action in added),

@@ -34,12 +34,15 @@ if TYPE_CHECKING:
     from service.schemas.tables import (
         AbsentKey,
         DimensionChanges,
+        DimensionHistory,
         DimensionRows,
         DimensionVersions,
+        OldestOfKey,
         Preview,
         PreviewBatch,
         PreviewRow,
         RowChange,
+        VersionOfKey,
     )
 
 _CELL = 100
@@ -112,13 +115,17 @@ def _show_rows(answer: "DimensionRows") -> None:
         rows.add_row(*_cells(item.values, names), changed)
     show(rows)
     for absent in answer.absent:
-        say(f"key {_shown(absent.key)} {_REASONS.get(absent.reason, absent.reason)}{_when(absent)}")
+        say(f"key {_shown(absent.key)} {_why(absent)}{_when(absent)}")
     if not answer.complete:
         say(f"version {answer.version} is not complete: a copy of the table is running")
     say_more(answer.next_cursor)
 
 
-def _when(absent: "AbsentKey") -> str:
+def _why(absent: "AbsentKey | OldestOfKey") -> str:
+    return _REASONS.get(absent.reason or "", str(absent.reason))
+
+
+def _when(absent: "AbsentKey | OldestOfKey") -> str:
     at_ms = absent.source_ts_ms
     return f" at {instant(at_ms)}" if at_ms else ""
 
@@ -161,7 +168,7 @@ def _show_changes(changes: "DimensionChanges") -> None:
     say_more(changes.next_cursor)
 
 
-def _changed(item: "RowChange", key: Iterable[str]) -> tuple[str, str]:
+def _changed(item: "RowChange | VersionOfKey", key: Iterable[str]) -> tuple[str, str]:
     """Values before and after; of an update only those that differ."""
     before, after = item.before or {}, item.after or {}
     names = [name for name in {**before, **after} if name not in set(key)]
@@ -170,6 +177,49 @@ def _changed(item: "RowChange", key: Iterable[str]) -> tuple[str, str]:
     sides = ({n: side[n] for n in names if n in side} for side in (before, after))
     old, new = (_shown(side) if side else "" for side in sides)
     return old, new
+
+
+@app.command("history")
+def show_history(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    name: TableName,
+    key: Annotated[
+        str | None,
+        typer.Argument(help="Needed but with --cursor; a composite one as a JSON array."),
+    ] = None,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Show which versions inserted (+), updated (~) or deleted (-) the row of a key."""
+    if cursor is not None and key is not None:
+        raise typer.BadParameter("--cursor goes with no key, which it names")
+    if cursor is None and key is None:
+        raise typer.BadParameter("the key is missing whose history is shown")
+    with open_client(server) as client:
+        history = client.job(job).dimension(name).history(key).page(limit, cursor)
+    tell(history, output, _show_history)
+
+
+def _show_history(history: "DimensionHistory") -> None:
+    rows = table("VERSION", "", "BEFORE", "AFTER", "CHANGED AT", "IN THE TABLE AT")
+    for item in history.items:
+        instants = (item.source_ts_ms, item.committed_at_ms)
+        times = ("-" if at_ms is None else instant(at_ms) for at_ms in instants)
+        mark = _MARKS.get(item.change, item.change)
+        rows.add_row(number(item.version), mark, *_changed(item, history.primary_key), *times)
+    show(rows)
+    if history.beginning is not None:
+        say(_begins(history.beginning, history.key))
+    say_more(history.next_cursor)
+
+
+def _begins(first: "OldestOfKey", key: Mapping[str, Any]) -> str:
+    """Where a history begins, and with what."""
+    state = _why(first) if first.values is None else f"had {_shown(first.values)}"
+    begins = f"the history begins with version {first.version}, the oldest that is kept"
+    return f"{begins}: key {_shown(key)} {state}{_when(first)}"
 
 
 def preview(

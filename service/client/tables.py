@@ -16,9 +16,11 @@ from service.schemas.progress import BatchPage
 from service.schemas.tables import (
     AbsentKey,
     DimensionChanges,
+    DimensionHistory,
     DimensionRow,
     DimensionRows,
     RowChange,
+    VersionOfKey,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +112,15 @@ class RowChanges(_OfVersions[DimensionChanges, RowChange]):
     """What differs between two versions; as Arrow it has `_change_type`, as Delta's feed."""
 
 
+class KeyVersions(Pages[DimensionHistory, VersionOfKey]):
+    """The versions that have changed the row of one key, the newest first.
+
+    The last page has `beginning`: what the oldest version that is kept has of the key.
+    """
+
+    _cursor_is_all = True
+
+
 class RemoteDimension:
     """A table that a job joins with, at its newest version or at a given one.
 
@@ -162,6 +173,16 @@ class RemoteDimension:
         query = {"from": first, "to": last}
         path = f"{self._path}/changes"
         return RowChanges(self._transport, DimensionChanges, path, _PAGE, **query)
+
+    def history(self, key: KeyValue | None) -> KeyVersions:
+        """Which versions have changed the row of `key`, as far as versions are kept.
+
+        Args:
+            key: a composite one is a tuple or a mapping; None only for a page whose cursor has it.
+        """
+        query = {"key": None if key is None else _key_text(key)}
+        path = f"{self._path}/history"
+        return KeyVersions(self._transport, DimensionHistory, path, _PAGE, **query)
 
 
 class Batches(Pages[BatchPage, BatchView], Tabular):

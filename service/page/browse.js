@@ -9,7 +9,7 @@ const WORDS = { deleted: "it is deleted", "not-copied-again": "it was not copied
 
 /** Rows of a table at a version; `browser` is a `TableBrowser`. */
 export function tableView(browser) {
-  const { job, name, table: known, answer, changes, busy, error, query } = browser;
+  const { job, name, table: known, answer, changes, history, busy, error, query } = browser;
   return [
     back(job),
     h("h1", { tabindex: "-1", "data-key": "title" }, "Table ", said(name)),
@@ -43,6 +43,17 @@ export function tableView(browser) {
       ),
       changes && changesOf(changes),
     ),
+    panel(
+      "history",
+      "What has become of one key",
+      h(
+        "form",
+        { class: "filter", "data-form": "history" },
+        field("of", "Key", query.of, { required: true }),
+        h("button", { type: "submit", disabled: busy }, "Show its history"),
+      ),
+      history && historyOf(history, busy),
+    ),
     error && refusal("The table cannot be shown", error),
   ];
 }
@@ -74,6 +85,32 @@ function changesOf({ from_version: from, to_version: to, items, next_cursor: nex
   return [
     h("p", { class: "quiet" }, `${many(items.length, "key")} ${items.length === 1 ? "differs" : "differ"} between versions ${count(from)} and ${count(to)}${next ? ", and there are more" : ""}.`),
     items.length > 0 && table("Changes", ["Change", "Key", "Before", "After", "At the source"], rows),
+  ];
+}
+
+function historyOf({ key, items, beginning, next_cursor: next }, busy) {
+  const code = (values) => h("code", {}, plain(JSON.stringify(values)));
+  const side = (values) => (values === null ? "–" : code(values));
+  const rows = items.map((each) => [
+    count(each.version),
+    plain(each.change),
+    side(each.before),
+    side(each.after),
+    time(each.source_ts_ms),
+    time(each.committed_at_ms),
+  ]);
+  return [
+    h("p", { class: "quiet" }, `${many(items.length, "version")} ${items.length === 1 ? "has" : "have"} changed the row of `, code(key), next ? ", and there may be more." : "."),
+    items.length > 0 && table("History", ["Version", "Change", "Before", "After", "At the source", "In the table"], rows),
+    beginning && h(
+      "p",
+      {},
+      `Before version ${count(beginning.version)} nothing is kept. `,
+      beginning.values === null
+        ? `There is no row of it in that version: ${WORDS[beginning.reason] ?? plain(beginning.reason)}.`
+        : ["That version has ", code(beginning.values), ", changed at the source ", time(beginning.source_ts_ms), "."],
+    ),
+    next && h("button", { type: "button", "data-action": "earlier", disabled: busy }, "Earlier versions"),
   ];
 }
 

@@ -34,12 +34,13 @@ class Asker {
   }
 }
 
-/** One table of a job: rows by key at a version, and what became of keys between two. */
+/** One table of a job: rows by key at a version, what became of keys between two, and of one key. */
 export class TableBrowser extends Asker {
   table = null;
   answer = null;
   changes = null;
-  query = { key: "", version: "", from: "", to: "" };
+  history = null;
+  query = { key: "", version: "", from: "", to: "", of: "" };
 
   constructor(job, name, told) {
     super(told);
@@ -76,6 +77,17 @@ export class TableBrowser extends Asker {
     const query = new URLSearchParams({ limit: String(ROWS), from });
     if (to) query.set("to", to);
     return this.#ask("changes", "/changes", query);
+  }
+
+  /** Which versions have changed the row of a key. */
+  follow({ of }) {
+    Object.assign(this.query, { of });
+    return this.#ask("history", "/history", new URLSearchParams({ limit: String(ROWS), key: of }));
+  }
+
+  earlier() {
+    const query = new URLSearchParams({ limit: String(ROWS), cursor: this.history.next_cursor });
+    return this.#ask("history", "/history", query);
   }
 
   #ask(into, more, query) {

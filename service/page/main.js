@@ -256,6 +256,7 @@ const ACTIONS = {
     isFocusWanted = true;
   },
   "more-rows": () => shown.source.more(),
+  earlier: () => shown.source.earlier(),
   "replay-ask": () => shown.source.ask(true),
   "replay-no": () => shown.source.ask(false),
   "replay-yes": () => shown.source.replay(),
@@ -309,6 +310,7 @@ const FORMS = {
   editor() {},
   rows: (form) => shown.source.look(trimmed(form)),
   changes: (form) => shown.source.compare(trimmed(form)),
+  history: (form) => shown.source.follow(trimmed(form)),
 };
 
 document.addEventListener("click", (event) => {

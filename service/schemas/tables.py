@@ -13,6 +13,11 @@ from service.schemas.jobs import PositionView
 
 Value = dict[str, Any]
 _CURSOR = Field(description="Of the next page; null after the last one.")
+Absence = Annotated[
+    Literal["deleted", "not-copied-again", "no-record"],
+    OrNewer,
+    Field(description="`no-record`: never seen, or deleted so long ago that nothing tells."),
+]
 _COMPLETE = Field(description="Every channel of the table had completed its newest copy.")
 
 
@@ -65,11 +70,7 @@ class AbsentKey(Document):
     """A key that was asked for and has no row."""
 
     key: Value
-    reason: Annotated[
-        Literal["deleted", "not-copied-again", "no-record"],
-        OrNewer,
-        Field(description="`no-record`: never seen, or deleted so long ago that nothing tells."),
-    ]
+    reason: Absence
     position: PositionView | None
     source_ts_ms: int | None
 
@@ -103,6 +104,55 @@ class DimensionChanges(TableView):
     to_version: int
     complete: Annotated[bool, Field(description="Both versions were complete.")]
     items: list[RowChange]
+    next_cursor: Annotated[
+        str | None, Field(description="Of the next page; a page may be empty and not the last.")
+    ]
+
+
+class VersionOfKey(Document):
+    """A version that has changed the row of a key."""
+
+    version: int
+    committed_at_ms: Annotated[int | None, Field(description="By the runner's clock.")]
+    change: Annotated[Literal["insert", "update", "delete"], OrNewer]
+    reason: Annotated[Absence | None, Field(description="Why there is no row; null if there is.")]
+    records: Annotated[
+        int,
+        Field(
+            description="Of the key in this version; the last one counts. None if a copy of the "
+            "table was completed that has not brought the key again."
+        ),
+    ]
+    before: Annotated[Value | None, Field(description="Null for an insert.")]
+    after: Annotated[Value | None, Field(description="Null for a delete.")]
+    position: Annotated[PositionView | None, Field(description="Of the record that counts.")]
+    source_ts_ms: Annotated[
+        int | None, Field(description="When the source made the change, by its own clock.")
+    ]
+
+
+class OldestOfKey(Document):
+    """What the oldest version that is kept has of a key."""
+
+    version: int
+    values: Annotated[Value | None, Field(description="Null if it has no row.")]
+    reason: Annotated[Absence | None, Field(description="Why there is no row; null if there is.")]
+    position: PositionView | None
+    source_ts_ms: Annotated[int | None, Field(description="When the source made that change.")]
+
+
+class DimensionHistory(TableView):
+    """Versions that have changed the row of a key, the newest first."""
+
+    key: Value
+    version: Annotated[int, Field(description="The newest one when the first page was asked for.")]
+    oldest_version: Annotated[
+        int, Field(description="Where the history begins: what was before is not kept.")
+    ]
+    items: list[VersionOfKey]
+    beginning: Annotated[
+        OldestOfKey | None, Field(description="With the last page only; null before it.")
+    ]
     next_cursor: Annotated[
         str | None, Field(description="Of the next page; a page may be empty and not the last.")
     ]

@@ -185,9 +185,25 @@ def tables(found):
     if question["what"] == "rows":
         versions = {"version": 3, "newest_version": 3}
         return {**told, **versions, "items": [row], "absent": [], "next_cursor": None}
+    if question["what"] == "history":
+        return {**told, **history(row)}
     change = {**row, "change": "insert", "before": None, "after": row["values"]}
     versions = {"from_version": 1, "to_version": 3}
     return {**told, **versions, "items": [change], "next_cursor": None}
+
+
+def history(row):
+    """Of a key that one version has changed."""
+    place = {name: row[name] for name in ("position", "source_ts_ms")}
+    changed = {"change": "update", "reason": None, "records": 1, "committed_at_ms": 0, **place}
+    return {
+        "key": row["key"],
+        "version": 3,
+        "oldest_version": 1,
+        "items": [{"version": 2, "before": {"id": "7"}, "after": row["values"], **changed}],
+        "beginning": {"version": 1, "values": {"id": "7"}, "reason": None, **place},
+        "next_cursor": None,
+    }
 
 
 COMMANDS = {

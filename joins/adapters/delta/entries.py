@@ -195,6 +195,18 @@ def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [dict(action["add"]) for action in entry if "add" in action]
 
 
+def changed_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Those of `added_files` that do not only say anew what was there (`dataChange` is false)."""
+    return [action for action in added_files(entry) if action.get("dataChange", True)]
+
+
+def committed_at_ms(entry: Sequence[Mapping[str, Any]]) -> int | None:
+    """When a commit was made, by the clock of its writer; None if it does not tell."""
+    infos = [action["commitInfo"] for action in entry if "commitInfo" in action]
+    at_ms = (infos[0].get("inCommitTimestamp") or infos[0].get("timestamp")) if infos else None
+    return None if at_ms is None else int(at_ms)
+
+
 def transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """App id → number of the transactions in a commit."""
     return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}

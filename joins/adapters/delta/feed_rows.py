@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from joins.adapters.delta.entries import actions_of
+from joins.adapters.delta.entries import actions_of, committed_at_ms
 from joins.adapters.delta.source import DeltaColumn, SourceTable, load_table
 from joins.adapters.delta.types import in_declared_shape
 from joins.kernels.expressions.casts import Mask
@@ -100,7 +100,7 @@ def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
     ]
     cdc_actions = [a["cdc"] for a in actions if "cdc" in a]
     return CommitFiles(
-        at_ms=_committed_at_ms(actions),
+        at_ms=committed_at_ms(actions) or 0,
         added=_files(table, added, table.version),
         removed=_files(table, removed, table.version - 1),
         feed=_files(table, cdc_actions, table.version),
@@ -162,13 +162,6 @@ def empty_rows(columns: Sequence[DeltaColumn]) -> pa.RecordBatch:
 
 def _nothing(count: int, column: DeltaColumn) -> pa.Array:
     return to_wire(pa.nulls(count, arrow_type(column.type)), column.type)
-
-
-def _committed_at_ms(actions: Sequence[Mapping[str, Any]]) -> int:
-    infos = [a["commitInfo"] for a in actions if "commitInfo" in a]
-    return int(
-        (infos[0].get("inCommitTimestamp") or infos[0].get("timestamp") or 0) if infos else 0
-    )
 
 
 def _files(

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from joins.adapters.delta.entries import added_files
+from joins.adapters.delta.entries import added_files, changed_files
 from joins.adapters.delta.rows import TableRows
 from joins.adapters.delta.versions import TableVersions
 from joins.kernels.table_path import TablePath, readable
@@ -70,8 +70,7 @@ class TableFiles:
         return [
             self._path / unquote(action["path"])
             for version in range(first, last + 1)
-            for action in added_files(self._versions.commit_entry(version))
-            if action.get("dataChange", True)
+            for action in changed_files(self._versions.commit_entry(version))
         ]
 
     def files_named(self, first: int, last: int) -> set[str]:

@@ -5,7 +5,7 @@ new commits are, by name, so that what a batch pays does not grow with the log.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -84,21 +84,8 @@ class KeyBounds:
                 self._files.pop(action["remove"]["path"], None)
         for action in entry:
             if "add" in action:
-                self._files[action["add"]["path"]] = self._told_by(action["add"].get("stats"))
-
-    def _told_by(self, stats: object) -> list[Bounds | None]:
-        """The bounds in the statistics of an entry, which are JSON."""
-        try:
-            document = json.loads(str(stats or "{}"))
-            low, high = (document.get(side) or {} for side in ("minValues", "maxValues"))
-            return [
-                _widened(
-                    (_value(low.get(each.name), each.type), _value(high.get(each.name), each.type))
-                )
-                for each in self._key
-            ]
-        except (ValueError, AttributeError):
-            return [None] * len(self._key)
+                stats = action["add"].get("stats")
+                self._files[action["add"]["path"]] = _stated(stats, self._key)
 
     def _described(self, table: DeltaTable) -> Iterator[tuple[str, list[Bounds | None]]]:
         """The files of `table` with their bounds, as delta-rs tells them."""
@@ -132,6 +119,51 @@ def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | 
             except (OverflowError, ValueError):  # a day that Python's calendar does not have
                 return None
     return min(lows), max(highs)
+
+
+def may_have_key(stats: object, key: pa.Table) -> bool:
+    """Whether a file with these statistics, as an entry has them, may have rows of a key.
+
+    Args:
+        stats: JSON text.
+        key: one row, a column each. A row that has NULL in one of them may be there, too.
+    """
+    return _may_have_nulls(stats, key.column_names) or not _are_apart(
+        _stated(stats, key.schema), [_point(column) for column in key.columns]
+    )
+
+
+def _may_have_nulls(stats: object, names: Sequence[str]) -> bool:
+    try:
+        counts = json.loads(str(stats or "{}")).get("nullCount") or {}
+        return any(counts.get(name) != 0 for name in names)
+    except (ValueError, AttributeError):
+        return True
+
+
+def _point(column: pa.ChunkedArray) -> Bounds | None:
+    """The bounds of a column of one row."""
+    with suppress(OverflowError, ValueError):  # a day that Python's calendar does not have
+        if any(test(column.type) for test in _BOUNDED):
+            value = column[0].as_py()
+            return value, value
+    return None
+
+
+def _stated(stats: object, key: Iterable[pa.Field]) -> list[Bounds | None]:
+    """The bounds of columns in the statistics of an entry, which are JSON."""
+    fields = list(key)
+    try:
+        document = json.loads(str(stats or "{}"))
+        low, high = (document.get(side) or {} for side in ("minValues", "maxValues"))
+        return [
+            _widened(
+                (_value(low.get(each.name), each.type), _value(high.get(each.name), each.type))
+            )
+            for each in fields
+        ]
+    except (ValueError, AttributeError):
+        return [None] * len(fields)
 
 
 def _are_apart(file: Sequence[Bounds | None], keys: Sequence[Bounds | None]) -> bool:

@@ -17,7 +17,13 @@ from service.api.http.access import VIEWER
 from service.api.http.negotiation import wants
 from service.api.routes.inspection import Sink
 from service.api.routes.jobs import Injected, JobId, Services
-from service.schemas.tables import DimensionChanges, DimensionList, DimensionRows, Preview
+from service.schemas.tables import (
+    DimensionChanges,
+    DimensionHistory,
+    DimensionList,
+    DimensionRows,
+    Preview,
+)
 
 ARROW = "application/vnd.apache.arrow.stream"
 _TIMEOUT_S = 60.0
@@ -141,6 +147,31 @@ def show_changes(  # noqa: PLR0913 (FastAPI makes each parameter a part of the r
     question = {"what": "changes", "table": table, "from": first, "to": last}
     question |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
     return _rendered(ask(services, job_id, question), DimensionChanges)
+
+
+@router.get("/{job_id}/dimensions/{table}/history", summary="Tell which versions changed a key")
+def show_history(  # noqa: PLR0913 (FastAPI makes each parameter a part of the request)
+    job_id: JobId,
+    table: TableName,
+    services: Injected,
+    key: Annotated[
+        str | None,
+        Query(description="As for the rows of a table. Needed without a cursor."),
+    ] = None,
+    limit: Limit = 100,
+    cursor: PageCursor = None,
+) -> DimensionHistory:
+    """The row of one key before and after each version that changed it, the newest first.
+
+    It goes back to the oldest version that is kept, and the last page tells what that one has.
+    """
+    if (cursor is None) == (key is None):
+        raise QuestionError(
+            "either a key or a cursor says whose history it is",
+            hint='Give "key" for the first page, the cursor alone for the next ones.',
+        )
+    question = {"what": "history", "table": table, "key": key, "limit": limit, "cursor": cursor}
+    return DimensionHistory.model_validate(ask(services, job_id, question))
 
 
 @router.get(

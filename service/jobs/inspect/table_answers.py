@@ -48,7 +48,7 @@ def by_key(states: DimensionStates, state: State, question: Question) -> Answer:
         return {**answer, "arrow": arrow_stream(_with_places(rows, dimension))}
     hidden = records.filter(pc.invert(records.column(VISIBLE)))
     absent = _absent(keys, records, hidden, dimension)
-    return {**answer, "items": _row_items(rows, dimension), "absent": absent}
+    return {**answer, "items": row_items(rows, dimension), "absent": absent}
 
 
 def _absent(
@@ -56,9 +56,9 @@ def _absent(
 ) -> list[Answer]:
     names = list(dimension.primary_key)
     shown = [
-        {"key": item["key"], "reason": "deleted" if deleted else "not-copied-again", **place}
+        {"key": item["key"], "reason": absence(is_deleted=deleted), **place}
         for item, deleted, place in zip(
-            _row_items(hidden, dimension),
+            row_items(hidden, dimension),
             hidden.column(DELETED).to_pylist(),
             _places(hidden),
             strict=True,
@@ -73,13 +73,18 @@ def _absent(
     return shown
 
 
+def absence(*, is_deleted: bool) -> str:
+    """Why a key that has a record has no row."""
+    return "deleted" if is_deleted else "not-copied-again"
+
+
 def row_page(page: RowPage, dimension: Dimension, state: State, question: Question) -> Answer:
     """The rows of a page."""
     versions = (state.version,)
     cursor = next_cursor(page.next_after, dimension, versions)
     if question.get("arrow"):
         return {"next_cursor": cursor, "arrow": arrow_stream(_with_places(page.rows, dimension))}
-    items = _row_items(page.rows, dimension)
+    items = row_items(page.rows, dimension)
     shown = fitting(items)
     if shown < len(items):
         cursor = next_cursor(_key(page.rows, shown - 1, dimension), dimension, versions)
@@ -103,7 +108,8 @@ def _key(rows: pa.Table, at: int, dimension: Dimension) -> Key:
     return tuple(rows.column(name)[at] for name in dimension.primary_key)
 
 
-def _row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
+def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
+    """Rows with their keys, and where the record of each is in the source's changes."""
     names = [item.name for item in dimension.fields]
     values = zip(*json_columns(rows, dimension), strict=True)
     shown = [dict(zip(names, row, strict=True)) for row in values]
@@ -166,7 +172,7 @@ def _change_items(page: ChangePage, dimension: Dimension) -> list[Answer]:
 def _needed(page: ChangePage, dimension: Dimension, side: str) -> dict[int, Answer]:
     rows: pa.Table = getattr(page, side)
     at = [n for change in page.changes if (n := getattr(change, side)) is not None]
-    return dict(zip(at, _row_items(rows.take(pa.array(at, pa.int64())), dimension), strict=True))
+    return dict(zip(at, row_items(rows.take(pa.array(at, pa.int64())), dimension), strict=True))
 
 
 def _change_name(change: KeyChange) -> str:

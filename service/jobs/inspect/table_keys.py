@@ -77,10 +77,17 @@ def key_objects(keys: pa.Table, dimension: Dimension) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where a page begins: versions and a key, so that all pages are of the same versions."""
+    """Where a page begins: versions and a key, so that all pages are of the same versions.
+
+    Of a history the versions say where the page begins, and the key is that of all pages.
+    """
 
     versions: tuple[int, ...]
     key: Key
+
+    def key_row(self, dimension: Dimension) -> pa.Table:
+        """The key as a table of one row."""
+        return key_table(dimension, [pa.repeat(value, 1) for value in self.key])
 
     @classmethod
     def read(cls, text: str | None, dimension: Dimension, versions: int) -> "PageCursor | None":

@@ -15,6 +15,7 @@ from joins.durable.pins import PinStore
 from joins.plan.errors import QuestionError, UnknownDimensionError, UnknownVersionError
 from joins.plan.plan import Dimension
 from service.config import Settings
+from service.jobs.inspect.history_answers import key_history
 from service.jobs.inspect.output_rows import show_output
 from service.jobs.inspect.past import plan_of
 from service.jobs.inspect.table_answers import (
@@ -48,6 +49,7 @@ class JobTables:
             "dimensions": self._dimensions,
             "rows": self._rows,
             "changes": self._changes,
+            "history": lambda history: key_history(self._of(history["table"]), history),
             "preview": lambda preview: show_output(self._layout, self._plan, preview),
         }
         return answers[question["what"]](question)
@@ -72,8 +74,8 @@ class JobTables:
         return {**answer, **versions, "complete": state.complete}
 
     def _rows(self, question: Question) -> Answer:
-        dimension = self._find(question["table"])
-        states = self._states(dimension)
+        states = self._of(question["table"])
+        dimension = states.dimension
         cursor = PageCursor.read(question.get("cursor"), dimension, 1)
         state = states.at(question.get("version") if cursor is None else cursor.versions[0])
         answer: Answer = {
@@ -89,8 +91,8 @@ class JobTables:
         return {**answer, **row_page(page, dimension, state, question)}
 
     def _changes(self, question: Question) -> Answer:
-        dimension = self._find(question["table"])
-        states = self._states(dimension)
+        states = self._of(question["table"])
+        dimension = states.dimension
         cursor = PageCursor.read(question.get("cursor"), dimension, 2)
         bounds = (question["from"], question.get("to")) if cursor is None else cursor.versions
         before, after = states.at(bounds[0]), states.at(bounds[1])
@@ -111,10 +113,10 @@ class JobTables:
         }
         return {**answer, **changed_rows(page, dimension, versions, question)}
 
-    def _find(self, name: str) -> Dimension:
+    def _of(self, name: str) -> DimensionStates:
         for dimension in self._plan.dimensions:
             if dimension.name == name:
-                return dimension
+                return self._states(dimension)
         known = ", ".join(f'"{d.name}"' for d in self._plan.dimensions)
         raise UnknownDimensionError(
             f'job joins no table "{name}", it joins {known}',

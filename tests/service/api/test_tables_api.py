@@ -53,6 +53,18 @@ def test_changes_between_two_versions(http, job):
     assert (found["from_version"], found["to_version"]) == (2, 3)
 
 
+def test_the_history_of_a_key_goes_on_with_its_cursor_alone(http, job):
+    address = f"{job}/dimensions/users/history"
+    first = http.get(address, params={"key": "1", "limit": 1}).json()
+    assert [(i["version"], i["before"]["name"], i["after"]["name"]) for i in first["items"]] == [
+        (3, "user 1", "renamed")
+    ]
+    assert (first["items"][0]["source_ts_ms"], first["version"]) == (1010, 3)
+    second = http.get(address, params={"cursor": first["next_cursor"]}).json()
+    assert [(i["version"], i["change"]) for i in second["items"]] == [(1, "insert")]
+    assert (second["beginning"]["version"], second["beginning"]["values"]) == (0, None)
+
+
 def test_the_newest_rows_of_the_output(http, job):
     found = http.get(f"{job}/preview", params={"limit": 5}).json()
     assert found["items"][0]["values"]["price"] == "12.50"
@@ -64,6 +76,12 @@ REFUSED = {
     "key_of_another_type": ("dimensions/users?key=one", 400, "question"),
     "cursor_with_a_key": ("dimensions/users?cursor=e30&key=1", 400, "question"),
     "changes_of_nothing": ("dimensions/users/changes", 400, "question"),
+    "history_of_nobody": ("dimensions/users/history", 400, "question"),
+    "history_of_a_key_and_a_cursor": (
+        "dimensions/users/history?key=1&cursor=e30",
+        400,
+        "question",
+    ),
     "cursor_with_blanks": ("dimensions/users?cursor=a%20b", 400, "bad-request"),
     "too_many_keys": ("dimensions/users?" + "key=1&" * 101, 400, "bad-request"),
     "negative_version": ("dimensions/users?version=-1", 400, "bad-request"),

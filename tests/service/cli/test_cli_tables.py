@@ -21,6 +21,12 @@ COMMANDS = {
         0,
         "name=renamed",
     ),
+    "history": (["dim", "history", "enriched", "users", "1"], 0, "version 0, the oldest"),
+    "page_of_a_history": (
+        ["dim", "history", "enriched", "users", "2", "--limit", "1"],
+        0,
+        "name=user 2",
+    ),
     "output": (["preview", "enriched"], 0, "versions prices=1, users=2"),
 }
 
@@ -51,6 +57,7 @@ DOCUMENTS = {
     "rows": ("dim get enriched users", "dimensions/users?limit=100"),
     "keys": ("dim get enriched users 1 2", "dimensions/users?limit=100&key=1&key=2"),
     "changes": ("dim diff enriched users --from 2", "dimensions/users/changes?from=2"),
+    "history": ("dim history enriched users 1", "dimensions/users/history?key=1"),
     "output": ("preview enriched", "preview"),
     "letters": ("dlq ls enriched", "dead-letters"),
 }
@@ -74,6 +81,11 @@ CONFLICTS = {
     "cursor_and_from": (
         ["dim", "diff", "enriched", "users", "--from", "1", "--cursor", "x"],
         "--cursor goes with neither --from nor --to",
+    ),
+    "no_key": (["dim", "history", "enriched", "users"], "the key is missing"),
+    "cursor_and_key_of_a_history": (
+        ["dim", "history", "enriched", "users", "1", "--cursor", "x"],
+        "--cursor goes with no key",
     ),
     "cursor_and_key": (
         ["dim", "get", "enriched", "users", "1", "--cursor", "x"],

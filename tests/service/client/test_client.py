@@ -67,6 +67,12 @@ def test_rows_and_changes_are_tables_too(job):
     (row,) = rows
     assert (row.values["price"], row.position.pos) == ("12.50", 1)
     assert [(a.key["country"], a.reason) for a in rows.absent] == [("FR", "no-record")]
+    versions = users.history(2)
+    assert [(v.version, v.change, v.records) for v in versions] == [
+        (3, "delete", 1),
+        (1, "insert", 1),
+    ]
+    assert versions.page().beginning.reason == "no-record"
     (told, other) = job.dimensions()
     assert (told.table, told.version, other.primary_key) == ("users", 3, ["country", "item"])
 

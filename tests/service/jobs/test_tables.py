@@ -14,7 +14,7 @@ from joins.plan.errors import (
     UnknownDimensionError,
     UnknownVersionError,
 )
-from service.jobs.inspect import table_answers
+from service.jobs.inspect import history_answers, table_answers
 from service.jobs.inspect.tables import JobTables
 from service.sql.planner.planner import plan_script
 from tests.support.table_job import PRICE, TableJob, place, script, user
@@ -163,6 +163,41 @@ def test_rows_and_changes_as_arrow_have_the_types_of_the_table(ask):
     ]
 
 
+def test_the_history_of_a_key_by_page(ask):
+    first = ask("history", key="2", limit=1)
+    assert [(i["version"], i["change"], i["reason"], i["after"]) for i in first["items"]] == [
+        (3, "delete", "deleted", None)
+    ]
+    assert first["items"][0]["position"] == {"epoch": 0, "file": 1, "pos": 11, "row": 0}
+    assert (first["key"], first["beginning"]) == ({"user_id": 2}, None)
+    pages = [first]
+    while pages[-1]["next_cursor"] is not None:
+        pages.append(ask("history", cursor=pages[-1]["next_cursor"], limit=1))
+    items = [item for page in pages for item in page["items"]]
+    assert [(i["version"], i["change"], i["records"]) for i in items] == [
+        (3, "delete", 1),
+        (1, "insert", 1),
+    ]
+    assert items[-1]["after"] == {"user_id": 2, "name": "user 2"}
+    nothing = {"values": None, "reason": "no-record", "position": None, "source_ts_ms": None}
+    assert pages[-1]["beginning"] == {"version": 0, **nothing}
+    assert {(page["version"], page["oldest_version"]) for page in pages} == {(3, 0)}
+
+
+def test_the_history_of_a_composite_key_has_exact_values(ask):
+    (item,) = ask("history", "prices", key='{"item":8,"country":"DE"}')["items"]
+    assert (item["before"], item["after"]["price"]) == (None, "12.50")
+    assert item["committed_at_ms"] > 0
+
+
+def test_a_history_that_is_too_long_as_json_goes_on_below_its_last_version(ask, monkeypatch):
+    monkeypatch.setattr(history_answers, "fitting", lambda items: min(1, len(items)))
+    first = ask("history", key="1")
+    second = ask("history", cursor=first["next_cursor"])
+    assert [[i["version"] for i in page["items"]] for page in (first, second)] == [[3], [1]]
+    assert (first["beginning"], second["next_cursor"]) == (None, None)
+
+
 CURSOR = base64.urlsafe_b64encode(json.dumps({"v": [3], "k": ["1"]}).encode()).decode()
 WRONG = {
     "table": ("rows", {"table": "nobody"}, UnknownDimensionError, '"users", "prices"'),
@@ -178,6 +213,8 @@ WRONG = {
         QuestionError,
         "cursor",
     ),
+    "cursor_of_a_history": ("history", {"cursor": CURSOR}, QuestionError, "cursor"),
+    "history_of_no_key": ("history", {"key": "one"}, QuestionError, "user_id"),
     "versions_reversed": ("changes", {"from": 3, "to": 2}, QuestionError, "before"),
 }
 

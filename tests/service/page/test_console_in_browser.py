@@ -306,6 +306,10 @@ def test_rows_of_a_table_are_looked_up_by_key_and_versions_compared(plane, brows
     browser.find("#of-from").send_keys("1", Keys.ENTER)
     assert "insert" in browser.until("1 key differs between versions 1 and 3", "#changes")
     assert browser.find("#of-key").get_property("value") == "7"
+    browser.find("#of-of").send_keys("7", Keys.ENTER)
+    text = browser.until("1 version has changed the row of", "#history")
+    assert "update" in text
+    assert "Before version 1 nothing is kept" in text
 
 
 def test_dead_letters_are_shown_by_reason_and_joined_after_a_question(plane, browser):
