@@ -25,6 +25,7 @@ from joins.plan.errors import (
     NothingToAcknowledgeError,
     RequestError,
     SinkError,
+    TopicMissingError,
 )
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
@@ -241,18 +242,12 @@ class ProbeControl:
         kept = self.lives.acknowledgement(request.id)
         if kept is not None:
             return kept
-        fault = self._acknowledged_fault(request)
+        error, fault = self._acknowledged_fault(request)
         choice = _choice(request, fault)
         with self._quiet():
             self._catch_up()
             view = self.progress.look(holding=False)
-            if not view.is_whole:
-                missing = view.topic_ids.index(None)
-                name = self.lives.current.topics.names[missing]
-                raise RequestError(
-                    f'topic "{name}" is not there',
-                    hint="Create or restore it first; then acknowledge what is shown.",
-                )
+            self._see_topics(view, error)
             life = self._next_life(request, fault, choice, view)
             for batch in life.abandoned:  # its records come again in another batch
                 for output in self._parts.outputs:
@@ -265,7 +260,23 @@ class ProbeControl:
         _log.warning("fault acknowledged", **dict(life.acknowledgement or {}))
         return dict(life.acknowledgement or {})
 
-    def _acknowledged_fault(self, request: Request) -> Fault:
+    def _see_topics(self, view: TopicView, error: SluiceError) -> None:
+        """See that none is missing but those that `error` has shown, and not all.
+
+        Raises:
+            RequestError: it is not so.
+        """
+        topics = self.lives.current.topics
+        missing = topics.missing_in(view.topic_ids)
+        shown = error.topics if isinstance(error, TopicMissingError) else ()
+        unknown = [name for name in missing if name not in shown]
+        if unknown or (missing and len(missing) == len(topics.read_names)):
+            raise RequestError(
+                f'topic "{(unknown or missing)[0]}" is not there',
+                hint="Create or restore it first; then acknowledge what is shown.",
+            )
+
+    def _acknowledged_fault(self, request: Request) -> tuple[SluiceError, Fault]:
         cause, error = request.body.get("cause"), self._guard.fault()
         fault = None if error is None else Fault.of(error)
         if fault is None or fault.type != cause:
@@ -274,7 +285,8 @@ class ProbeControl:
                 f'"{cause}" was acknowledged, but {now} for an acknowledgement',
                 hint="Look at the job's status; acknowledge the fault that it shows.",
             )
-        return fault
+        assert error is not None, "a fault is of an error"
+        return error, fault
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
@@ -297,7 +309,9 @@ class ProbeControl:
         resumed = resumption(old, committed, self._guard.marks, view)
         newest = max(-1 if pin is None else pin.batch, self._newest_committed())
         directory = self.lives.next_directory()
-        topics = old.topics.identified(view.topic_ids)
+        topics = old.topics.identified(view.topic_ids).without(
+            old.topics.missing_in(view.topic_ids)
+        )
         gaps = [gap.as_json(topics) for gap in resumed.gaps]
         record = record_of(request, choice=choice, message=fault.message, gaps=gaps)
         record["life"] = directory

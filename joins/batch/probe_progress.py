@@ -185,7 +185,7 @@ class ProbeProgress:
 
     def held(self) -> HeldOffsets:
         """What waits in the topic, by the newest look."""
-        start = self.next_offsets
+        start = self._lives.current.topics.read_of(self.next_offsets)
         for partition in self.end_offsets:
             start.setdefault(partition, 0)
         return HeldOffsets.of(start=start, end=self.end_offsets, retention_begin=self.begin_offsets)
@@ -211,10 +211,12 @@ class ProbeProgress:
         """
         self._looked_at, self.ends_at_ms = time.monotonic(), None
         view = self._up_to_the_end(look_at(self._cluster))
-        if not view.is_whole:
+        topics = self._lives.current.topics
+        if topics.missing_in(view.topic_ids):
             return view
-        self.end_offsets, self.begin_offsets = dict(view.end_offsets), dict(view.begin_offsets)
-        if view.is_of(self._lives.current.topics):
+        self.end_offsets = topics.read_of(view.end_offsets)
+        self.begin_offsets = topics.read_of(view.begin_offsets)
+        if view.is_of(topics):
             self.ends_at_ms = time.time_ns() // 1_000_000
             self.held_bytes = self._cluster.size_bytes() if holding else self.held_bytes
             self.retention.look(self.held())
@@ -244,6 +246,8 @@ class ProbeProgress:
     def read_topics(self, topics: StreamTopics) -> None:
         """From now on these are the stream's."""
         self._cluster.topics = topics
+        self.end_offsets = topics.read_of(self.end_offsets)
+        self.begin_offsets = topics.read_of(self.begin_offsets)
         if self._group is not None:
             self._group.read(topics)
 

@@ -15,7 +15,7 @@
 | `SnapshotUnprovenError` | nothing will show that a table in somebody else's topic is complete |
 | `GuardError` | the stream is not what it was; root of the guards, each needs an acknowledgement |
 | `TopicIdentityChangedError` | a topic of the same name, but another one |
-| `TopicMissingError` | the stream's topic is gone |
+| `TopicMissingError` | a topic of the stream is gone |
 | `PartitionsMissingError` | a partition that was there is not there any more |
 | `OffsetsWentBackError` | a partition ends before an offset that was seen |
 | `RecordsLostError` | unread records were removed from the stream's topic |
@@ -134,7 +134,15 @@ class TopicIdentityChangedError(GuardError, fault="topic-identity-changed"):
 
 
 class TopicMissingError(GuardError, fault="topic-missing"):
-    """The stream's topic is gone."""
+    """A topic of the stream is gone.
+
+    Attributes:
+        topics: the names of all that are.
+    """
+
+    def __init__(self, message: str, *, hint: str, topics: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.topics = topics
 
 
 class PartitionsMissingError(GuardError, fault="partitions-missing"):

@@ -24,14 +24,16 @@ class StreamTopic:
 
     Attributes:
         topic_id: Kafka's UUID of it, as text; "" if nobody knows it.
+        is_gone: it was deleted, and the stream goes on without it; its index stays its own.
     """
 
     name: str
     topic_id: str = ""
+    is_gone: bool = False
 
-    def as_json(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, Any]:
         """For files; more facts of a topic may come beside these."""
-        return {"name": self.name, "id": self.topic_id}
+        return {"name": self.name, "id": self.topic_id, **({"gone": True} if self.is_gone else {})}
 
 
 def partition_of(number: int) -> int:
@@ -60,9 +62,11 @@ class StreamTopics:
     @classmethod
     def of_json(cls, value: Iterable[Mapping[str, Any]]) -> Self:
         """What `as_json` wrote."""
-        return cls(tuple(StreamTopic(each["name"], each["id"]) for each in value))
+        return cls(
+            tuple(StreamTopic(each["name"], each["id"], bool(each.get("gone"))) for each in value)
+        )
 
-    def as_json(self) -> list[dict[str, str]]:
+    def as_json(self) -> list[dict[str, Any]]:
         """For files."""
         return [topic.as_json() for topic in self.topics]
 
@@ -83,6 +87,21 @@ class StreamTopics:
     def names(self) -> tuple[str, ...]:
         """By index."""
         return tuple(topic.name for topic in self.topics)
+
+    @property
+    def read_names(self) -> tuple[str, ...]:
+        """Of those that are not gone, by index."""
+        return tuple(topic.name for topic in self.topics if not topic.is_gone)
+
+    @property
+    def ids(self) -> tuple[str | None, ...]:
+        """Kafka's UUIDs, by index; None of those that are gone."""
+        return tuple(None if topic.is_gone else topic.topic_id for topic in self.topics)
+
+    def missing_in(self, ids: Sequence[str | None]) -> tuple[str, ...]:
+        """The names of those that have no id, by index, and are not known to be gone."""
+        pairs = zip(self.topics, ids, strict=True)
+        return tuple(topic.name for topic, i in pairs if i is None and not topic.is_gone)
 
     def of(self, indexes: Sequence[int]) -> "StreamTopics":
         """Those at `indexes`, whose numbers are other ones then; all where `indexes` is empty."""
@@ -112,7 +131,15 @@ class StreamTopics:
     def identified(self, ids: Sequence[str | None]) -> "StreamTopics":
         """The same names with other ids; where there is none, the id stays."""
         pairs = zip(self.topics, ids, strict=True)
-        return StreamTopics(tuple(replace(t, topic_id=i) if i else t for t, i in pairs))
+        known = (replace(t, topic_id=i, is_gone=False) if i else t for t, i in pairs)
+        return StreamTopics(tuple(known))
+
+    def without(self, names: Iterable[str]) -> "StreamTopics":
+        """The same, of which those with these names are gone."""
+        gone = set(names)
+        return StreamTopics(
+            tuple(replace(t, is_gone=True) if t.name in gone else t for t in self.topics)
+        )
 
     def in_each(self, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         """(partition, offset) pairs that hold for each topic, with numbers."""
@@ -138,6 +165,10 @@ class StreamTopics:
                 hint="Restore probe.json of the job's checkpoint, or submit the job anew.",
             )
         return self.topics[index_of(number)]
+
+    def read_of(self, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Those of `offsets`, by number, whose topics are not gone."""
+        return {n: offset for n, offset in offsets.items() if not self.topic_of(n).is_gone}
 
     def number(self, topic: str, partition: int) -> int | None:
         """The number of a partition; None if the stream has no topic of that name."""

@@ -59,7 +59,8 @@ class TopicView:
     """The topics of a stream at one moment; partitions are numbers of `StreamTopics`.
 
     Attributes:
-        topic_ids: Kafka's UUID of each topic; None where there is none of that name.
+        topic_ids: Kafka's UUID of each topic; None where there is none of that name, which then has
+            no offsets.
         end_offsets: partition → offset behind the last record that may be read.
         open_ends: partition → its high watermark, where it is behind that: a transaction is open.
     """
@@ -74,14 +75,9 @@ class TopicView:
         """Partition → offset behind all that is in it: what is there, and what is lost."""
         return {**self.end_offsets, **self.open_ends}
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether each topic is there."""
-        return None not in self.topic_ids
-
     def is_of(self, topics: StreamTopics) -> bool:
-        """Whether these are the very topics."""
-        return self.topic_ids == tuple(topic.topic_id for topic in topics.topics)
+        """Whether these are the very topics, and none that is gone is there again."""
+        return self.topic_ids == topics.ids
 
 
 def look_at(cluster: StreamCluster) -> TopicView:
@@ -93,7 +89,7 @@ def look_at(cluster: StreamCluster) -> TopicView:
     why = ""
     for _ in range(_LOOKS):
         description = cluster.describe()
-        if None in description.topics:
+        if not description.there:
             return TopicView(description.topic_ids)
         try:
             begin, end = cluster.beginning_offsets(description), cluster.end_offsets(description)
@@ -208,7 +204,7 @@ class TopicGuard:
         )
 
     def _partitions(self, view: TopicView) -> GuardError | None:
-        known = set(self._marks.high) or set(self._life.start_offsets)
+        known = set(self._marks.high or self._life.topics.read_of(self._life.start_offsets))
         missing = sorted(known - set(view.end_offsets))
         if not missing:
             return None
@@ -269,30 +265,46 @@ class TopicGuard:
 def wrong_topic(
     life: Life, topic_ids: Sequence[str | None], seen: Mapping[int, int]
 ) -> GuardError | None:
-    """The first topic that is gone, else the first that is another one; None if all are right.
+    """The topics that are missing, else the first that is another one; None if all are right.
 
     Args:
         life: what the topics were.
         topic_ids: what they are.
         seen: where partitions of the life were last seen to end, or behind that.
     """
-    for topic, topic_id in zip(life.topics.topics, topic_ids, strict=True):
-        if topic_id is None:
-            return TopicMissingError(
-                f'topic "{topic.name}" is gone',
-                hint="Restore it. If it is created anew, acknowledge topic-identity-changed.",
-            )
-    ends_of = life.topics.by_topic(seen)
+    missing = life.topics.missing_in(topic_ids)
+    if missing:
+        return _topics_missing(life.topics, missing)
+    ends_of, ids = life.topics.by_topic(seen), life.topics.ids
     for index, topic in enumerate(life.topics.topics):
-        if topic_ids[index] != topic.topic_id:
+        if topic_ids[index] != ids[index]:
             return _identity_changed(topic, topic_ids[index], ends_of.get(index, {}))
     return None
+
+
+def _topics_missing(topics: StreamTopics, missing: tuple[str, ...]) -> TopicMissingError:
+    without = ""
+    if set(missing) != set(topics.read_names):
+        those = "it" if len(missing) == 1 else f"these {len(missing)}"
+        without = f" {_ACKNOWLEDGE}, without {those}; what was not joined is recorded as a gap."
+    more = f", as are {len(missing) - 1} more" if len(missing) > 1 else ""
+    return TopicMissingError(
+        f'topic "{missing[0]}" is gone{more}',
+        hint="Restore it. If it is created anew, acknowledge topic-identity-changed." + without,
+        topics=missing,
+    )
 
 
 def _identity_changed(
     topic: StreamTopic, topic_id: str | None, seen: Mapping[int, int]
 ) -> TopicIdentityChangedError:
     """The topic is another one; the old one was `seen` to end at these offsets, or behind them."""
+    if topic.is_gone:
+        return TopicIdentityChangedError(
+            f'topic "{topic.name}" is there again, with id {topic_id}; the stream goes on without '
+            "it since it was gone",
+            hint="Acknowledge it to join it again, a new one from its beginning; or delete it.",
+        )
     ends = ", ".join(f"{partition}: {end}" for partition, end in sorted(seen.items()))
     last_ends = f"; the old one was last seen to end at {{{ends}}}" if seen else ""
     return TopicIdentityChangedError(

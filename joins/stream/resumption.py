@@ -27,7 +27,7 @@ def resumption(
     """Where the committed output ends, moved to what still exists in `view`.
 
     Another topic is joined from its beginning, up to where it ends now if the stream has an end,
-    and what it has now is its backlog.
+    and what it has now is its backlog. Of a topic that is gone all partitions are missing.
     """
     others = _others(life, view)
     start = {p: begin for p, begin in view.begin_offsets.items() if index_of(p) in others}
@@ -54,9 +54,11 @@ def resumption(
 
 
 def _others(life: Life, view: TopicView) -> frozenset[int]:
-    """The indexes of the topics that are not those of the life."""
+    """The indexes of the topics that are there and are not those of the life."""
     pairs = zip(life.topics.topics, view.topic_ids, strict=True)
-    return frozenset(i for i, (topic, known) in enumerate(pairs) if topic.topic_id != known)
+    return frozenset(
+        i for i, (topic, known) in enumerate(pairs) if known not in (None, topic.topic_id)
+    )
 
 
 def _kept(offsets: Mapping[int, int], others: frozenset[int]) -> dict[int, int]:

@@ -278,9 +278,9 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
     places = life.topics.places
     return ProbeView(
         topic=life.topics.text,
-        topics=list(life.topics.names),
+        topics=list(life.topics.read_names),
         start_offsets=places(join.parts.meta.probe_start_offsets),
-        next_offsets=places(progress.next_offsets),
+        next_offsets=places(life.topics.read_of(progress.next_offsets)),
         end_offsets=places(progress.end_offsets if known else {}),
         ends_at_ms=progress.ends_at_ms,
         bounded_offsets=None if life.end_offsets is None else places(life.end_offsets),

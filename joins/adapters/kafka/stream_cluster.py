@@ -50,24 +50,23 @@ class StreamCluster:
         self._cluster.close()
 
     def describe(self) -> StreamDescription:
-        """All topics, by one request."""
+        """All topics, by one request; also those that are known to be gone may be there."""
         described = self._cluster.describe_all(self.topics.names)
         return StreamDescription(tuple(described.get(name) for name in self.topics.names))
 
     def require(self) -> StreamDescription:
-        """All topics; each of them is there.
+        """All topics; each of them is there that is not known to be gone.
 
         Raises:
             SourceError: one is not.
         """
         description = self.describe()
-        for name, topic in zip(self.topics.names, description.topics, strict=True):
-            if topic is None:
-                self._cluster.require(name)
+        for name in self.topics.missing_in(description.topic_ids):
+            self._cluster.require(name)
         return description
 
     def identified(self) -> StreamTopics:
-        """The topics with the ids that they have now; each of them is there."""
+        """The topics with the ids that they have now, as `require` has seen them."""
         return self.topics.identified(self.require().topic_ids)
 
     # Offsets
@@ -131,9 +130,10 @@ class StreamCluster:
         """Number → the offset that a consumer group has committed; those that it has."""
         return {
             number: offset
-            for index, name in enumerate(self.topics.names)
+            for index, topic in enumerate(self.topics.topics)
+            if not topic.is_gone
             for number, offset in self.topics.at(
-                index, self._cluster.group_offsets(group, name)
+                index, self._cluster.group_offsets(group, topic.name)
             ).items()
         }
 
@@ -161,7 +161,8 @@ class StreamCluster:
 
     def size_bytes(self) -> int | None:
         """Bytes of all partitions, each on one replica, None if the cluster does not tell."""
-        sizes = self.partition_bytes(range(0, len(self.topics) * SPAN, SPAN))
+        first = dict.fromkeys(range(0, len(self.topics) * SPAN, SPAN), 0)
+        sizes = self.partition_bytes(self.topics.read_of(first))
         return None if sizes is None else sum(sizes.values())
 
 

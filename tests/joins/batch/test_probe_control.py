@@ -532,6 +532,34 @@ def test_a_topic_that_comes_later_is_watched_from_its_beginning_on(job):
     control.close()
 
 
+def test_a_stream_goes_on_without_a_topic_that_an_operator_gives_up(job):
+    """Its records that were not joined are a gap; made anew, it is joined from its beginning."""
+    control, more = job.control(), create_topic(job.servers)
+    produce(job.servers, more, [{"n": 1}, {"n": 2}])
+    known = control.lives.current.topics
+    topic = StreamTopic(more, KafkaCluster(KafkaOptions(job.servers, "")).require(more).topic_id)
+    control.add_topics(known.with_more([topic]))
+    assert job.look(control) is None
+    delete_topics(job.servers, more)
+    wait_until(lambda: job.look(control) == "topic-missing", what="the topic is missed")
+    record = control.acknowledge(asked("topic-missing"))
+    assert record["gaps"] == [{"topic": more, "partition": 0, "from": 0, "to": 2}]
+    assert control.lives.current.topics.read_names == (job.topic,)
+    assert (control.progress.start_offsets(), control.may_run()) == ({0: 0}, True)
+    again = job.control()
+    assert job.look(again) is None
+    assert again.progress.held().held_records == 100
+    create_topic(job.servers, more)
+    produce(job.servers, more, [{"n": 3}])
+    wait_until(lambda: job.look(again) == "topic-identity-changed", what="it is seen again")
+    assert again.acknowledge(asked("topic-identity-changed"))["gaps"] == []
+    assert job.look(again) is None
+    assert again.progress.start_offsets() == {0: 0, SPAN: 0}
+    assert again.progress.held().held_records == 101
+    again.close()
+    control.close()
+
+
 def test_a_runner_that_was_taken_over_adds_no_topics(job):
     control = job.control()
     known = control.lives.current.topics

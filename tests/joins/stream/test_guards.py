@@ -234,6 +234,61 @@ def test_a_topic_that_was_created_again_is_joined_from_its_beginning_and_others_
     ]
 
 
+WITHOUT = TWO.without(["visits"])
+WITHOUT_ONE = TopicView(("id-1", None), {0: 0}, {0: 50})
+
+
+def test_the_others_go_on_without_a_topic_that_is_gone():
+    """Until it is there again: the same one from where it was left, another from its beginning."""
+    marks = Marks({0: 50, SPAN: 20, SPAN + 1: 7})
+    bounded = replace(OF_TWO, end_offsets={0: 40, SPAN: 15, SPAN + 1: 7})
+    resumed = resumption(bounded, AT_OF_TWO.committed, marks, WITHOUT_ONE)
+    assert resumed.gaps == (Gap(SPAN, 10, 20),)
+    assert resumed.start_offsets == {0: 30, SPAN: 20, SPAN + 1: 7}
+    assert resumed.end_offsets == {0: 40}
+    later = replace(OF_TWO, topics=WITHOUT, start_offsets=resumed.start_offsets)
+    assert WITHOUT.read_of(later.start_offsets) == {0: 30}
+    done = {**resumed.start_offsets, 0: 44}
+    same = resumption(later, done, Marks({0: 50}), VIEW_OF_TWO)
+    assert (same.start_offsets, same.gaps) == ({0: 44, SPAN: 20, SPAN + 1: 7}, ())
+    another = replace(VIEW_OF_TWO, topic_ids=("id-1", "id-9"))
+    assert resumption(later, done, Marks({0: 50}), another).start_offsets == {
+        0: 44,
+        SPAN: 0,
+        SPAN + 1: 0,
+    }
+
+
+IDS_WITHOUT = {
+    "still_gone": (WITHOUT_ONE, None, ""),
+    "the_same_is_back": (VIEW_OF_TWO, TopicIdentityChangedError, 'topic "visits" is there again'),
+    "another_is_there": (
+        replace(VIEW_OF_TWO, topic_ids=("id-1", "id-9")),
+        TopicIdentityChangedError,
+        'topic "visits" is there again, with id id-9',
+    ),
+    "the_other_is_gone": (TopicView((None, None)), TopicMissingError, 'topic "clicks" is gone'),
+}
+
+
+@pytest.mark.parametrize(("now", "error", "message"), IDS_WITHOUT.values(), ids=IDS_WITHOUT)
+def test_a_topic_that_is_gone_is_a_fault_once_it_is_there_again(tmp_path, now, error, message):
+    watched = guard(tmp_path, replace(OF_TWO, topics=WITHOUT))
+    watched.observe(now, Reach({0: 30}, {0: 30}))
+    fault = watched.fault()
+    assert (None if fault is None else type(fault)) is error
+    assert message in ("" if fault is None else fault.message)
+
+
+def test_a_missing_topic_may_be_left_out_where_another_one_is_there(tmp_path):
+    hints = []
+    for ids in (("id-1", None), (None, None)):
+        watched = guard(tmp_path, OF_TWO)
+        watched.observe(TopicView(ids), AT_OF_TWO)
+        hints.append(watched.fault().hint)
+    assert ["without it" in hint for hint in hints] == [True, False]
+
+
 RESUMED = {
     "nothing_lost": (VIEW, Marks({0: 50, 1: 20}), {0: 30, 1: 10}, ()),
     "removed": (
