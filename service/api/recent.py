@@ -14,5 +14,5 @@ def recent_rates(layout: JobLayout) -> list[float | None]:
     end = COARSE.slot(time.time_ns() // 1_000_000)
     first = end - _MINUTES
     points = read_points(layout.history, COARSE, first, end - 1)
-    rates = {COARSE.slot(point.at_ms): point.numbers()[_RATE] for point in points}
+    rates = {COARSE.slot(point.at_ms): point.number(_RATE) for point in points}
     return [rates.get(slot) for slot in range(first, end)]

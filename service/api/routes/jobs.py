@@ -2,8 +2,8 @@
 
 import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
@@ -36,21 +36,30 @@ _REMOVAL_WAIT_S = 10.0
 _POLL_S = 0.05
 _SHOWN_ACKNOWLEDGEMENTS = 20
 _MOST_KNOWN = 10_000
+_PLANS = 50
 
 
 class PlannedSinks:
     """The sinks of jobs, kept in memory: a plan never changes, and lists come without plans."""
 
     def __init__(self) -> None:
-        self.of = lru_cache(_MOST_KNOWN)(self._read)
+        self._known: dict[str, list[SinkView]] = {}
 
-    @staticmethod
-    def _read(store: JobStore, job_id: str) -> list[SinkView]:
-        """Those of a job; none if it has just gone."""
-        try:
-            return sinks_of(store.get(job_id).plan)
-        except JobNotFoundError:
-            return []
+    def of(self, store: JobStore, job_ids: Sequence[str]) -> Mapping[str, list[SinkView]]:
+        """Job → its sinks; none of a job that has just gone."""
+        known = self._known
+        if missing := [job_id for job_id in job_ids if job_id not in known]:
+            if len(known) + len(missing) > _MOST_KNOWN:
+                known = {}
+            self._known = known = {**known, **_read_sinks(store, missing)}
+        return {job_id: known.get(job_id, []) for job_id in job_ids}
+
+
+def _read_sinks(store: JobStore, job_ids: Sequence[str]) -> dict[str, list[SinkView]]:
+    """Those of some jobs, of a few at a time: plans may be large."""
+    parts = (job_ids[at : at + _PLANS] for at in range(0, len(job_ids), _PLANS))
+    plans = (each for part in parts for each in store.plans(part).items())
+    return {job_id: sinks_of(plan) for job_id, plan in plans}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +83,13 @@ class Services:
         full = full_disks(self.settings)
         return job_detail(job, read_status(job_dir), runner, acknowledged, full)
 
-    def listed(self, job: Job, *, recent: bool = False) -> ListedJob:
-        """The job as a list has it, with its `recent` rates if they are wanted."""
-        runner, sinks = self.supervisor.runner_of(job.id), self.sinks.of(self.store, job.id)
-        layout = self.layout(job.id)
+    def listed(self, jobs: Sequence[Job], *, recent: bool = False) -> list[ListedJob]:
+        """The jobs as a list has them, with their `recent` rates if they are wanted."""
+        sinks = self.sinks.of(self.store, [job.id for job in jobs])
+        return [self._listed(job, sinks[job.id], recent=recent) for job in jobs]
+
+    def _listed(self, job: Job, sinks: Sequence[SinkView], *, recent: bool) -> ListedJob:
+        layout, runner = self.layout(job.id), self.supervisor.runner_of(job.id)
         listed = listed_job(job, read_status(layout.job_dir), runner, sinks)
         return listed.model_copy(update={"recent": recent_rates(layout)}) if recent else listed
 
@@ -157,7 +169,7 @@ def list_jobs(
 ) -> JobPage:
     """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
     jobs = services.store.page(job_filter, before=cursor, limit=limit + 1)
-    items = [services.listed(job, recent=recent) for job in jobs[:limit]]
+    items = services.listed(jobs[:limit], recent=recent)
     return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
 
 

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import structlog
 
@@ -76,10 +77,15 @@ class HistoryPoint:
 
     def numbers(self) -> dict[str, float | None]:
         """Series → its number, with the seven digits that it has; None where it is not known."""
-        return {
-            name: None if math.isnan(value) else float(f"{value:.7g}")
-            for name, value in zip(SERIES, self.values, strict=True)
-        }
+        return {name: _number(value) for name, value in zip(SERIES, self.values, strict=True)}
+
+    def number(self, series: str) -> float | None:
+        """That of one series."""
+        return _number(self.values[SERIES.index(series)])
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(f"{value:.7g}")
 
 
 def write_point(file: Path, ring: Ring, slot: int, values: Values) -> None:
@@ -105,13 +111,23 @@ def read_points(file: Path, ring: Ring, first: int, last: int) -> list[HistoryPo
         with file.open("rb") as opened:
             if opened.read(len(_MAGIC)) != _MAGIC:
                 return []
-            opened.seek(_place(ring, 0))
-            content = opened.read(ring.points * _RECORD_BYTES)
+            slots = range(first, last + 1)
+            records = [record for piece in _pieces(opened, ring, slots) for record in piece]
     except FileNotFoundError:
         return []
-    slots = range(first, last + 1)
-    points = (_point(content, ring, slot) for slot in slots)
+    points = (_point(*pair, ring) for pair in zip(records, slots, strict=True))
     return [point for point in points if point is not None]
+
+
+def _pieces(file: BinaryIO, ring: Ring, slots: range) -> Iterator[list[bytes]]:
+    """The records of consecutive slots: one piece of the ring, or its end and its beginning."""
+    until_end = ring.points - slots.start % ring.points
+    for piece in (slots[:until_end], slots[until_end:]):
+        if piece:
+            file.seek(_place(ring, piece.start))
+            content = file.read(len(piece) * _RECORD_BYTES)
+            ends = range(_RECORD_BYTES, (len(piece) + 1) * _RECORD_BYTES, _RECORD_BYTES)
+            yield [content[end - _RECORD_BYTES : end] for end in ends]
 
 
 def means(points: Sequence[HistoryPoint], step_ms: int) -> Iterator[HistoryPoint]:
@@ -138,10 +154,8 @@ def _place(ring: Ring, slot: int) -> int:
     return len(_MAGIC) + (before + slot % ring.points) * _RECORD_BYTES
 
 
-def _point(content: bytes, ring: Ring, slot: int) -> HistoryPoint | None:
-    begin = (slot % ring.points) * _RECORD_BYTES
-    body = content[begin : begin + _BODY.size]
-    check = content[begin + _BODY.size : begin + _RECORD_BYTES]
+def _point(record: bytes, slot: int, ring: Ring) -> HistoryPoint | None:
+    body, check = record[: _BODY.size], record[_BODY.size :]
     if len(check) < _SUM.size or _SUM.unpack(check)[0] != zlib.crc32(body):
         return None
     number, *values = _BODY.unpack(body)

@@ -122,6 +122,12 @@ class JobStore:
         with self._database.reading() as connection:
             return get_job(connection, job_id)
 
+    def plans(self, job_ids: Sequence[str]) -> dict[str, bytes]:
+        """Job → its plan, of those that are there."""
+        query = sa.select(JOBS.c.id, JOBS.c.plan).where(JOBS.c.id.in_(job_ids))
+        with self._database.reading() as connection:
+            return {row.id: row.plan for row in connection.execute(query)}
+
     def page(
         self, chosen: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
     ) -> list[Job]:

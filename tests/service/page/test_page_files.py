@@ -101,6 +101,11 @@ def test_the_document_has_nothing_inline_and_refers_to_files_that_there_are():
     assert [path for path in page.referred if not path.startswith(("/ui/", "#"))] == []
 
 
+def test_the_document_names_all_modules_that_are_imported_so_that_none_waits_for_another():
+    preloaded = re.findall(r'<link rel="modulepreload" href="/ui/([^"]+)">', TEXTS["index.html"])
+    assert sorted([*preloaded, "main.js"]) == sorted(SCRIPTS)
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_modules_import_files_that_there_are(name):
     imported = re.findall(r'^import .* from "([^"]+)";$', TEXTS[name], re.MULTILINE)
