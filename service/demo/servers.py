@@ -10,6 +10,7 @@ from service.embedded.database import DatabaseSettings, MariaDb
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import Java, find_java
+from service.embedded.server import side_by_side
 
 _READY_TIMEOUT_S = 300.0  # a busy laptop may be slow, and a server that dies is seen at once
 
@@ -58,6 +59,8 @@ def provide_debezium(cache_dir: Path, java: Java) -> DebeziumBinaries:
 def servers(directory: Path, binaries: Binaries) -> Iterator[tuple[KafkaBroker, MariaDb]]:
     """A broker and a database with their data below `directory`, until the block ends.
 
+    They start side by side: each waits for a disk or for itself most of the time.
+
     Raises:
         ServerStartError: one of them does not start.
     """
@@ -68,5 +71,5 @@ def servers(directory: Path, binaries: Binaries) -> Iterator[tuple[KafkaBroker, 
         binaries.database_home,
         DatabaseSettings(ready_timeout_s=_READY_TIMEOUT_S),
     )
-    with broker, database:
+    with side_by_side(broker, database):
         yield broker, database

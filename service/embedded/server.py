@@ -3,7 +3,11 @@
 import secrets
 import signal
 import subprocess
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -31,7 +35,7 @@ class EmbeddedServer(ABC):
 
     It can be stopped and started again, and ends when this process ends, however that happens. A
     later start on the same directory serves the same data on the same port. Not for use by several
-    threads at a time.
+    threads at a time, but for `give_up`.
 
     Attributes:
         name: of its log, and in messages.
@@ -50,6 +54,7 @@ class EmbeddedServer(ABC):
         self._process: subprocess.Popen[bytes] | None = None
         self._claim: int | None = None
         self._state: dict[str, Any] = {}
+        self._given_up = threading.Event()
 
     @property
     def port(self) -> int:
@@ -99,6 +104,10 @@ class EmbeddedServer(ABC):
             raise
         return self
 
+    def give_up(self) -> None:
+        """Let a start that waits in another thread fail now; until `stop` no start succeeds."""
+        self._given_up.set()
+
     def stop(self) -> None:
         """Shut the server down and wait until it is gone; does nothing when it is not there."""
         if self._process is not None:
@@ -107,6 +116,7 @@ class EmbeddedServer(ABC):
         if self._claim is not None:
             give_lock_up(self._claim)
             self._claim = None
+        self._given_up.clear()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -169,11 +179,37 @@ class EmbeddedServer(ABC):
             )
 
     def _await_health(self, process: subprocess.Popen[bytes]) -> None:
-        if not wait_until(self.healthy, process=process, timeout_s=self._ready_timeout_s):
+        is_over = wait_until(
+            lambda: self._given_up.is_set() or self.healthy(),
+            process=process,
+            timeout_s=self._ready_timeout_s,
+        )
+        if not is_over or self._given_up.is_set():
             raise ServerStartError(
                 f"{self.name} on {LOOPBACK}:{self.port} did not come up: {last_lines(self.log)}",
                 hint=self._hint(),
             )
+
+
+@contextmanager
+def side_by_side(*servers: EmbeddedServer) -> Iterator[None]:
+    """All of `servers` run within the block; they start at the same time, each in its own thread.
+
+    Raises:
+        ServerStartError: one does not start; the others are stopped.
+    """
+    with ExitStack() as stack:
+        for server in servers:
+            stack.callback(server.stop)
+        with ThreadPoolExecutor(len(servers)) as threads:
+            try:
+                for start in as_completed([threads.submit(server.start) for server in servers]):
+                    start.result()
+            except BaseException:
+                for server in servers:
+                    server.give_up()
+                raise
+        yield
 
 
 class EmbeddedDatabase(EmbeddedServer):

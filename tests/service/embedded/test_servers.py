@@ -17,6 +17,8 @@ from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
 from service.embedded.errors import ServerStartError
 from service.embedded.java import Java
+from service.embedded.process import Command
+from service.embedded.server import EmbeddedServer, side_by_side
 from tests.support.sql import run_sql
 from tests.support.topics import consume_json, create_topic, produce
 from tests.support.wait import wait_until
@@ -166,6 +168,55 @@ def test_a_directory_in_use_is_told_in_one_line(
 def test_a_broker_that_cannot_run_names_its_log(tmp_path: Path, java: Java) -> None:
     with pytest.raises(ServerStartError, match=r"Could not find or load main class"):
         KafkaBroker(tmp_path, java, [tmp_path / "nothing.jar"]).start()
+
+
+class Program(EmbeddedServer):
+    """A server that is a line of Python; it serves once there is a file of its name."""
+
+    name = "program"
+    role = "the program"
+    state_file = "program.json"
+
+    def __init__(self, root: Path, line: str) -> None:
+        super().__init__(root, ready_timeout_s=300.0)
+        self._line = line
+
+    def _prepare(self) -> None:
+        self._keep_state(None)
+
+    def _command(self) -> Command:
+        return Command([sys.executable, "-c", self._line], self.log, {}, self._dir)
+
+    def _answers(self) -> bool:
+        return (self._dir / "serves").exists()
+
+
+SERVES = "open('serves', 'w').close(); import time; time.sleep(300)"
+NEVER_SERVES = "import time; time.sleep(300)"
+
+
+def test_servers_start_side_by_side_and_stop_with_the_block(tmp_path: Path) -> None:
+    """Each serves once the other one lives: one after the other they never would."""
+    line = "import pathlib, time\nwhile not pathlib.Path('../{}/program.log').exists(): time.sleep(0.01)\n"
+    one, other = (
+        Program(tmp_path / name, line.format(another) + SERVES)
+        for name, another in (("one", "other"), ("other", "one"))
+    )
+    with side_by_side(one, other):
+        assert one.healthy()
+        assert other.healthy()
+    assert not one.running
+    assert not other.running
+
+
+def test_when_one_server_does_not_start_nobody_waits_for_the_others(tmp_path: Path) -> None:
+    fails = Program(tmp_path / "fails", "raise SystemExit('no such thing')")
+    waits = Program(tmp_path / "waits", NEVER_SERVES)
+    with pytest.raises(ServerStartError, match="no such thing"), side_by_side(waits, fails):
+        pytest.fail("one of them does not serve")
+    assert not waits.running
+    with side_by_side(Program(tmp_path / "waits", SERVES)):
+        pass
 
 
 PARENT = """
