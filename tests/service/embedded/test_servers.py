@@ -197,7 +197,7 @@ NEVER_SERVES = "import time; time.sleep(300)"
 
 def test_servers_start_side_by_side_and_stop_with_the_block(tmp_path: Path) -> None:
     """Each serves once the other one lives: one after the other they never would."""
-    line = "import pathlib, time\nwhile not pathlib.Path('../{}/program.log').exists(): time.sleep(0.01)\n"
+    line = "import os, time\nwhile not os.path.exists('../{}/program.log'): time.sleep(0.01)\n"
     one, other = (
         Program(tmp_path / name, line.format(another) + SERVES)
         for name, another in (("one", "other"), ("other", "one"))
