@@ -55,6 +55,8 @@ def test_changes_between_two_versions(http, job):
 
 def test_the_history_of_a_key_goes_on_with_its_cursor_alone(http, job):
     address = f"{job}/dimensions/users/history"
+    refused = http.get(address).json()
+    assert refused["hint"].startswith('Give "key" for the first page')
     first = http.get(address, params={"key": "1", "limit": 1}).json()
     assert [(i["version"], i["before"]["name"], i["after"]["name"]) for i in first["items"]] == [
         (3, "user 1", "renamed")
