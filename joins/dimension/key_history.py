@@ -90,8 +90,8 @@ class KeyHistory:
             UnknownVersionError: the changelog is not there yet.
             VersionExpiredError: a version or a file was removed meanwhile; ask again.
         """
-        oldest = self._states.oldest()
-        first = max(oldest, min(below - 1, self._states.newest()))
+        newest, oldest = self._states.newest(), self._states.oldest()
+        first = max(oldest, min(below - 1, newest))
         commits: list[_Commit] = []
         end = time.monotonic() + limit.seconds
         reached = first

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Thread
 
 import psutil
 from rich.console import Console
@@ -29,6 +30,7 @@ from service.embedded.database import MariaDb
 from service.errors import ServiceError
 from service.jobs.store.layout import CREATE_TIME_TOLERANCE_S, JobLayout, living_runner
 from service.jobs.store.rows import now_ms
+from service.jobs.supervise.hooks import default_hooks
 from service.schemas.jobs import JobDetail
 
 _PREFIX = "sluice-demo-"
@@ -161,6 +163,8 @@ def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         talk.print("starting Kafka and MariaDB …")
         binaries = provide(settings.cache_dir)
+        hooks = default_hooks()
+        Thread(target=hooks.warm_up, name="warm-up", daemon=True).start()  # while servers start
         kafka, database = stack.enter_context(servers(directory, binaries))
         talk.print(f"loading {options.rows:,} rows into shop.user_info …")
         create_users(database, options.rows)
@@ -174,7 +178,7 @@ def _stage(options: DemoOptions, talk: Console) -> Iterator[_Stage]:
             stop_with_parent=True,
             stop_timeout_s=_STOP_TIMEOUT_S,
         )
-        plane = stack.enter_context(ControlPlane(own))
+        plane = stack.enter_context(ControlPlane(own, hooks=hooks))
         clicks = Clicks(
             kafka.bootstrap_servers, users=options.rows, per_second=_clicks_per_second(options)
         )
