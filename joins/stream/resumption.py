@@ -34,7 +34,7 @@ def resumption(
     gaps = [
         Gap(p, committed.get(p, 0), end) for p, end in marks.high.items() if index_of(p) in others
     ]
-    for partition in sorted({*committed, *view.end_offsets}):
+    for partition in sorted({*committed, *marks.high, *view.end_offsets}):
         done, high = committed.get(partition, 0), marks.high.get(partition, 0)
         if index_of(partition) in others:
             continue
