@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -103,9 +104,9 @@ class PostgreSql(EmbeddedDatabase):
         connection.close()
         return True
 
-    def start(self) -> Self:
+    def start(self, *, given_up: threading.Event | None = None) -> Self:
         """Start the server, at the first time with its users; does nothing while it runs."""
-        super().start()
+        super().start(given_up=given_up)
         marker = self._dir / "users"
         if not marker.exists():
             self._create_users()

@@ -35,7 +35,7 @@ class EmbeddedServer(ABC):
 
     It can be stopped and started again, and ends when this process ends, however that happens. A
     later start on the same directory serves the same data on the same port. Not for use by several
-    threads at a time, but for `give_up`.
+    threads at a time.
 
     Attributes:
         name: of its log, and in messages.
@@ -54,7 +54,6 @@ class EmbeddedServer(ABC):
         self._process: subprocess.Popen[bytes] | None = None
         self._claim: int | None = None
         self._state: dict[str, Any] = {}
-        self._given_up = threading.Event()
 
     @property
     def port(self) -> int:
@@ -85,8 +84,11 @@ class EmbeddedServer(ABC):
         """Whether the server lives and answers a request."""
         return self.running and self._answers()
 
-    def start(self) -> Self:
+    def start(self, *, given_up: threading.Event | None = None) -> Self:
         """Start the server and wait until it serves; does nothing while it runs.
+
+        Args:
+            given_up: once it is set, nobody waits for the server any more.
 
         Raises:
             ServerStartError: the port or the directory is taken, or the server did not come up.
@@ -98,15 +100,11 @@ class EmbeddedServer(ABC):
         try:
             self._prepare()
             self._process = spawn(self._command())
-            self._await_health(self._process)
+            self._await_health(self._process, given_up or threading.Event())
         except BaseException:
             self.stop()
             raise
         return self
-
-    def give_up(self) -> None:
-        """Let a start that waits in another thread fail now; until `stop` no start succeeds."""
-        self._given_up.set()
 
     def stop(self) -> None:
         """Shut the server down and wait until it is gone; does nothing when it is not there."""
@@ -116,7 +114,6 @@ class EmbeddedServer(ABC):
         if self._claim is not None:
             give_lock_up(self._claim)
             self._claim = None
-        self._given_up.clear()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -178,13 +175,13 @@ class EmbeddedServer(ABC):
                 f"{self.name} cannot {task}: {last_lines(self.log)}", hint=self._hint()
             )
 
-    def _await_health(self, process: subprocess.Popen[bytes]) -> None:
+    def _await_health(self, process: subprocess.Popen[bytes], given_up: threading.Event) -> None:
         is_over = wait_until(
-            lambda: self._given_up.is_set() or self.healthy(),
+            lambda: given_up.is_set() or self.healthy(),
             process=process,
             timeout_s=self._ready_timeout_s,
         )
-        if not is_over or self._given_up.is_set():
+        if not is_over or given_up.is_set():
             raise ServerStartError(
                 f"{self.name} on {LOOPBACK}:{self.port} did not come up: {last_lines(self.log)}",
                 hint=self._hint(),
@@ -198,16 +195,17 @@ def side_by_side(*servers: EmbeddedServer) -> Iterator[None]:
     Raises:
         ServerStartError: one does not start; the others are stopped.
     """
+    given_up = threading.Event()
     with ExitStack() as stack:
         for server in servers:
             stack.callback(server.stop)
         with ThreadPoolExecutor(len(servers)) as threads:
+            starts = [threads.submit(server.start, given_up=given_up) for server in servers]
             try:
-                for start in as_completed([threads.submit(server.start) for server in servers]):
+                for start in as_completed(starts):
                     start.result()
             except BaseException:
-                for server in servers:
-                    server.give_up()
+                given_up.set()
                 raise
         yield
 
