@@ -105,7 +105,7 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
         "seed": arguments.seed,
         "cases": sum(result.get("cases", 0) for result in results),
         "passed": sum(result.get("passed", 0) for result in results),
-        "failed": [result["experiment"] for result in results if not result["ok"]],
+        "failed": [result for result in results if not result["ok"]],
         "seconds": round(time.monotonic() - started_at, 1),
         "ok": all(result["ok"] for result in results),
     }
