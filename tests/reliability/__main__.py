@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -70,6 +71,12 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         return found
 
 
+def _cpu_s() -> float:
+    """What the processes that we started and that have ended have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
     """The results of all experiments, one after the other, each in a process of its own."""
     started_at = time.monotonic()
@@ -82,6 +89,7 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.data is not None:
             command.append(f"--data={arguments.data / name}")
         found: dict[str, Any] = {"experiment": name}
+        before_s = _cpu_s()
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, check=False, timeout=within_s)
             lines = done.stdout.decode().strip().split("\n")
@@ -89,11 +97,12 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
             found["ok"] = done.returncode == 0 and bool(found.get("ok"))
         except subprocess.TimeoutExpired:
             found |= {"ok": False, "seconds": within_s, "not_met": [f"not within {within_s} s"]}
+        cpu_s = round(_cpu_s() - before_s)
         shown = "" if found["ok"] else f": {json.dumps(found)}"
         passed, cases = found.get("passed", 0), found.get("cases", 0)
         sys.stdout.write(
             f"{name}: {'ok' if found['ok'] else 'FAILED'}, {passed} of {cases} cases, "
-            f"{found.get('seconds', 0)} s{shown}\n"
+            f"{found.get('seconds', 0)} s, {cpu_s} of CPU{shown}\n"
         )
         sys.stdout.flush()
         return found
