@@ -15,7 +15,6 @@ from service.embedded.process import LOOPBACK, Command, free_port
 from service.embedded.server import EmbeddedServer
 
 _METADATA_REQUEST = struct.pack(">hhih", 3, 1, 1, -1) + struct.pack(">i", 0)
-_FOR_A_MOMENT = ("-XX:TieredStopAtLevel=1",)  # a program that ends before it would be compiled well
 _LOG_SETTINGS = """\
 status = error
 appender.out.type = Console
@@ -99,7 +98,7 @@ class KafkaBroker(EmbeddedServer):
         shutil.rmtree(logs, ignore_errors=True)
         cluster = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
         arguments = ("format", f"--cluster-id={cluster}", f"--config={self._configuration}")
-        command = self._java_command("kafka.tools.StorageTool", *arguments, more=_FOR_A_MOMENT)
+        command = self._java_command("kafka.tools.StorageTool", *arguments)
         self._run_once(command, task=f'format "{logs}"')
 
     def _properties(self, controller_port: int) -> dict[str, str]:
@@ -132,9 +131,8 @@ class KafkaBroker(EmbeddedServer):
             "broker.session.timeout.ms": "3000",  # its next start may register
         }
 
-    def _java_command(self, main_class: str, *arguments: str, more: Sequence[str] = ()) -> Command:
+    def _java_command(self, main_class: str, *arguments: str) -> Command:
         options = [
-            *more,
             f"-Xmx{self._settings.heap}",
             "-XX:+UseSerialGC",
             "-XX:+ExitOnOutOfMemoryError",
