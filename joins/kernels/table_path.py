@@ -65,8 +65,16 @@ class ObjectPath(Protocol):
         """The objects that are directly below; none if there is nothing."""
         ...
 
+    def below(self) -> Iterator[Self]:
+        """All objects that are below."""
+        ...
+
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove the object."""
+        ...
+
+    def unlink_all(self, others: Sequence[Self]) -> None:
+        """Remove objects of the same store, by few requests; some may be gone already."""
         ...
 
     def put(self, content: pa.Buffer | bytes) -> None:

@@ -65,6 +65,15 @@ class LogEntries:
                 hint="Its entry in the table's log is damaged; restore it from a backup.",
             ) from exc
 
+    def find(self, version: int) -> list[dict[str, Any]] | None:
+        """The actions of one commit; None if the log does not have it. Else as `read`."""
+        try:
+            return self.read(version)
+        except SinkError as exc:
+            if isinstance(exc.__cause__, FileNotFoundError):
+                return None
+            raise
+
     def put(self, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
         """Make `actions` the entry of `version` unless it has one; durable when this returns.
 
