@@ -60,7 +60,7 @@ def pair(
         rig_settings(directory / name, kafka, port=free_port(), warehouse=warehouse)
         for name in ("one", "two")
     ]
-    extra = {"SLUICE_WAREHOUSE": warehouse, "SLUICE_ALLOWED_STORES": f"s3://{store.bucket}"}
+    extra = {"SLUICE_WAREHOUSE": warehouse}
     url = new_store_url(postgres)
     planes = Pair(settings, [url, url], directory / "planes.log", extra | store.environment)
     yield planes
