@@ -55,7 +55,7 @@ def pair(
     prepared: None,
 ) -> Iterator[Pair]:
     directory = tmp_path_factory.mktemp("failover")
-    warehouse = f"s3://{store.bucket}/lake"
+    warehouse = store.warehouse
     settings = [
         rig_settings(directory / name, kafka, port=free_port(), warehouse=warehouse)
         for name in ("one", "two")

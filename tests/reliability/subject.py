@@ -17,7 +17,6 @@ from tests.reliability.oracle import Verdict, audit
 from tests.reliability.oracle_log import TableLog
 from tests.reliability.oracle_shop import shop_inputs
 from tests.support.bulk import BulkProducer
-from tests.support.object_store import ObjectStore, object_store
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, fill_users
 from tests.support.sql import new_schema
@@ -132,7 +131,6 @@ class Subject:
 
     Attributes:
         captured: the users as a connector captures them; None where the job reads the database.
-        store: where the output is; None of one in the warehouse.
     """
 
     lab: Lab
@@ -144,7 +142,6 @@ class Subject:
     clicks: Clicks
     changes: Changes
     captured: CapturedUsers | None = None
-    store: ObjectStore | None = None
 
     @property
     def directory(self) -> Path:
@@ -244,24 +241,14 @@ def running_subject(
         _users(lab, rig, users, chunk_rows) as (schema, declared, captured),
         rig.mariadb.connect(schema) as connection,
         BulkProducer(servers, topic) as producer,
-        _output_store(lab) as store,
     ):
         sink = f"'path'='{path}', 'sink.writer'='{lab.writer}'"
-        if store is not None:
-            sink = f"'path'='{store.path(path)}', {store.with_options}"
+        if lab.store is not None:
+            sink = f"'path'='{path}'"
         job = rig.submit(subject_sql(rig, declared, topic, sink))
         clicks = Clicks(lab.random("clicks"), users, producer, partitions)
         changes = Changes(lab.random("changes"), users, connection)
-        yield Subject(lab, rig, job, schema, topic, path, clicks, changes, captured, store)
-
-
-@contextmanager
-def _output_store(lab: Lab) -> Iterator[ObjectStore | None]:
-    if not lab.is_in_store:
-        yield None
-        return
-    with object_store() as store:
-        yield store
+        yield Subject(lab, rig, job, schema, topic, path, clicks, changes, captured)
 
 
 @contextmanager
@@ -282,8 +269,10 @@ def _users(
 def judged(subject: Subject, **given: Any) -> Verdict:
     """The oracle's verdict of the job at rest."""
     subject.job.stop()
-    if subject.store is not None:  # the oracle reads files
-        subject.store.download(subject.path, subject.rig.output(subject.path))
+    store = subject.lab.store
+    if store is not None:  # the oracle reads files
+        store.download(f"lake/{subject.path}", subject.rig.output(subject.path))
+        store.download(f"lake/_sluice/jobs/{subject.job.id}", subject.job.directory)
     place = (subject.rig, subject.job, subject.schema, subject.topic, subject.path)
     if subject.captured is not None:
         given = {"source": subject.captured.topic, "changelog_partitions": PARTITIONS, **given}

@@ -44,7 +44,7 @@ def store(tmp_path):
 @pytest.fixture
 def machine(tmp_path, objects):
     def of(name):
-        warehouse = f"s3://{objects.bucket}/lake"
+        warehouse = objects.warehouse
         return Settings.load(data_dir=tmp_path / name, warehouse=warehouse)
 
     return of
@@ -153,7 +153,7 @@ def test_inline_secrets_are_kept_with_the_job_and_never_in_the_bucket(store, mac
     layout = submit(store, machine("one"))
     run(layout)
     assert store.secrets(layout.job_dir.name) == SECRETS
-    for key in objects.keys():
+    for key in objects.keys("lake"):
         content = objects.client.get_object(Bucket=objects.bucket, Key=key)["Body"].read()
         assert b"hush" not in content, key
     store.delete(layout.job_dir.name)
