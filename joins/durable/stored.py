@@ -25,8 +25,9 @@ from watermark.errors import SluiceError
 CHECKPOINT = "checkpoint"
 CLAIMS = f"{CHECKPOINT}/epochs"
 PLAN = "plan.json"
+REQUESTS = "requests"
 COMPLETE = "complete"
-_SHARED = (f"{CLAIMS}/", f"{CHECKPOINT}/pins/", f"{CHECKPOINT}/leases/", "requests/")
+_SHARED = (f"{CLAIMS}/", f"{CHECKPOINT}/pins/", f"{CHECKPOINT}/leases/", f"{REQUESTS}/")
 _LAZILY_S = 2.0
 _log = structlog.get_logger(__name__)
 

@@ -14,6 +14,8 @@ from joins.durable.stored import (
     CHECKPOINT,
     CLAIMS,
     COMPLETE,
+    PLAN,
+    REQUESTS,
     StoredFiles,
     claim_content,
     is_shared,
@@ -24,9 +26,11 @@ from joins.plan.errors import CheckpointError
 
 _AT_ONCE = 16
 _MOST_PARTS = 64
+_CLOCK_S = 0.02  # so much a file system's clock may be behind
 _CLAIMS_KEPT = 100  # more than runners that start at the same time
 _REPLACED = f"{CHECKPOINT}/leases/"  # shared, and a new content may be as long as the old one
 _GROWS = re.compile(r"\.(rows|places|times)-\d+$")
+_STORED = (CHECKPOINT, REQUESTS)
 _SUFFIXES = (".json", ".jsonl")
 _ONLY_HERE = tuple(f"{CHECKPOINT}/{each}" for each in ("epochs/", "failpoints/", "spark/"))
 _AREA, _SHARED, _PARTS = "epoch-", "shared/", "parts/"
@@ -198,13 +202,15 @@ def _made(path: Path) -> Path:
 def _drop_others(directory: Path, known: set[str], *, before_s: float) -> None:
     """Remove what the store does not have and nobody has written since the look at it."""
     for name, path in _durable_here(directory):
-        if name not in known and path.stat().st_mtime < before_s:
+        if name not in known and path.stat().st_mtime < before_s - _CLOCK_S:
             path.unlink(missing_ok=True)
 
 
 def _durable_here(directory: Path) -> Iterator[tuple[str, Path]]:
     """The files of a directory that are to be in the store, but for claims."""
-    for path in sorted((directory / CHECKPOINT).rglob("*")):
+    if (directory / PLAN).exists():
+        yield PLAN, directory / PLAN
+    for path in (each for part in _STORED for each in sorted((directory / part).rglob("*"))):
         name = path.relative_to(directory).as_posix()
         is_kept = path.name.endswith(_SUFFIXES) or _GROWS.search(path.name) is not None
         if is_kept and path.name[0] != "." and not name.startswith(_ONLY_HERE):

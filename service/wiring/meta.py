@@ -74,7 +74,7 @@ def hold_files(layout: JobLayout, plan: JoinPlan) -> Iterator[None]:
     tables = {
         d.source.job_id: d.source for d in plan.dimensions if isinstance(d.source, SharedSource)
     }
-    leased = [layout.of_shared(source).stored() for source in tables.values()]
+    leased = [layout.stored_of_shared(source) for source in tables.values()]
     stored = [files, *(each for each in leased if each is not None)]
     for each in stored:
         keep_stored(each)

@@ -123,6 +123,13 @@ class JobLayout:
         root = self.tables_root
         return None if isinstance(root, Path) else StoredFiles(self.job_dir, root / OWN_FILES)
 
+    def stored_of_shared(self, source: SharedSource) -> StoredFiles | None:
+        """The same of the job that keeps a shared table, also before its directory is restored."""
+        table, own = self.of_shared(source), self.stored()
+        if own is None or table.plan.exists():
+            return table.stored()
+        return StoredFiles(table.job_dir, own.place.parent.parent / source.job_id / OWN_FILES)
+
     @property
     def tables(self) -> TablePath:
         """One directory per dimension with `changelog` and `current`."""

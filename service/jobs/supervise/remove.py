@@ -65,7 +65,7 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
 
 
 def _remove_lease(layout: JobLayout, source: SharedSource) -> None:
-    lease, stored = layout.lease(source), layout.of_shared(source).stored()
+    lease, stored = layout.lease(source), layout.stored_of_shared(source)
     if stored is not None:
         stored.remove(lease)
     lease.unlink(missing_ok=True)
