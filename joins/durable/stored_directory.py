@@ -66,26 +66,26 @@ class _Listing:
     @classmethod
     def of(cls, place: ObjectPath) -> "_Listing":
         listing, prefix = cls(), len(str(place)) + 1
-        for found in place.below():
+        for stored in place.below():
             try:
-                listing._take(str(found)[prefix:], found)
+                listing._take(str(stored)[prefix:], stored)
             except ValueError as exc:
                 raise CheckpointError(
-                    f'object "{found}" is none of a job: its name has a number that is none',
+                    f'object "{stored}" is none of a job: its name has a number that is none',
                     hint="It was put there from outside; remove it.",
                 ) from exc
         return listing
 
-    def _take(self, name: str, found: ObjectPath) -> None:
+    def _take(self, name: str, stored: ObjectPath) -> None:
         if name.startswith(_SHARED):
-            self.shared[name.removeprefix(_SHARED)] = found
+            self.shared[name.removeprefix(_SHARED)] = stored
         elif name.startswith(_PARTS):
             file, _, numbers = name.removeprefix(_PARTS).rpartition("/")
             offset, _, epoch = numbers.partition("-")
-            self.parts.setdefault(file, []).append(_Part(int(offset), int(epoch), found))
+            self.parts.setdefault(file, []).append(_Part(int(offset), int(epoch), stored))
         elif name.startswith(_AREA):
             epoch, _, file = name.removeprefix(_AREA).partition("/")
-            self.areas.setdefault(int(epoch), {})[file] = found
+            self.areas.setdefault(int(epoch), {})[file] = stored
 
     def claims(self) -> list[int]:
         return _numbers(name for name in self.shared if name.startswith(f"{CLAIMS}/"))

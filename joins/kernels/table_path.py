@@ -35,6 +35,8 @@ class ObjectStatus(Protocol):
 class ObjectPath(Protocol):
     """A path in an object store, picklable and a key of mappings; as text it is an address."""
 
+    # reads better long: it has what a path has.
+
     @property
     def name(self) -> str:
         """The last part."""

@@ -32,6 +32,8 @@ class NoLinksError(Exception):
 class LogEntries:
     """The log below one table's `root`."""
 
+    # reads better long: all that is known of the files of a log.
+
     def __init__(self, root: TablePath) -> None:
         self._root = root
         self._log = root / "_delta_log"

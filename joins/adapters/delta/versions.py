@@ -121,8 +121,8 @@ class Seen:
 def _behind(seen: Seen, entry: Sequence[Mapping[str, Any]]) -> Seen:
     """The version that the next `entry` makes."""
     versions = transactions(entry)
-    told = {name: versions[name] for name in seen.numbers.keys() & versions.keys()}
-    return replace(seen, at=seen.at + 1, numbers={**seen.numbers, **told})
+    newer = {name: versions[name] for name in seen.numbers.keys() & versions.keys()}
+    return replace(seen, at=seen.at + 1, numbers={**seen.numbers, **newer})
 
 
 class TableVersions:

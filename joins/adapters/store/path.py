@@ -110,19 +110,19 @@ class StorePath:
         with store_errors(self):
             try:
                 answer = obstore.get(client_of(self.store), self.key, options=end_only)
-                found, end = int(answer.meta["size"]), bytes(answer.bytes())
+                there, end = int(answer.meta["size"]), bytes(answer.bytes())
             except failures.NotFoundError:
                 raise
             except failures.BaseError:  # it may be too short for the range
-                found, end = self.stat().st_size, b""
-                if found == size:
+                there, end = self.stat().st_size, b""
+                if there == size:
                     raise
-        if found != size:
-            return found, 0
+        if there != size:
+            return there, 0
         try:
-            return found, int(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))).num_rows)
+            return there, int(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))).num_rows)
         except pa.ArrowException:  # there are more columns than fit
-            return found, int(pq.read_metadata(self.open_input()).num_rows)
+            return there, int(pq.read_metadata(self.open_input()).num_rows)
 
     def iterdir(self) -> Iterator["StorePath"]:
         """The objects that are directly below, by name."""

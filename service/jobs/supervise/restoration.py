@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Attempt:
+class _Restoring:
     future: "Future[bool]"
     failures: int
     retry_at: float | None = None
@@ -41,7 +41,7 @@ class Restorations:
         self._store = store
         self._settings = settings
         self._done = done
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts: dict[str, _Restoring] = {}
         self._threads = _threads()
 
     def begin_anew(self) -> None:
@@ -79,7 +79,7 @@ class Restorations:
         return JobLayout(self._settings.jobs_dir / job.id)
 
     def _begin(self, job: Job, *, failures: int) -> None:
-        self._attempts[job.id] = _Attempt(self._threads.submit(self._try, job), failures)
+        self._attempts[job.id] = _Restoring(self._threads.submit(self._try, job), failures)
 
     def _try(self, job: Job) -> bool:
         try:

@@ -267,6 +267,8 @@ def test_an_object_that_is_none_of_a_job_is_an_error(machine, store):
     store.client.put_object(Bucket=store.bucket, Key=f"{JOB}/files/epoch-x/meta.json", Body=b"")
     with pytest.raises(CheckpointError, match="is none of a job"):
         machine("b").start()
+    store.client.delete_object(Bucket=store.bucket, Key=f"{JOB}/files/epoch-x/meta.json")
+    assert machine("b").start().files.epoch == 3
     assert stored_files(runner.checkpoint.progress_file) is runner.files
 
 

@@ -50,8 +50,8 @@ def machine(tmp_path, objects):
     return of
 
 
-def submit(store, settings):
-    """A job as a submission leaves it."""
+def submit(store, settings, *, starts=True):
+    """A job as a submission leaves it, and as a supervisor has it that starts it."""
     job_id = new_job_id()
     layout = JobLayout(settings.jobs_dir / job_id)
     layout.create(settings.warehouse)
@@ -59,6 +59,8 @@ def submit(store, settings):
     layout.secrets.write_bytes(SECRETS)
     layout.stored().put(layout.plan, b"{}")
     store.add(NewJob(job_id, "job", b"{}", "INSERT", (), None, "digest", secrets=SECRETS))
+    if starts:
+        store.transition(job_id, StateUpdate(JobState.STARTING, "c"))
     return layout
 
 
@@ -91,7 +93,6 @@ def test_whoever_takes_over_has_the_job_as_its_runner_left_it(store, machine):
     run(layout)
     size = layout.events.stat().st_size
     job = layout.job_dir.name
-    store.transition(job, StateUpdate(JobState.STARTING, "c"))
     store.follow(job, [StateUpdate(JobState.JOINING, "c")], size)
     there = restored(store, machine("two"), layout)
     for file in (there.plan, there.secrets, there.warehouse, there.checkpoint / "phase.json"):
@@ -121,7 +122,7 @@ def test_who_led_before_forgets_what_a_runner_said_there_then(store, machine):
 
 def test_a_job_that_was_just_submitted_here_need_not_be_restored(store, machine):
     settings = machine("one")
-    layout = submit(store, settings)
+    layout = submit(store, settings, starts=False)
     restorations = Restorations(store, settings, lambda: None)
     assert restorations.has(store.get(layout.job_dir.name))
     restorations.close()
