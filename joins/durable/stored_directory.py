@@ -33,7 +33,7 @@ _GROWS = re.compile(r"\.(rows|places|times)-\d+$")
 _STORED = (CHECKPOINT, REQUESTS)
 _SUFFIXES = (".json", ".jsonl")
 _ONLY_HERE = tuple(f"{CHECKPOINT}/{each}" for each in ("epochs/", "failpoints/", "spark/"))
-_AREA, _SHARED, _PARTS = "epoch-", "shared/", "parts/"
+_AREA, _SHARED, _PARTS = "epoch-", "shared", "parts"
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
@@ -43,10 +43,6 @@ class _Part:
     offset: int
     epoch: int
     place: ObjectPath
-
-    @property
-    def end(self) -> int:
-        return self.offset + self.place.stat().st_size
 
 
 @dataclass(slots=True)
@@ -71,21 +67,25 @@ class _Listing:
                 listing._take(str(stored)[prefix:], stored)
             except ValueError as exc:
                 raise CheckpointError(
-                    f'object "{stored}" is none of a job: its name has a number that is none',
+                    f'object "{stored}" is none of a job: {exc}',
                     hint="It was put there from outside; remove it.",
                 ) from exc
         return listing
 
     def _take(self, name: str, stored: ObjectPath) -> None:
-        if name.startswith(_SHARED):
-            self.shared[name.removeprefix(_SHARED)] = stored
-        elif name.startswith(_PARTS):
-            file, _, numbers = name.removeprefix(_PARTS).rpartition("/")
+        area, _, file = name.partition("/")
+        if area == _PARTS:
+            file, _, numbers = file.rpartition("/")
             offset, _, epoch = numbers.partition("-")
             self.parts.setdefault(file, []).append(_Part(int(offset), int(epoch), stored))
-        elif name.startswith(_AREA):
-            epoch, _, file = name.removeprefix(_AREA).partition("/")
-            self.areas.setdefault(int(epoch), {})[file] = stored
+        elif area.startswith(_AREA):
+            self.areas.setdefault(int(area.removeprefix(_AREA)), {})[file] = stored
+        if ".." in file.split("/") or not (
+            is_shared(file) if area == _SHARED else file.startswith((f"{CHECKPOINT}/", COMPLETE))
+        ):
+            raise ValueError("its name is none that a runner gives")
+        if area == _SHARED:
+            self.shared[file] = stored
 
     def claims(self) -> list[int]:
         return _numbers(name for name in self.shared if name.startswith(f"{CLAIMS}/"))

@@ -264,11 +264,13 @@ def test_leases_of_a_shared_table_outlive_the_machine(machine, tmp_path, store):
 
 def test_an_object_that_is_none_of_a_job_is_an_error(machine, store):
     runner = machine("a").start()
-    store.client.put_object(Bucket=store.bucket, Key=f"{JOB}/files/epoch-x/meta.json", Body=b"")
-    with pytest.raises(CheckpointError, match="is none of a job"):
-        machine("b").start()
-    store.client.delete_object(Bucket=store.bucket, Key=f"{JOB}/files/epoch-x/meta.json")
-    assert machine("b").start().files.epoch == 3
+    for count, name in enumerate(("epoch-x/checkpoint/meta.json", "shared/bashrc", "x/y"), 3):
+        key = f"{JOB}/files/{name}"
+        store.client.put_object(Bucket=store.bucket, Key=key, Body=b"")
+        with pytest.raises(CheckpointError, match="is none of a job"):
+            machine("b").start()
+        store.client.delete_object(Bucket=store.bucket, Key=key)
+        assert machine("b").start().files.epoch == 2 * (count - 2) + 1
     assert stored_files(runner.checkpoint.progress_file) is runner.files
 
 
