@@ -163,13 +163,27 @@ class Subject:
 
     def newest_build_batch(self) -> int:
         """The newest batch of the build side that is committed, -1 before the first."""
-        root = self.directory / "tables" / "user_info" / "changelog"
+        root = self._changelog()
         if not (root / "_delta_log").is_dir():
             return -1
         log = TableLog(root)
         commits = (log.commit(version) for version in reversed(log.versions))
         batches = ((commit.metadata or {}).get("sluice.batch") for commit in commits)
         return int(next((batch for batch in batches if batch is not None), -1))
+
+    def _changelog(self) -> Path:
+        """A directory with the changelog's log, which in a store is followed entry by entry."""
+        name, store = "tables/user_info/changelog", self.lab.store
+        if store is None:
+            return self.directory / name
+        root, place = self.directory / "seen", f"lake/_sluice/jobs/{self.job.id}/{name}/_delta_log/"
+        for key in store.keys(place):
+            entry = root / "_delta_log" / key.removeprefix(place)
+            if entry.suffix == ".json" and "/" not in key.removeprefix(place):
+                entry.parent.mkdir(parents=True, exist_ok=True)
+                if not entry.exists():
+                    store.client.download_file(store.bucket, key, str(entry))
+        return root
 
     def idle(self) -> bool:
         """Whether every record that was produced is in a batch that is committed and counted."""
