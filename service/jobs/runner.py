@@ -225,8 +225,19 @@ def main() -> None:
     run_to_the_end(arguments.job_dir.resolve())
 
 
+def _end_group(*_: object) -> None:
+    """End all that we have started, and us, as long as there is no job to be stopped in order.
+
+    A JVM that loses us while it starts finds no end of its input where its directory is gone.
+    """
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpid(), signal.SIGKILL)
+    os._exit(EXIT_CRASHED)
+
+
 def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
     """End this process with what `run` returns; nothing of ours was started in it before."""
+    signal.signal(signal.SIGTERM, _end_group)
     source_forks.prepare()
     take_over()
     redact_standard_error()

@@ -19,7 +19,9 @@ from tests.support.services import running_services
 from tests.support.topics import unique_name
 
 CORES = 2
-_BROKER = BrokerSettings(heap="1g", properties={"log.segment.bytes": str(256 << 20)})
+_BROKER = BrokerSettings(
+    heap="1g", properties={"log.segment.bytes": str(256 << 20)}, jvm_options=()
+)
 _DATABASE = DatabaseSettings(
     options={"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "512M"}
 )

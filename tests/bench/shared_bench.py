@@ -53,11 +53,13 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     size = f"{count} jobs, {dim:,} rows"
     full = count >= JOBS and dim >= DIM
     facts = {"copy_s": round(copy_s, 1), "table_bytes": table_bytes}
-    one = Bar(Sense.VALUE_AT_MOST, 1.0)
+    one, soon = Bar(Sense.VALUE_AT_MOST, 1.0), Bar(Sense.VALUE_AT_MOST, 10.0)
+    little, later = Bar(Sense.RATIO_AT_MOST, 1.3), "open gate of the 2nd and later jobs"
+    disk = [float(all_bytes)], [float(own_bytes)]
     return [
         Measure("binlog connections", "", size, full, [float(connections)], (), one, facts),
-        Measure("open gate of the 2nd and later jobs", "s", size, full, took[1:] or took, [own_s]),
-        Measure("disk of all jobs", "bytes", size, full, [float(all_bytes)], [float(own_bytes)]),
+        Measure(later, "s", size, full, took[1:] or took, [own_s], soon),
+        Measure("disk of all jobs", "bytes", size, full, *disk, little),
     ]
 
 

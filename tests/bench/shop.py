@@ -125,12 +125,18 @@ def clicks_of(dim: int) -> Callable[[range], list[bytes]]:
 class Stream:
     """A topic that records are appended to."""
 
-    def __init__(self, kafka: KafkaBroker, config: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kafka: KafkaBroker,
+        config: dict[str, str] | None = None,
+        *,
+        partitions: int = PARTITIONS,
+    ) -> None:
         servers = kafka.bootstrap_servers
-        self.topic = create_topic(servers, partitions=PARTITIONS, config=config)
-        wait_until(lambda: len(end_offsets(servers, self.topic)) == PARTITIONS, what="leaders")
+        self.topic = create_topic(servers, partitions=partitions, config=config)
+        wait_until(lambda: len(end_offsets(servers, self.topic)) == partitions, what="leaders")
         self._servers = servers
-        self.ends = dict.fromkeys(range(PARTITIONS), 0)
+        self.ends = dict.fromkeys(range(partitions), 0)
 
     @property
     def sent(self) -> int:
@@ -153,7 +159,8 @@ class Stream:
 
     def send(self, producer: BulkProducer, values: Sequence[bytes]) -> None:
         """Spread `values` over all partitions, in one request."""
-        parts = {p: values[p::PARTITIONS] for p in range(PARTITIONS)}
+        count = len(self.ends)
+        parts = {p: values[p::count] for p in range(count)}
         producer.send(parts)
         for partition, part in parts.items():
             self.ends[partition] += len(part)

@@ -52,7 +52,7 @@ def poisoned(rig: Rig, job: RunningJob, topic: str, path: str) -> list[dict]:
     keys = ["k"] * len(SMALL)
     produce(rig.kafka.bootstrap_servers, topic, [k.value for k in SMALL], keys=keys)
     job.wait_output(path, len(SMALL) - len(BAD))
-    job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+    job.wait_all_joined()
     found = letters(rig, job.id)
     assert [letter["offset"] for letter in found] == list(range(len(BAD)))
     for letter, kind in zip(found, SMALL, strict=False):

@@ -7,17 +7,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from service.jobs.store.layout import noted_pid
-from tests.support.rig import is_alive
+from tests.support.rig import descendants, is_alive
 from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.timeout(300)
+JVM = "pyspark-shell"
+
+
+def naming(directory):
+    """Living processes whose command line names `directory`."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            found += [process] if str(directory) in " ".join(process.cmdline()) else []
+    return found
 
 
 @pytest.fixture
@@ -75,9 +85,10 @@ def test_the_demo_without_a_screen_ends_with_one_json_object(java, spark_jars, b
 def test_a_sigterm_while_spark_starts_ends_everything(demo, scratch):
     process, runner = demo
     started = psutil.Process(process.pid).children(recursive=True)
-    wait_until(lambda: psutil.Process(runner).create_time() + 5.0 < time.time())
+    wait_until(lambda: descendants(psutil.Process(runner), JVM), what="the JVM starts")
     process.send_signal(signal.SIGTERM)
     process.wait(timeout=60)
     assert not is_alive(runner)
     wait_until(lambda: not any(is_alive(child.pid) for child in started), deadline_s=10)
+    wait_until(lambda: not naming(scratch), deadline_s=10, what="the JVM is gone")
     assert list(scratch.glob("sluice-demo-*")) == []

@@ -28,7 +28,7 @@ def test_a_streams_new_partitions_are_read_and_a_dimensions_stall_it(rig: Rig) -
         assert sorted((row["item_id"], row["name"]) for row in rows) == [
             (item, "Ann") for item in (0, 10, 20, 21)
         ]
-        status = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+        status = job.wait_all_joined()
         assert status["probe"]["next_offsets"] == {"0": 1, "1": 1, "2": 2}
         assert status["acknowledgements"] == []
 

@@ -46,7 +46,7 @@ def test_partitions_that_are_added_while_a_batch_is_uncommitted_are_joined(
         pin = job.pins.read(1)
         assert pin is not None
         assert dict(pin.end_offsets) == {0: 2}, "the batch is what it was planned to be"
-        status = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+        status = job.wait_all_joined()
         assert status["acknowledgements"] == []
         assert sorted(status["probe"]["next_offsets"]) == ["0", "1", "2"]
 

@@ -392,7 +392,7 @@ def test_an_empty_table_and_an_idle_one_beside_a_busy_one_open_the_gate(rig: Rig
                 {"item": 1, "code": None, "tags": None},
                 {"item": 2, "code": "y", "tags": []},
             ]
-            counts = job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+            counts = job.wait_all_joined()
             assert counts["probe"]["unmatched"] == 5
         assert len(rig.rows(path)) == 3, "rm keeps the output unless asked"
 

@@ -3,13 +3,15 @@
 import argparse
 import importlib
 import json
+import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -70,6 +72,27 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         return found
 
 
+def _run_within(command: Sequence[str], seconds: float | None) -> tuple[int, str]:
+    """Exit code and output of a command, which is ended with all of its group behind its time.
+
+    Raises:
+        subprocess.TimeoutExpired: it was.
+    """
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, process_group=0) as process:
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # what it left would disturb the next one
+    return process.returncode, output
+
+
+def _cpu_s() -> float:
+    """What the processes that we started and that have ended have used."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
     """The results of all experiments, one after the other, each in a process of its own."""
     started_at = time.monotonic()
@@ -82,18 +105,20 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
         if arguments.data is not None:
             command.append(f"--data={arguments.data / name}")
         found: dict[str, Any] = {"experiment": name}
+        before_s = _cpu_s()
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, check=False, timeout=within_s)
-            lines = done.stdout.decode().strip().split("\n")
-            found = json.loads(lines[-1]) if lines[-1].startswith("{") else found
-            found["ok"] = done.returncode == 0 and bool(found.get("ok"))
+            code, output = _run_within(command, within_s)
+            last = output.strip().rpartition("\n")[2]
+            found = json.loads(last) if last.startswith("{") else found
+            found["ok"] = code == 0 and bool(found.get("ok"))
         except subprocess.TimeoutExpired:
             found |= {"ok": False, "seconds": within_s, "not_met": [f"not within {within_s} s"]}
+        cpu_s = round(_cpu_s() - before_s)
         shown = "" if found["ok"] else f": {json.dumps(found)}"
         passed, cases = found.get("passed", 0), found.get("cases", 0)
         sys.stdout.write(
             f"{name}: {'ok' if found['ok'] else 'FAILED'}, {passed} of {cases} cases, "
-            f"{found.get('seconds', 0)} s{shown}\n"
+            f"{found.get('seconds', 0)} s, {cpu_s} of CPU{shown}\n"
         )
         sys.stdout.flush()
         return found
@@ -105,7 +130,7 @@ def run_all(arguments: argparse.Namespace) -> dict[str, Any]:
         "seed": arguments.seed,
         "cases": sum(result.get("cases", 0) for result in results),
         "passed": sum(result.get("passed", 0) for result in results),
-        "failed": [result["experiment"] for result in results if not result["ok"]],
+        "failed": [result for result in results if not result["ok"]],
         "seconds": round(time.monotonic() - started_at, 1),
         "ok": all(result["ok"] for result in results),
     }

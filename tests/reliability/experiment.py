@@ -41,7 +41,9 @@ COUNTS = (
 )
 _BROKER = {
     SMALL: BrokerSettings(heap="384m"),
-    FULL: BrokerSettings(heap="1g", properties={"log.segment.bytes": str(256 << 20)}),
+    FULL: BrokerSettings(
+        heap="1g", properties={"log.segment.bytes": str(256 << 20)}, jvm_options=()
+    ),
 }
 _DATABASE = {
     SMALL: DatabaseSettings(),

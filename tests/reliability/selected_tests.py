@@ -13,6 +13,12 @@ from tests.support.control_plane import ROOT
 _AT_A_TIME = 2
 
 
+def _files_with(mark: str) -> list[str]:
+    """The files that name `mark`: each process of pytest would read all others, too."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return [str(path) for path in files if mark in path.read_text(encoding="utf-8")]
+
+
 def run_selected(
     lab: Lab, experiment: str, mark: str, environment: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
@@ -22,6 +28,7 @@ def run_selected(
         [
             *(sys.executable, "-m", "pytest", "-q", "-m", mark, f"--junitxml={report}"),
             *(f"--numprocesses={_AT_A_TIME}", "--dist=loadfile", "--no-loadscope-reorder"),
+            *_files_with(mark),
         ],
         cwd=ROOT,
         env={**os.environ, **(environment or {})},

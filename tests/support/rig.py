@@ -103,6 +103,21 @@ class RunningJob:
         )
         return self.rig.rows(path)
 
+    def wait_all_joined(self) -> dict[str, Any]:
+        """The status that reports the newest batch there is now, and that no record waits.
+
+        A report comes behind the batch: of one that was just seen in the output, or was told to
+        wait for nothing before a topic grew, it says nothing yet.
+        """
+        newest = self.pins.newest()
+
+        def reported(status: dict[str, Any]) -> bool:
+            probe = status["probe"]
+            seen = newest is None or (probe["batch"] is not None and probe["batch"] >= newest.batch)
+            return seen and probe["lag_records"] == 0
+
+        return self.wait_for(reported, "the newest batch is reported, and no record waits")
+
     # Processes
 
     def runner(self) -> psutil.Process | None:

@@ -71,10 +71,7 @@ def secured_broker(directory: Path, java: Java, jars: Sequence[Path]) -> Iterato
         port=ports["open"],
         heap="256m",
         properties={**_properties(at, keystore, client[0]), **_signed(key_set)},
-        system_properties={
-            f"{_ALLOWED}.urls": key_set.as_uri(),
-            f"{_ALLOWED}.files": str(key_set),
-        },
+        jvm_options=(f"-D{_ALLOWED}.urls={key_set.as_uri()}", f"-D{_ALLOWED}.files={key_set}"),
     )
     with KafkaBroker(directory / "kafka", java, jars, settings):
         _add_user(at["open"])

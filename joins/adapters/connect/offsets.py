@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import httpx
 
+from joins.adapters.http_client import HttpClient
 from joins.plan.errors import SourceError, SourceUnavailableError
 
 _TIMEOUT_S = 5.0
@@ -25,7 +26,7 @@ class ConnectOffsets:
     def __init__(self, url: str, connector: str) -> None:
         self._url = url.rstrip("/")
         self._connector = connector
-        self._client = httpx.Client(timeout=_TIMEOUT_S, follow_redirects=False, trust_env=False)
+        self._client = HttpClient(self._url, _TIMEOUT_S)
 
     def close(self) -> None:
         """End the connections."""

@@ -13,6 +13,7 @@ import httpx
 from kafka import errors as kafka_errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from joins.adapters.http_client import HttpClient
 from joins.plan.kafka_client import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -82,8 +83,8 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no ty
 
     def _answer(self) -> Mapping[str, Any]:
         try:
-            with httpx.Client(
-                timeout=_TIMEOUT_S, trust_env=False, verify=self._trusted, auth=self._login
+            with HttpClient(
+                self._url, _TIMEOUT_S, verify=self._trusted, auth=self._login
             ) as client:
                 answer = client.post(self._url, data=self._form)
         except httpx.HTTPError as exc:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from joins.adapters.certificate import load_certificate
+from joins.adapters.http_client import HttpClient
 from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSchemaError
 from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
 from joins.plan.registry import RegistryOptions
@@ -37,10 +38,9 @@ class SchemaRegistry:
         self._schemas: dict[int, str] = {}
         self._numbers: dict[tuple[str, str], int] = {}
         user, _, password = (options.user_info or "").partition(":")
-        self._client = httpx.Client(
-            timeout=_TIMEOUT_S,
-            follow_redirects=False,
-            trust_env=False,
+        self._client = HttpClient(
+            self._url,
+            _TIMEOUT_S,
             auth=None if options.user_info is None else (user, password),
             verify=_trusted(options),
             headers={"Accept": _ACCEPT},

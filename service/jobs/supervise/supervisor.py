@@ -18,6 +18,7 @@ from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobStat
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.reports import read_status
 from service.jobs.store.store import JobStore
+from service.jobs.supervise.faults import FaultLog
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.outcomes import (
     LOG_HINT,
@@ -78,6 +79,7 @@ class Supervisor:
         self._restorations = Restorations(store, settings, self.wake)
         self._outcomes = Outcomes(store, settings)
         self._reports = RunnerReports(store, settings)
+        self._faults = FaultLog()
 
     def start(self) -> None:
         """Clear up after a control plane that was killed and begin to look after the jobs.
@@ -181,8 +183,8 @@ class Supervisor:
                 if ending and all(watch.runner is None for watch in self._watches.values()):
                     self._all_ended.set()
                 self._store.tidy()
-            except Exception:  # a fault here must not end the care for all jobs
-                _log.exception("jobs cannot be looked at")
+            except Exception as exc:  # a fault here must not end the care for all jobs
+                self._faults.log("jobs cannot be looked at", exc)
             self._wake.wait(POLL_S)
 
     def _look_at_all(self) -> None:
@@ -200,8 +202,8 @@ class Supervisor:
             return
         try:
             action(job)
-        except Exception:  # a fault of one job must not end the care for the others
-            _log.exception("job cannot be looked at", job_id=job.id)
+        except Exception as exc:  # a fault of one job must not end the care for the others
+            self._faults.log("job cannot be looked at", exc, job.id)
 
     def _start_due(self) -> None:
         """Start the runners that are due, those first that have waited longest, few at once."""

@@ -73,7 +73,7 @@ def test_every_record_is_joined_once_and_the_job_sees_what_changes(
     assert len(rig.rows(name)) == (5 if name == COMMITTED else 3)
     job.start()
     job.wait_output(name, 6)
-    job.wait_for(lambda s: s["probe"]["lag_records"] == 0, "all is joined")
+    job.wait_all_joined()
     joined = item_names(rig, name)
     eighth = joined.pop(5)
     assert joined == {**JOINED_BEFORE, 4: "changed", 6: "user 9"}

@@ -8,11 +8,16 @@ from contextlib import suppress
 import httpx
 import pytest
 
+from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.deadline import within
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.oauth import TokenProvider, TokenUnavailableError
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
+from joins.adapters.registry.schemas import SchemaRegistry
 from joins.plan.errors import SourceUnavailableError
+from joins.plan.kafka_client import CLIENT_ID, CLIENT_SECRET, TOKEN_URL
 from joins.plan.plan import KafkaOptions
+from joins.plan.registry import RegistryOptions
 from service.api.server import ControlPlane
 from service.jobs.submit import submission
 from tests.support.control_plane import settings_in
@@ -96,17 +101,44 @@ def test_a_broker_that_says_nothing_leaves_no_client_behind():
     assert threads_of_clients() == before
 
 
-def test_a_database_that_dribbles_is_cut_at_the_deadline():
+def dribbling(beginning):
+    """The port of a server that says `beginning`, and then a byte at a time without an end."""
+
     def dribble(client, _):
         with suppress(OSError):
-            client.sendall(b"\xff\xff\x00\x00")  # a packet of 64 KiB, a byte at a time
+            client.sendall(beginning)
             while client.send(b"x"):
-                select.select([client], [], [], 0.05)
+                select.select([], [], [], 0.05)
 
+    return listening(dribble)
+
+
+def test_a_database_that_dribbles_is_cut_at_the_deadline():
+    packet_of_64_kib = b"\xff\xff\x00\x00"
     with (
-        listening(dribble) as port,
+        dribbling(packet_of_64_kib) as port,
         within(0.5),
         pytest.raises(SourceUnavailableError),
         connected(MysqlConnectionConfig("127.0.0.1", port, "u", "p", "d", "t")),
     ):
         pass
+
+
+OVER_HTTP = {
+    "registry": lambda url: SchemaRegistry(RegistryOptions(url)).newest_avro_schema("s"),
+    "connect": lambda url: ConnectOffsets(url, "c").require(),
+    "token_endpoint": lambda url: TokenProvider(
+        {TOKEN_URL: url, CLIENT_ID: "c", CLIENT_SECRET: "none"}
+    ),
+}
+SLOW = {"says_nothing": silent, "dribbles": lambda: dribbling(b"HTTP/1.1 200 OK\r\nA: ")}
+
+
+@pytest.mark.parametrize("slow", SLOW.values(), ids=SLOW)
+@pytest.mark.parametrize("ask", OVER_HTTP.values(), ids=OVER_HTTP)
+def test_a_server_over_http_is_cut_at_the_deadline_and_not_asked_behind_it(ask, slow):
+    with slow() as port, within(0.5):
+        with pytest.raises((SourceUnavailableError, TokenUnavailableError), match="answer"):
+            ask(f"http://127.0.0.1:{port}")
+        with pytest.raises(SourceUnavailableError, match="was not asked"):
+            ask(f"http://127.0.0.1:{port}")

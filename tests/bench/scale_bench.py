@@ -1,0 +1,191 @@
+"""`scale`: what of a batch only the driver does, and what that means for clusters of any size.
+
+Jobs on a standalone Spark of this machine, with one to sixteen executors of a core each, drain
+topics with many partitions in batches of many tasks. The time of a batch is
+
+    driver + each_task * tasks + each_partition * partitions
+        + (start * tasks + each_record * records) / cores
+
+with the executors' cores, of which this machine gives no more than it has. The terms are fitted to
+the runs with fewest and most executors; the runs between must lie where the terms say.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass
+from statistics import median
+
+import numpy as np
+
+from service.config import Settings
+from service.embedded.java import find_java
+from tests.bench.measure import Bar, Measure, Sense, Sizes
+from tests.bench.place import Place
+from tests.bench.shop import DatabaseUsers, Stream, clicks_of, delta_output, users
+from tests.bench.subject import opened_and_stopped
+from tests.support.jvm import QUICK_JVM
+from tests.support.standalone import Cluster, running_cluster
+from tests.support.topics import unique_name
+
+EXECUTORS = (1, 2, 4, 16)
+FITTED = (EXECUTORS[0], EXECUTORS[-1])
+PLANNED = (16, 64, 256)  # cores that the model speaks of
+_DIM = 10_000
+_BATCHES = 8
+_BATCH_OF_PLAN = 500_000
+_SPARK = {
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": QUICK_JVM,
+    "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a batch is made of."""
+
+    partitions: int
+    tasks: int
+    records: int
+
+
+SHAPES = (
+    Shape(2, 2, 10_000),
+    Shape(16, 4, 80_000),
+    Shape(16, 16, 80_000),
+    Shape(64, 32, 160_000),
+    Shape(256, 4, 20_000),
+    Shape(256, 64, 320_000),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A measured batch: the median of several."""
+
+    executors: int
+    shape: Shape
+    ms: float
+
+    @property
+    def cores(self) -> int:
+        """Those that can work at the same time."""
+        return min(self.executors, os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The terms of a batch, in milliseconds.
+
+    Attributes:
+        driver: of any batch.
+        each_task, each_partition: which the driver spends one after the other.
+        start: of a task where it runs.
+        each_record: there.
+    """
+
+    driver: float
+    each_task: float
+    each_partition: float
+    start: float
+    each_record: float
+
+    @classmethod
+    def of(cls, points: Sequence[Point]) -> "Model":
+        """The terms that fit best, none below zero; what counts is the share of an error."""
+        scale = np.array([1 / point.ms for point in points])
+        rows = np.array([_terms(point.shape, point.cores) for point in points]) * scale[:, None]
+        return cls(*_not_negative(rows, np.ones(len(points))))
+
+    def ms(self, shape: Shape, cores: int) -> float:
+        """How long a batch takes."""
+        terms = (self.driver, self.each_task, self.each_partition, self.start, self.each_record)
+        return float(np.dot(terms, _terms(shape, cores)))
+
+    def error(self, point: Point) -> float:
+        """How far a measured batch is from what we say, as a share of it."""
+        return abs(self.ms(point.shape, point.cores) / point.ms - 1)
+
+    def records_per_s(self, cores: int) -> int:
+        """Of a stream with as many partitions as cores, in large batches."""
+        shape = Shape(cores, cores, _BATCH_OF_PLAN)
+        return round(shape.records / self.ms(shape, cores) * 1_000)
+
+
+def _terms(shape: Shape, cores: int) -> tuple[float, ...]:
+    return 1.0, shape.tasks, shape.partitions, shape.tasks / cores, shape.records / cores
+
+
+def _not_negative(rows: np.ndarray, values: np.ndarray) -> list[float]:
+    """Least squares without negative terms: those that would be are zero (active set)."""
+    active = list(range(rows.shape[1]))
+    while True:
+        found, *_ = np.linalg.lstsq(rows[:, active], values, rcond=None)
+        negative = [term for term, value in zip(active, found, strict=True) if value < 0]
+        if not negative:
+            answer = np.zeros(rows.shape[1])
+            answer[active] = found
+            return [float(each) for each in answer]
+        worst = min(zip(found, active, strict=True))[1]
+        active.remove(worst)
+
+
+def measure(place: Place, sizes: Sizes) -> list[Measure]:
+    """The driver's own time, that of a task, and how far the model is from what it was not told."""
+    dim = sizes.dim or _DIM
+    java = find_java(Settings.load().cache_dir)
+    with (
+        running_cluster(place.new("cluster"), java, workers=max(EXECUTORS)) as cluster,
+        users(place.mariadb, dim) as table,
+    ):
+        points = [
+            Point(executors, shape, _median_ms(place, cluster, table, executors, shape))
+            for executors in EXECUTORS
+            for shape in SHAPES
+        ]
+    model = Model.of([point for point in points if point.executors in FITTED])
+    errors = [model.error(point) for point in points if point.executors not in FITTED]
+    facts = {
+        "model_ms": {name: float(f"{value:.3g}") for name, value in asdict(model).items()},
+        "records_per_s": {str(cores): model.records_per_s(cores) for cores in PLANNED},
+        "points": [[p.executors, *astuple(p.shape), round(p.ms, 1)] for p in points],
+    }
+    size = f"1 to {max(EXECUTORS)} executors, 2 to 256 partitions, {dim:,} rows"
+    each, full = model.each_task + model.each_partition, dim >= _DIM
+
+    def at_most(limit: float) -> Bar:
+        return Bar(Sense.VALUE_AT_MOST, limit)
+
+    own, of_task = "driver's own time of a batch", "driver's time of a task with its partition"
+    farthest = "model against batches that it was not fitted to, the farthest"
+    return [
+        Measure(own, "ms", size, full, [model.driver], bar=at_most(20.0), facts=facts),
+        Measure(of_task, "ms", size, full, [each], bar=at_most(0.1)),
+        Measure(farthest, "share", size, full, [max(errors)], bar=at_most(0.2)),
+    ]
+
+
+def _median_ms(
+    place: Place, cluster: Cluster, table: DatabaseUsers, executors: int, shape: Shape
+) -> float:
+    given = {
+        "spark_master": cluster.master,
+        "spark_conf": {
+            **_SPARK,
+            "spark.cores.max": str(executors),
+            "spark.default.parallelism": str(shape.tasks),
+        },
+        "max_records_per_batch": shape.records,
+    }
+    stream = Stream(place.kafka, partitions=shape.partitions)
+    output = delta_output(unique_name("scale"))
+    with (
+        place.rig(**given) as rig,
+        opened_and_stopped(place, rig, table, stream, output) as subject,
+    ):
+        stream.append(shape.records * _BATCHES, clicks_of(table.rows))
+        ms = median(each.seconds for each in subject.drain()) * 1_000
+    place.say(f"{executors} executors, {shape}: {ms:.1f} ms")
+    return ms
