@@ -6,9 +6,11 @@ import stat
 import pytest
 
 from joins.durable.checkpoint import write_json_atomically
+from joins.durable.leases import Lease, oldest_attached
 from joins.durable.pins import Pin, PinStore
 from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over
+from joins.plan.plan import SharedSource
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.leadership.data_directory import bind_directory
@@ -159,6 +161,24 @@ def test_inline_secrets_are_kept_with_the_job_and_never_in_the_bucket(store, mac
         assert b"hush" not in content, key
     store.delete(layout.job_dir.name)
     assert store.secrets(layout.job_dir.name) is None
+
+
+def test_the_lease_of_a_shared_table_is_stored_before_the_table_is_restored(store, machine):
+    table = submit(store, machine("one"))
+    run(table)
+    reader = JobLayout(machine("two").jobs_dir / new_job_id())
+    reader.create(machine("two").warehouse)
+    source = SharedSource(table.job_dir.name, "users", None)
+    keep_stored(reader.stored_of_shared(source))
+    Lease(reader.lease(source)).begin()
+    Lease(reader.lease(source)).hold(7)
+    stop_storing(reader.of_shared(source).job_dir)
+    there = restored(store, machine("two"), table)
+    assert oldest_attached(there.leases) == 7
+    again = JobLayout(machine("three").jobs_dir / table.job_dir.name)
+    again.make_room(machine("three").warehouse)
+    take_over(again.stored(), 0)
+    assert oldest_attached(again.leases) == 7
 
 
 def test_a_request_is_there_for_the_runner_of_another_machine(store, machine):
