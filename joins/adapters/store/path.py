@@ -149,6 +149,8 @@ class StorePath:
 
     def unlink_all(self, others: Sequence["StorePath"]) -> None:
         """Remove objects of the same store, by few requests; some may be gone already."""
+        if not others:
+            return
         with suppress(FileNotFoundError), store_errors(self):
             obstore.delete(client_of(self.store), [each.key for each in others])
 
