@@ -68,8 +68,9 @@ class Settings(BaseSettings):
     )
     warehouse: str | None = _setting(
         None,
-        "Object store for the jobs' own tables and for relative paths of Delta tables, reached "
-        "with the environment's credentials; default is none, then both are in directories.",
+        "Object store for the jobs' own tables, their durable files, and relative paths of Delta "
+        "tables, reached with the environment's credentials; default is none, then all are in "
+        "directories.",
         "s3://bucket/key, abfss://container@account.dfs.core.windows.net/key or az://container/key",
     )
     cache_dir: Path = _setting(

@@ -15,6 +15,9 @@ import pyspark
 import pytest
 import yaml
 
+from joins.plan.plan import DeltaSink
+from service.config import Settings
+from service.security.allowed import check_store
 from tests.support.manifests import DEPLOY, Manifests, texts
 
 pytestmark = pytest.mark.usefixtures("processes")
@@ -143,6 +146,7 @@ def test_a_planted_mistake_is_found(name: str, old: str, new: str, told: str) ->
 
 SCHEMAS = "1.33"
 FAILOVER = yaml.safe_load((DEPLOY / "failover/kustomization.yaml").read_text(encoding="utf-8"))
+STORE = yaml.safe_load((DEPLOY / "store/kustomization.yaml").read_text(encoding="utf-8"))
 
 
 def merged(base: Any, patch: Any) -> Any:
@@ -164,8 +168,16 @@ def two_control_planes() -> dict[str, Any]:
     return deployment
 
 
+def with_a_store(deployment: dict[str, Any]) -> dict[str, Any]:
+    """The Deployment as the part with an object store makes it."""
+    (patch,) = STORE["patches"]
+    changed: dict[str, Any] = merged(deployment, yaml.safe_load(patch["patch"]))
+    return changed
+
+
 def test_every_object_is_what_the_schemas_say() -> None:
-    for document in [*Manifests(TEXTS).documents, two_control_planes()]:
+    made = [two_control_planes(), with_a_store(two_control_planes())]
+    for document in [*Manifests(TEXTS).documents, *made]:
         kubernetes_validate.validate(document, SCHEMAS, strict=True)
 
 
@@ -187,6 +199,22 @@ def test_two_control_planes_share_all_but_their_node() -> None:
     assert added["name"] == "SLUICE_DATABASE_URL"
     assert {**container, "env": 0} == {**before, "env": 0}
     assert pod["volumes"] == base["template"]["spec"]["volumes"]
+
+
+def test_a_store_is_a_setting_of_the_control_plane_and_its_credentials() -> None:
+    (before,) = two_control_planes()["spec"]["template"]["spec"]["containers"]
+    (container,) = with_a_store(two_control_planes())["spec"]["template"]["spec"]["containers"]
+    added = {e["name"]: e.get("value") for e in container["env"] if e not in before["env"]}
+    assert {**container, "env": 0} == {**before, "env": 0}
+    settings = Settings.load(
+        **{n.removeprefix("SLUICE_").lower(): v for n, v in added.items() if n.startswith("SLUICE")}
+    )
+    check_store(DeltaSink(path=f"{settings.warehouse}/clicks"), settings)
+    assert {name for name in added if not name.startswith("SLUICE_")} == {
+        "AWS_REGION",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+    }
 
 
 def test_kustomize_makes_the_same_of_it(tmp_path: Path) -> None:

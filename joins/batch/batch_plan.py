@@ -13,8 +13,10 @@ from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import Steps
 from joins.batch.event_state import Advance, EventSpec, EventState, advance, batch_input
 from joins.batch.event_view import EventView
+from joins.batch.fence import check_fence
 from joins.durable.event_pin import EventPin
 from joins.durable.pins import Pin
+from joins.plan.errors import FencedError
 from joins.stream.bounds import behind_backlog, cut, up_to_backlog
 from joins.stream.guards import first_offsets
 from joins.worker.work import spread
@@ -153,8 +155,8 @@ class BatchPlanner:
             FencedError: a newer runner has taken over.
         """
         # it binds newer runners, too
-        self._hooks.dead_letters.batches.check_epoch(self._hooks.epoch)
-        return self._hooks.pins.create(
+        check_fence(self._hooks.pins, self._hooks.dead_letters, self._hooks.epoch)
+        pin = self._hooks.pins.create(
             Pin(
                 batch=number,
                 topic=self._settings.topics.first.name,
@@ -167,3 +169,10 @@ class BatchPlanner:
                 event=plan.event,
             )
         )
+        if pin.epoch > self._hooks.epoch:
+            raise FencedError(
+                f"batch {number} is pinned by a runner of epoch {pin.epoch}, this one is "
+                f"{self._hooks.epoch}",
+                hint="A newer runner of the job has taken over; this one ends.",
+            )
+        return pin

@@ -13,6 +13,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
+from joins.batch.fence import check_fence
 from joins.batch.probe_progress import ProbeProgress
 from joins.durable.acknowledgements import reason_of, record_of
 from joins.durable.checkpoint import Checkpoint, JobMeta
@@ -215,7 +216,7 @@ class ProbeControl:
             FencedError: a newer runner has taken over, whose list of them holds.
         """
         with self._quiet():
-            self._parts.dead_letters.batches.check_epoch(self._parts.meta.epoch)
+            check_fence(self.pins, self._parts.dead_letters, self._parts.meta.epoch)
             self.lives.add_topics(topics)
             self._read_topics()
             self._guard.continues(self.lives.current)

@@ -128,7 +128,7 @@ class ProbeProgress:
         self.counts.add(batch)
         self.newest, self.stages_ms = batch.pin, batch.stages_ms
         self.pace.end(time.monotonic(), batch.counts.get("records", 0))
-        write_json_atomically(self._checkpoint.progress_file, self.counts.as_json())
+        write_json_atomically(self._checkpoint.progress_file, self.counts.as_json(), lazily=True)
         self._report()
 
     def _report(self) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.requests import Request
+from joins.durable.stored import stored_files
 from joins.plan.errors import RequestError
 
 
@@ -56,9 +57,12 @@ def append_missing(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     missing = [each for each in records if f'"id":"{each["id"]}"' not in known]
     if not missing:
         return
+    begin = "" if known.endswith("\n") or not known else "\n"
+    text = begin + "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in missing)
+    stored = stored_files(path)
+    if stored is not None:
+        stored.put(path, (known + text).encode())
     with path.open("a", encoding="utf-8") as file:
-        file.write("" if known.endswith("\n") or not known else "\n")
-        for each in missing:
-            file.write(json.dumps(each, separators=(",", ":")) + "\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())

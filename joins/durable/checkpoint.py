@@ -1,38 +1,25 @@
 """The job's durable files: written whole or not at all, each with a format version.
 
 A file is written beside its place, fsynced, renamed over it, and the directory is fsynced: a reader
-sees the old or the new content, also after a power failure.
+sees the old or the new content, also after a power failure. One that is stored (`stored_files`) is
+put into its store before.
 """
 
 import json
 import os
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joins.kernels.durable import sync
+from joins.durable.stored import stored_files
+from joins.durable.whole_files import create_here, write_here
 from joins.kernels.file_locks import take_lock
 from joins.plan.errors import CheckpointError, CheckpointInUseError
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 
 FORMAT_VERSION = 1
 _EPOCHS_KEPT = 100  # more than runners that start at the same time
-
-
-def _write_aside(path: Path, content: bytes, mode: int) -> Path:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-    return aside
 
 
 def _json(path: Path, value: Mapping[str, Any], format_version: int) -> bytes:
@@ -42,35 +29,43 @@ def _json(path: Path, value: Mapping[str, Any], format_version: int) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int = 0o666) -> None:
+def write_atomically(
+    path: Path, content: bytes, *, mode: int = 0o666, lazily: bool = False
+) -> None:
     """Replace the file `path` by `content`; durable when this returns.
 
     Args:
         path: its directory is there.
         content: of the whole file.
         mode: of the new file, less the umask.
+        lazily: a store may get it a little later; whoever goes on elsewhere can do with an older
+            content.
 
     Raises:
-        OSError: the file system refused; the old content is untouched.
+        OSError: the file system refused, and the old content is untouched; or a store does not
+            answer, and may have the new one.
     """
-    aside = _write_aside(path, content, mode)
-    try:
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)
-        raise
-    sync(path.parent)
+    stored = stored_files(path)
+    if stored is not None and lazily:
+        stored.put_lazily(path, content)
+    elif stored is not None:
+        stored.put(path, content)
+    write_here(path, content, mode)
 
 
 def write_json_atomically(
-    path: Path, value: Mapping[str, Any], *, format_version: int = FORMAT_VERSION
+    path: Path,
+    value: Mapping[str, Any],
+    *,
+    format_version: int = FORMAT_VERSION,
+    lazily: bool = False,
 ) -> None:
     """Replace `path` by `value` with `format_version` added; durable when this returns.
 
     Raises:
-        OSError: the file system refused; the old content is untouched.
+        OSError: as `write_atomically`, which says what `lazily` is.
     """
-    write_atomically(path, _json(path, value, format_version))
+    write_atomically(path, _json(path, value, format_version), lazily=lazily)
 
 
 def create_json_once(
@@ -95,26 +90,27 @@ def create_once(path: Path, content: bytes) -> bool:
         As `create_json_once`.
 
     Raises:
-        OSError: the file system refused, or has no links; no file of this call is at `path`.
+        OSError: the file system refused, or has no links, and no file of this call is at `path`;
+            or a store does not answer, and may have it.
     """
-    aside = _write_aside(path, content, 0o666)
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        if not _is_same(aside, path):
-            return False
-    finally:
-        aside.unlink(missing_ok=True)
-    sync(path.parent)
-    return True
+    stored = stored_files(path)
+    if stored is None:
+        return create_here(path, content)
+    there = path.read_bytes() if path.exists() else stored.create(path, content)
+    return create_here(path, there) and there == content
 
 
-def _is_same(aside: Path, path: Path) -> bool:
-    """Whether both are one file: a network file system may ask for a link twice by itself."""
-    try:
-        return aside.samefile(path)
-    except FileNotFoundError:
-        return False
+def remove_durably(*paths: Path) -> None:
+    """Remove files, as far as they are there.
+
+    Raises:
+        OSError: some are left, or the store has some.
+    """
+    stored = stored_files(paths[0]) if paths else None
+    if stored is not None:
+        stored.remove(*paths)
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 def json_lines(content: bytes) -> Iterator[bytes]:
@@ -326,6 +322,9 @@ class Checkpoint:
 
         The lock keeps a second runner out on one node only.
         """
+        stored = stored_files(self.directory / "epochs")
+        if stored is not None and stored.epoch is not None:
+            return stored.epoch  # it came with the job's files
         directory = self.directory / "epochs"
         names = [p.stem for p in directory.iterdir()] if directory.is_dir() else []
         epoch = max([above, *(int(name) for name in names if name.isdecimal())]) + 1

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joins.durable.checkpoint import create_json_once, read_json
+from joins.durable.checkpoint import create_json_once, read_json, remove_durably
 from joins.durable.event_pin import EventPin
+from joins.durable.stored import StoredFiles, stored_files
 from joins.plan.errors import CheckpointError
 from joins.plan.stream_topics import SPAN, StreamTopics
 
@@ -91,6 +92,11 @@ class PinStore:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
+    @property
+    def stored(self) -> StoredFiles | None:
+        """The job's files in a store; None of a job that has them here only."""
+        return stored_files(self._path(0))
+
     def _path(self, batch: int) -> Path:
         return self._directory / f"{batch:010d}.json"
 
@@ -133,16 +139,20 @@ class PinStore:
 
     def prune(self, keep: int = 10_000) -> None:
         """Remove all but the `keep` newest pins; commits of a Delta output have theirs for good."""
-        names = sorted(path.name for path in self._directory.glob("*.json"))
-        for name in names[:-keep]:
-            (self._directory / name).unlink(missing_ok=True)
+        pins = sorted(self._directory.glob("*.json"))
+        remove_durably(*pins[:-keep])
 
     def abandon(self, batch: int) -> None:
         """Put the pin of a batch that is never committed aside, into `abandoned/`."""
-        aside = self._directory / "abandoned" / self._path(batch).name
+        path = self._path(batch)
+        aside = self._directory / "abandoned" / path.name
         aside.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._path(batch).replace(aside)
+            stored = stored_files(path)
+            if stored is not None:
+                stored.put(aside, path.read_bytes())
+                stored.remove(path)
+            path.replace(aside)
         except FileNotFoundError:
             return
 

@@ -20,6 +20,7 @@ import structlog
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings
+from joins.batch.fence import check_fence
 from joins.batch.join_batch import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.probe_steps import ProbeSteps
@@ -347,7 +348,7 @@ class TemporalJoin:
     def _look_at_fence(self) -> None:
         """A runner that was paused learns here that a newer one has taken over, if not before."""
         try:
-            self.parts.dead_letters.batches.check_epoch(self.parts.meta.epoch)
+            check_fence(self.control.pins, self.parts.dead_letters, self.parts.meta.epoch)
             self.parts.stalls.clear("fence")
         except FencedError:
             raise

@@ -35,6 +35,8 @@ class ObjectStatus(Protocol):
 class ObjectPath(Protocol):
     """A path in an object store, picklable and a key of mappings; as text it is an address."""
 
+    # reads better long: it has what a path has.
+
     @property
     def name(self) -> str:
         """The last part."""
@@ -65,8 +67,16 @@ class ObjectPath(Protocol):
         """The objects that are directly below; none if there is nothing."""
         ...
 
+    def below(self) -> Iterator[Self]:
+        """All objects that are below."""
+        ...
+
     def unlink(self, missing_ok: bool = False) -> None:
         """Remove the object."""
+        ...
+
+    def unlink_all(self, others: Sequence[Self]) -> None:
+        """Remove objects of the same store, by few requests; some may be gone already."""
         ...
 
     def put(self, content: pa.Buffer | bytes) -> None:

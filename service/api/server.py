@@ -190,7 +190,7 @@ def _store(settings: Settings) -> JobStore:
     store = JobStore.open(settings.store_url)
     try:
         if store_is_shared(settings):
-            bind_directory(store, settings.data_dir)
+            bind_directory(store, settings.data_dir, settings.warehouse)
             store.fence(None)
         exposure.check_tokens(settings, store.tokens)
     except BaseException:

@@ -4,7 +4,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -47,7 +47,7 @@ from service.wiring.dimensions import (
     tables_of,
 )
 from service.wiring.event import event_job
-from service.wiring.meta import claim_meta
+from service.wiring.meta import claim_meta, hold_files
 from service.wiring.past import letter_replay
 from service.wiring.sinks import InsertSink
 from service.wiring.spark import spark_settings
@@ -61,6 +61,7 @@ class OpenJob:
 
     Attributes:
         driver: the file that says where a driver is that others use, too; None to start one.
+        at_end: what is given back before the lock is.
     """
 
     layout: JobLayout
@@ -68,6 +69,7 @@ class OpenJob:
     checkpoint: Checkpoint
     log: RunnerLog
     driver: Path | None
+    at_end: ExitStack
 
     def start(self, plan: JoinPlan, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
         """Put the job together; nothing runs before `TemporalJoin.run`.
@@ -75,6 +77,7 @@ class OpenJob:
         Raises:
             SluiceError: a part cannot be used; what was created stays and is found again.
         """
+        self.at_end.enter_context(hold_files(self.layout, plan))
         check_allowed(plan, self.settings)
         secrets = SecretResolver.of(self.settings, self.layout.job_dir)
         plan = resolve_secrets(plan, secrets)
@@ -96,7 +99,8 @@ def open_job(
     checkpoint.lock.acquire()
     try:
         log = RunnerLog(layout.runner_log, sys.stdout)
-        yield OpenJob(layout, settings, checkpoint, log, driver)
+        with ExitStack() as at_end:
+            yield OpenJob(layout, settings, checkpoint, log, driver, at_end)
     finally:
         checkpoint.lock.release()
 

@@ -1,16 +1,22 @@
 """The durable beginning of a job: its topics, and where its stream begins and ends."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from joins.adapters.deadline import within
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.pool import OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.stored import keep_stored, stop_storing
+from joins.durable.stored_directory import take_over
 from joins.kernels.probe.generate import row_limit
 from joins.plan.plan import DatagenSource, Dimension, JoinPlan, KafkaSource, SharedSource
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 from service.config import Settings
+from service.jobs.store.layout import JobLayout
 from service.security.resolution import (
     internal_kafka,
     resolve_backlog,
@@ -19,6 +25,7 @@ from service.security.resolution import (
 )
 from service.wiring.context import changelog_partitions
 
+_LAST_PUTS_S = 2.0  # a runner is killed some seconds after it was asked to stop
 _CHANGELOG_CONFIG = {
     "retention.ms": "-1",
     "retention.bytes": "-1",
@@ -43,11 +50,40 @@ def claim_meta(plan: JoinPlan, settings: Settings, checkpoint: Checkpoint, job_i
     Raises:
         SluiceError: a topic cannot be used or made.
     """
-    kept = checkpoint.read_meta()
+    kept = checkpoint.read_meta()  # before that, `hold_files` has made the directory whole
     kept = kept or checkpoint.create_meta(_first_meta(plan, settings, job_id))
     meta = replace(kept, epoch=checkpoint.claim_epoch(kept.epoch))
     checkpoint.write_meta(meta)
     return meta
+
+
+@contextmanager
+def hold_files(layout: JobLayout, plan: JoinPlan) -> Iterator[None]:
+    """Hold the durable files of a job that has them in a store, as their newest runner.
+
+    Raises:
+        SourceUnavailableError: the store does not answer.
+        StoreRefusedError: it does not let us.
+    """
+    files = layout.stored()
+    if files is None:
+        yield
+        return
+    meta = Checkpoint(layout.checkpoint).read_meta()
+    take_over(files, 0 if meta is None else meta.epoch)
+    tables = {
+        d.source.job_id: d.source for d in plan.dimensions if isinstance(d.source, SharedSource)
+    }
+    leased = [layout.stored_of_shared(source) for source in tables.values()]
+    stored = [files, *(each for each in leased if each is not None)]
+    for each in stored:
+        keep_stored(each)
+    try:
+        yield
+    finally:
+        with within(_LAST_PUTS_S):
+            for each in stored:
+                stop_storing(each.directory)
 
 
 def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:

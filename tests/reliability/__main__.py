@@ -164,7 +164,8 @@ def main() -> int:
     parser.add_argument(
         "--store",
         choices=("s3",),
-        help="crash-points, kill-storm, split-brain: the output is in an object store",
+        help="crash-points, kill-storm, split-brain: output, tables and durable files of the job "
+        "are in an object store",
     )
     parser.add_argument("--data", type=Path, help="keep everything in this directory")
     parser.add_argument("--list", action="store_true", help="show the cases and run nothing")

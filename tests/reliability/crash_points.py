@@ -173,7 +173,7 @@ def _chosen_runs(lab: Lab) -> dict[str, tuple[Case, ...]]:
     """The scale's runs, or with `--only` one of the full scale's."""
     only = lab.options.get("only")
     every = full_runs() if lab.full or only else small_runs()
-    if not (lab.is_captured or lab.is_in_store):
+    if not lab.is_captured and lab.store is None:
         every[SHAPES] = shapes_cases(lab)
     return {only: every[only]} if only else every
 
@@ -200,7 +200,11 @@ def run_cases(lab: Lab, name: str, cases: tuple[Case, ...]) -> Outcome:
         sizes = replace(sizes, build=dict.fromkeys(POSITIONS, -1))  # nothing is built
     faults = _failpoints(cases, sizes)
     entries = [*faults.values(), *_beginnings(cases, sizes)]
-    given = {"failpoints": ";".join(entries), "restart_backoff_max_s": 1.0}
+    given = {
+        "failpoints": ";".join(entries),
+        "restart_backoff_max_s": 1.0,
+        "warehouse": lab.warehouse,
+    }
     with running_rig(lab.place(name), lab.kafka, lab.mariadb, **given) as rig, ExitStack() as open_:
         if name == SHAPES:
             subject, kept = open_.enter_context(running_shapes(lab, rig))

@@ -16,8 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
+from tests.support.object_store import ObjectStore, object_store
 from tests.support.services import running_services
 
 T = TypeVar("T")
@@ -57,6 +60,7 @@ class Lab:
         kafka, mariadb: None for an experiment that needs no servers.
         options: what the command line gave besides: `cases`, `writer`, `source`, `store`, or what
             a test wants to be smaller.
+        store: where all of the job under test is; None if it is in directories.
     """
 
     directory: Path
@@ -65,6 +69,7 @@ class Lab:
     scale: str = SMALL
     seed: int = 1
     options: Mapping[str, Any] = field(default_factory=dict)
+    store: ObjectStore | None = None
     started_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -86,9 +91,9 @@ class Lab:
         return str(self.options.get("writer") or "columnar")
 
     @property
-    def is_in_store(self) -> bool:
-        """Whether the output of the job under test is in an object store."""
-        return self.options.get("store") is not None
+    def warehouse(self) -> str | None:
+        """Where all of the job under test is, if it is in an object store."""
+        return None if self.store is None else self.store.warehouse
 
     @property
     def is_captured(self) -> bool:
@@ -129,7 +134,21 @@ def open_lab(
     with running if servers else nullcontext((None, None)) as (kafka, mariadb):
         scratch = directory / "scratch"
         scratch.mkdir(parents=True, exist_ok=True)
-        yield Lab(scratch, kafka, mariadb, scale, seed, dict(options or {}))
+        given = dict(options or {})
+        with _store(given.get("store")) as store:
+            yield Lab(scratch, kafka, mariadb, scale, seed, given, store)
+
+
+@contextmanager
+def _store(kind: str | None) -> Iterator[ObjectStore | None]:
+    """A store of that kind, which processes of ours reach by their environment."""
+    if kind is None:
+        yield None
+        return
+    with object_store() as store, pytest.MonkeyPatch.context() as environment:
+        for name, value in store.environment.items():
+            environment.setenv(name, value)
+        yield store
 
 
 def in_lanes(lanes: int, work: Callable[[T], R], items: Iterable[T]) -> list[R]:

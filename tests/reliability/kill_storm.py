@@ -79,6 +79,7 @@ def run(lab: Lab) -> dict[str, Any]:
         "restart_backoff_max_s": 1.0,
         "restart_limit": 10_000,
         "spark_driver_memory": lab.size("1g", "2g"),
+        "warehouse": lab.warehouse,
     }
     with (
         rig_of_process(lab, "storm", **given) as (rig, plane),

@@ -76,7 +76,9 @@ def _run_lane(lab: Lab, work: tuple[int, list[str]]) -> Lane:
     number, kinds = work
     lane = Lane()
     with (
-        running_rig(lab.place(f"lane-{number}"), lab.kafka, lab.mariadb) as rig,
+        running_rig(
+            lab.place(f"lane-{number}"), lab.kafka, lab.mariadb, warehouse=lab.warehouse
+        ) as rig,
         running_subject(lab, rig, users=500) as subject,
     ):
         subject.clicks.send(_BURST)

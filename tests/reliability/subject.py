@@ -17,7 +17,6 @@ from tests.reliability.oracle import Verdict, audit
 from tests.reliability.oracle_log import TableLog
 from tests.reliability.oracle_shop import shop_inputs
 from tests.support.bulk import BulkProducer
-from tests.support.object_store import ObjectStore, object_store
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, fill_users
 from tests.support.sql import new_schema
@@ -132,7 +131,6 @@ class Subject:
 
     Attributes:
         captured: the users as a connector captures them; None where the job reads the database.
-        store: where the output is; None of one in the warehouse.
     """
 
     lab: Lab
@@ -144,7 +142,6 @@ class Subject:
     clicks: Clicks
     changes: Changes
     captured: CapturedUsers | None = None
-    store: ObjectStore | None = None
 
     @property
     def directory(self) -> Path:
@@ -166,13 +163,27 @@ class Subject:
 
     def newest_build_batch(self) -> int:
         """The newest batch of the build side that is committed, -1 before the first."""
-        root = self.directory / "tables" / "user_info" / "changelog"
+        root = self._changelog()
         if not (root / "_delta_log").is_dir():
             return -1
         log = TableLog(root)
         commits = (log.commit(version) for version in reversed(log.versions))
         batches = ((commit.metadata or {}).get("sluice.batch") for commit in commits)
         return int(next((batch for batch in batches if batch is not None), -1))
+
+    def _changelog(self) -> Path:
+        """A directory with the changelog's log, which in a store is followed entry by entry."""
+        name, store = "tables/user_info/changelog", self.lab.store
+        if store is None:
+            return self.directory / name
+        root, place = self.directory / "seen", f"lake/_sluice/jobs/{self.job.id}/{name}/_delta_log/"
+        for key in store.keys(place):
+            entry = root / "_delta_log" / key.removeprefix(place)
+            if entry.suffix == ".json" and "/" not in key.removeprefix(place):
+                entry.parent.mkdir(parents=True, exist_ok=True)
+                if not entry.exists():
+                    store.client.download_file(store.bucket, key, str(entry))
+        return root
 
     def idle(self) -> bool:
         """Whether every record that was produced is in a batch that is committed and counted."""
@@ -244,24 +255,14 @@ def running_subject(
         _users(lab, rig, users, chunk_rows) as (schema, declared, captured),
         rig.mariadb.connect(schema) as connection,
         BulkProducer(servers, topic) as producer,
-        _output_store(lab) as store,
     ):
         sink = f"'path'='{path}', 'sink.writer'='{lab.writer}'"
-        if store is not None:
-            sink = f"'path'='{store.path(path)}', {store.with_options}"
+        if lab.store is not None:
+            sink = f"'path'='{path}'"
         job = rig.submit(subject_sql(rig, declared, topic, sink))
         clicks = Clicks(lab.random("clicks"), users, producer, partitions)
         changes = Changes(lab.random("changes"), users, connection)
-        yield Subject(lab, rig, job, schema, topic, path, clicks, changes, captured, store)
-
-
-@contextmanager
-def _output_store(lab: Lab) -> Iterator[ObjectStore | None]:
-    if not lab.is_in_store:
-        yield None
-        return
-    with object_store() as store:
-        yield store
+        yield Subject(lab, rig, job, schema, topic, path, clicks, changes, captured)
 
 
 @contextmanager
@@ -282,8 +283,10 @@ def _users(
 def judged(subject: Subject, **given: Any) -> Verdict:
     """The oracle's verdict of the job at rest."""
     subject.job.stop()
-    if subject.store is not None:  # the oracle reads files
-        subject.store.download(subject.path, subject.rig.output(subject.path))
+    store = subject.lab.store
+    if store is not None:  # the oracle reads files
+        store.download(f"lake/{subject.path}", subject.rig.output(subject.path))
+        store.download(f"lake/_sluice/jobs/{subject.job.id}", subject.job.directory)
     place = (subject.rig, subject.job, subject.schema, subject.topic, subject.path)
     if subject.captured is not None:
         given = {"source": subject.captured.topic, "changelog_partitions": PARTITIONS, **given}

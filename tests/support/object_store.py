@@ -82,6 +82,11 @@ class ObjectStore:
         return names | {name.upper(): value for name, value in _LOGIN.items()}
 
     @property
+    def warehouse(self) -> str:
+        """The address of a place for all tables of jobs."""
+        return f"s3://{self.bucket}/lake"
+
+    @property
     def with_options(self) -> str:
         """The same as a script has it."""
         return ", ".join(f"'{name}' = '{value}'" for name, value in self.options)

@@ -25,7 +25,7 @@ def empty_store(url: str) -> None:
     engine = store_engine(sa.make_url(url))
     with engine.begin() as connection:
         if sa.inspect(connection).has_table("leadership"):
-            tables = "events, attachments, jobs, catalog, tokens"
+            tables = "events, attachments, job_secrets, jobs, catalog, tokens"
             connection.exec_driver_sql(f"TRUNCATE {tables} RESTART IDENTITY")
             connection.exec_driver_sql(
                 "UPDATE leadership SET term = 0, url = '', is_vacant = true, data_dir_id = NULL"

@@ -32,6 +32,8 @@ class NoLinksError(Exception):
 class LogEntries:
     """The log below one table's `root`."""
 
+    # reads better long: all that is known of the files of a log.
+
     def __init__(self, root: TablePath) -> None:
         self._root = root
         self._log = root / "_delta_log"
@@ -64,6 +66,15 @@ class LogEntries:
                 f'commit {version} of delta table "{self._root}" cannot be read: {exc}',
                 hint="Its entry in the table's log is damaged; restore it from a backup.",
             ) from exc
+
+    def find(self, version: int) -> list[dict[str, Any]] | None:
+        """The actions of one commit; None if the log does not have it. Else as `read`."""
+        try:
+            return self.read(version)
+        except SinkError as exc:
+            if isinstance(exc.__cause__, FileNotFoundError):
+                return None
+            raise
 
     def put(self, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
         """Make `actions` the entry of `version` unless it has one; durable when this returns.

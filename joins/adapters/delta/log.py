@@ -11,6 +11,7 @@ in application transactions, which checkpoints have.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -165,7 +166,7 @@ class DeltaLog:
             )
             commit = Commit.of(change, transactions, metadata)
             version = self.writer.write(table, commit)
-            committed = self.versions.fresh().numbers[self.app_id]
+            committed = self.versions.since(version).numbers[self.app_id]
             if committed != batch:
                 raise SinkError(
                     f'delta table "{self.path}" shows batch {committed} after the commit of '
@@ -299,18 +300,19 @@ class DeltaLog:
 
     def _check_file(self, file: StagedFile) -> None:
         path = self.path / file.path
-        try:
-            size = path.stat().st_size
-        except FileNotFoundError:
-            size = None
+        size: int | None = None
+        rows: int | None = None
+        with suppress(FileNotFoundError):
+            if isinstance(path, StorePath):
+                size, rows = path.size_and_rows(file.size_bytes)
+            else:
+                size = path.stat().st_size
         if size != file.size_bytes:
             raise SinkError(
                 f'staged file "{path}" has {size} bytes, expected {file.size_bytes}',
                 hint="The file was changed from outside; the batch is run again.",
             )
-        if isinstance(path, StorePath):
-            rows = path.read_footer(file.size_bytes).num_rows
-        else:
+        if rows is None:
             rows = pq.read_metadata(readable(path)).num_rows
         if rows != file.rows:
             raise SinkError(

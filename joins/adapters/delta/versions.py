@@ -118,6 +118,13 @@ class Seen:
         return self.at
 
 
+def _behind(seen: Seen, entry: Sequence[Mapping[str, Any]]) -> Seen:
+    """The version that the next `entry` makes."""
+    versions = transactions(entry)
+    newer = {name: versions[name] for name in seen.numbers.keys() & versions.keys()}
+    return replace(seen, at=seen.at + 1, numbers={**seen.numbers, **newer})
+
+
 class TableVersions:
     """One table as its log tells it; threads may share it.
 
@@ -150,19 +157,28 @@ class TableVersions:
         self._seen = Seen(int(table.version()), numbers, table)
         return self._seen
 
+    def since(self, version: int) -> Seen:
+        """The newest version that is known, which is `version` at the least."""
+        with self.lock:
+            known = self._seen
+            return known if known is not None and known.at >= version else self.fresh()
+
+    def note(self, before: Seen, entry: Sequence[Mapping[str, Any]]) -> None:
+        """Take `entry`, which was read from right behind `before`, for the newest one."""
+        if keeps_rules(entry):
+            self._seen = _behind(before, entry)
+
     def follow(self, seen: Seen) -> Seen | None:
         """The newest version, told by the entries behind `seen`; None if they do not suffice."""
-        version, numbers = seen.at, dict(seen.numbers)
+        newest = seen
         with suppress(SinkError):
-            while not self._ends_with(version):
-                entry = self.entries.read(version + 1)
-                is_gone = not self.entries.has(version)  # then the next one may follow nothing
-                if is_gone or not keeps_rules(entry) or version - seen.at >= _MOST_STEPS:
+            while not self._ends_with(newest.at):
+                entry = self.entries.read(newest.at + 1)
+                is_gone = not self.entries.has(newest.at)  # then the next one may follow nothing
+                if is_gone or not keeps_rules(entry) or newest.at - seen.at >= _MOST_STEPS:
                     return None
-                versions = transactions(entry)
-                numbers.update({k: versions[k] for k in numbers.keys() & versions.keys()})
-                version += 1
-            return seen if version == seen.at else replace(seen, at=version, numbers=numbers)
+                newest = _behind(newest, entry)
+            return newest
         return None
 
     def _ends_with(self, version: int) -> bool:

@@ -12,7 +12,9 @@ then it conflicts, as delta-rs would have it. What is not blind conflicts always
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import unquote
 
 from deltalake import DeltaTable, PostCommitHookProperties
@@ -68,13 +70,14 @@ class CommitWriter:
 
     def write(self, table: Seen, commit: Commit) -> int:
         """Write `commit` and find it in the log; returns its version."""
-        version = self._put(table, commit)
-        if version is None and not commit.is_blind:
+        before = self._put(table, commit)
+        if before is None and not commit.is_blind:
             raise self._conflict(commit, "its log takes no entries of ours")
-        if version is None:
+        if before is None:
             self._write_by_delta_rs(table, commit)
-            return self.verified(commit, range(table.at + 1, self._versions.version() + 1))
-        self.verified(commit, range(version, version + 1))
+            return self.verified(commit, range(table.at + 1, self._versions.version() + 1))[0]
+        version, entry = self.verified(commit, range(before.at + 1, before.at + 2))
+        self._versions.note(before, entry)
         interval = self.rules(table).interval
         is_due = (version + 1) % interval == 0 and commit.may_checkpoint
         if is_due and version - self._versions.entries.last_checkpoint() >= interval:
@@ -99,8 +102,8 @@ class CommitWriter:
             )
         return known
 
-    def _put(self, table: Seen, commit: Commit) -> int | None:
-        """Write `commit` as the next entry; None if it is for delta-rs.
+    def _put(self, table: Seen, commit: Commit) -> Seen | None:
+        """Write `commit` as the next entry; the version before it, None if it is for delta-rs.
 
         Raises:
             FencedError: a newer runner was faster.
@@ -111,7 +114,7 @@ class CommitWriter:
         for _ in range(_MOST_TRIES):
             try:
                 if self._versions.entries.put(table.at + 1, commit.entry(table.at)):
-                    return table.at + 1
+                    return table
             except NoLinksError:
                 self._has_links = False
                 return None
@@ -154,18 +157,18 @@ class CommitWriter:
                 hint="Check space and permissions of the table's directory.",
             ) from exc
 
-    def verified(self, commit: Commit, versions: range) -> int:
-        """The version of `commit`, which must be in the log, whole, as one of `versions`."""
-        for version in filter(self._versions.entries.has, versions):
-            entry = self._versions.entries.read(version)
-            if not commit.is_in(entry):
+    def verified(self, commit: Commit, versions: range) -> tuple[int, Sequence[Mapping[str, Any]]]:
+        """Version and entry of `commit`, which must be in the log, whole, as one of `versions`."""
+        for version in versions:
+            entry = self._versions.entries.find(version)
+            if entry is None or not commit.is_in(entry):
                 continue
             self._check_place(version, commit)
             rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
             removed = sorted(unquote(a["remove"]["path"]) for a in entry if "remove" in a)
             expected = sum(file.rows for file in commit.added)
             if rows == expected and removed == sorted(map(unquote, commit.removed)):
-                return version
+                return version, entry
             raise SinkError(
                 f'version {version} of delta table "{self._versions.path}" adds {rows} rows and '
                 f"removes {len(removed)} files, expected {expected} and {len(commit.removed)}",

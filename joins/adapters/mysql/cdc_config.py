@@ -92,4 +92,4 @@ def read_boundary(path: Path) -> AcknowledgedBoundary | None:
 
 def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:
     """Keep `boundary`, durable when this returns."""
-    write_json_atomically(path, asdict(boundary))
+    write_json_atomically(path, asdict(boundary), lazily=True)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from joins.adapters.process.source_forks import started
+from joins.adapters.store.hand_over import stored_as_json
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from watermark.redaction import secrets_in
@@ -42,7 +43,8 @@ class SourceProcess:
         )
         self._reader.start()
         document = config.as_json()
-        self.send({"config": document, "secrets": secrets_in(document)})
+        secrets = secrets_in(document)
+        self.send({"config": document, "secrets": secrets, "stored": stored_as_json()})
 
     @property
     def pid(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
 from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.store.hand_over import store_alike
 from watermark.errors import SluiceError
 
 _BACKOFF_S = (0.2, 5.0)
@@ -33,6 +34,7 @@ def run_process(
     value = protocol.first_line()
     if value is None:
         return 0
+    store_alike(value.get("stored", ()))
     threading.Thread(target=protocol.listen, name="commands", daemon=True).start()
     return run(value["config"])
 

@@ -1,6 +1,7 @@
 """A path in an object store, as `joins.kernels.table_path` has it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -100,16 +101,28 @@ class StorePath:
         with store_errors(self):
             return bytes(obstore.get(client_of(self.store), self.key).bytes())
 
-    def read_footer(self, size: int) -> pq.FileMetaData:
-        """What a Parquet file of `size` bytes says of itself, mostly by one request for its end."""
+    def size_and_rows(self, size: int) -> tuple[int, int]:
+        """What a Parquet file that should have `size` bytes has, mostly by one request for its end.
+
+        Rows are counted of a file of that size only.
+        """
+        end_only: Any = {"range": (max(0, size - _FOOTER_BYTES), size)}
         with store_errors(self):
-            end = obstore.get_range(
-                client_of(self.store), self.key, start=max(0, size - _FOOTER_BYTES), end=size
-            )
+            try:
+                answer = obstore.get(client_of(self.store), self.key, options=end_only)
+                there, end = int(answer.meta["size"]), bytes(answer.bytes())
+            except failures.NotFoundError:
+                raise
+            except failures.BaseError:  # it may be too short for the range
+                there, end = self.stat().st_size, b""
+                if there == size:
+                    raise
+        if there != size:
+            return there, 0
         try:
-            return pq.read_metadata(pa.BufferReader(pa.py_buffer(end)))
+            return there, int(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))).num_rows)
         except pa.ArrowException:  # there are more columns than fit
-            return pq.read_metadata(self.open_input())
+            return there, int(pq.read_metadata(self.open_input()).num_rows)
 
     def iterdir(self) -> Iterator["StorePath"]:
         """The objects that are directly below, by name."""
@@ -133,6 +146,13 @@ class StorePath:
         except FileNotFoundError:
             if not missing_ok:
                 raise
+
+    def unlink_all(self, others: Sequence["StorePath"]) -> None:
+        """Remove objects of the same store, by few requests; some may be gone already."""
+        if not others:
+            return
+        with suppress(FileNotFoundError), store_errors(self):
+            obstore.delete(client_of(self.store), [each.key for each in others])
 
     def clear(self) -> None:
         """Remove all objects that are below."""

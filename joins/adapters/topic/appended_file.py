@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from joins.durable.stored import stored_files
 from joins.plan.errors import CheckpointError
 
 
@@ -44,6 +45,9 @@ class AppendedFile:
         """Make the entries durable; how many they are."""
         data = b"".join(self._unsaved)
         if data:
+            stored = stored_files(self.path)
+            if stored is not None:
+                stored.append(self.path, self._saved * self._size, data)
             with self.path.open("r+b" if self.path.exists() else "w+b") as file:
                 file.seek(self._saved * self._size)
                 file.truncate()
@@ -56,4 +60,7 @@ class AppendedFile:
 
     def remove(self) -> None:
         """Remove the file; the entries are not needed any more."""
+        stored = stored_files(self.path)
+        if stored is not None:
+            stored.remove_parts(self.path)
         self.path.unlink(missing_ok=True)

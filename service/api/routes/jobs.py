@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
+from joins.durable.stored import keep_stored
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.recent import recent_rates
 from service.api.views import job_detail, listed_job, sinks_of
@@ -16,7 +17,7 @@ from service.config import Settings
 from service.errors import JobNotFoundError
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.inspect.room import full_disks
-from service.jobs.leadership.leadership import Leadership
+from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import read_acknowledgements, read_status
@@ -77,10 +78,11 @@ class Services:
 
     def detail(self, job: Job) -> JobDetail:
         """The job with its runner and the runner's newest report."""
+        runner, full = self.supervisor.runner_of(job.id), full_disks(self.settings)
+        if not self.has_directories:
+            return job_detail(job, None, runner, [], full)
         job_dir = self.layout(job.id).job_dir
         acknowledged = read_acknowledgements(job_dir)[-_SHOWN_ACKNOWLEDGEMENTS:]
-        runner = self.supervisor.runner_of(job.id)
-        full = full_disks(self.settings)
         return job_detail(job, read_status(job_dir), runner, acknowledged, full)
 
     def listed(self, jobs: Sequence[Job], *, recent: bool = False) -> list[ListedJob]:
@@ -89,17 +91,38 @@ class Services:
         return [self._listed(job, sinks[job.id], recent=recent) for job in jobs]
 
     def _listed(self, job: Job, sinks: Sequence[SinkView], *, recent: bool) -> ListedJob:
-        layout, runner = self.layout(job.id), self.supervisor.runner_of(job.id)
+        runner = self.supervisor.runner_of(job.id)
+        if not self.has_directories:
+            return listed_job(job, None, runner, sinks)
+        layout = self.layout(job.id)
         listed = listed_job(job, read_status(layout.job_dir), runner, sinks)
         return listed.model_copy(update={"recent": recent_rates(layout)}) if recent else listed
 
+    @property
+    def has_directories(self) -> bool:
+        """Whether the directories of jobs are as their runners write them.
+
+        Those of a standby are not, where each machine has its own (ADR-0095).
+        """
+        return self.store.has_directories or self.leadership.role is ControlPlaneRole.LEADER
+
     def layout(self, job_id: str) -> JobLayout:
-        """The job's directory."""
+        """The job's directory.
+
+        Raises:
+            StandbyError: it is on the machine of the control plane that leads.
+        """
+        if not self.has_directories:
+            self.leadership.require()
         return JobLayout(self.settings.jobs_dir / job_id)
 
     def requests(self, job_id: str) -> RequestBox:
         """What is asked of the job's runner."""
-        return RequestBox(self.layout(job_id).requests)
+        layout = self.layout(job_id)
+        stored = layout.stored()
+        if stored is not None:
+            keep_stored(stored)
+        return RequestBox(layout.requests)
 
     def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
         """Note what is wanted and let the supervisor see to it."""

@@ -41,17 +41,29 @@ def lock_directory(data_dir: Path, *, shared: bool) -> int:
     return descriptor
 
 
-def bind_directory(store: JobStore, data_dir: Path) -> None:
-    """See that the jobs of a store that several control planes use are in this very directory.
+def bind_directory(store: JobStore, data_dir: Path, warehouse: str | None) -> None:
+    """See that the jobs of a store that several control planes use are where this one looks.
 
-    The first one to come binds both to each other.
+    That is in this very directory, or in a warehouse, from which each control plane has them in a
+    directory of its own. The first control plane to come decides.
+
+    Args:
+        store: keeps all of its jobs itself from now on if they are in a warehouse.
+        data_dir: of this control plane.
+        warehouse: address in an object store, None without.
 
     Raises:
-        ControlPlaneError: it is the directory of another store, or of none.
+        ControlPlaneError: it is the directory of another store, or of none; or another warehouse.
         StoreError: the store cannot be used.
     """
     path = data_dir / _ID
     bound = store.bind(None)
+    of_warehouse = None if warehouse is None else str(uuid.uuid5(uuid.NAMESPACE_URL, warehouse))
+    if bound is None and of_warehouse is not None and not path.exists():
+        bound = store.bind(of_warehouse)
+    if bound is not None and bound == of_warehouse:
+        store.keep_all()
+        return
     if bound is None:
         create_json_once(path, {"data_dir_id": str(uuid.uuid4())})
     content = read_json(path)
@@ -61,5 +73,5 @@ def bind_directory(store: JobStore, data_dir: Path) -> None:
         raise ControlPlaneError(
             f'data directory "{data_dir}" belongs to {has}, not to that of SLUICE_DATABASE_URL',
             hint="Mount the directory that the other control planes of this store have, and set "
-            "SLUICE_DATA_DIR to it.",
+            "SLUICE_DATA_DIR to it; or set SLUICE_WAREHOUSE to theirs, if they have one.",
         )

@@ -16,7 +16,7 @@
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from service.errors import JobConflictError, JobStateError
@@ -192,6 +192,8 @@ class NewJob:
         idempotency_key: the client's own key, None without one.
         request_digest: SHA-256 of the request, to recognise a key that is used for another one.
         attached: the jobs whose shared tables it reads.
+        secrets: what the script had inline, as the job's directory has it; None without any, or
+            where that directory is enough.
     """
 
     id: str
@@ -203,6 +205,7 @@ class NewJob:
     request_digest: str
     shared_table: str | None = None
     attached: tuple[str, ...] = ()
+    secrets: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,15 +23,19 @@ from joins.durable.checkpoint import (
     write_json_atomically,
 )
 from joins.durable.leases import leases_in
+from joins.durable.stored import StoredFiles
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import Dimension, SharedSource
+from watermark.errors import SluiceError
 
 CREATE_TIME_TOLERANCE_S = 0.05
 EVENTS_LIMIT_BYTES = 1 << 20
 BEFORE = "bytes_before"
 OWN_TABLES = "_sluice/jobs"
 """Where the tables of jobs are in the warehouse, if that is in an object store."""
+OWN_FILES = "files"
+"""Where the durable files of a job are beside its tables there."""
 _FIRST_LINE_BYTES = 1_024
 
 
@@ -110,6 +115,21 @@ class JobLayout:
             return self.job_dir
         return own_tables(kept["address"]) / self.job_dir.name
 
+    def stored(self) -> StoredFiles | None:
+        """The job's durable files in a store; None of a job that has them in this directory only.
+
+        Whoever writes them keeps them stored before (`keep_stored`).
+        """
+        root = self.tables_root
+        return None if isinstance(root, Path) else StoredFiles(self.job_dir, root / OWN_FILES)
+
+    def stored_of_shared(self, source: SharedSource) -> StoredFiles | None:
+        """The same of the job that keeps a shared table, also before its directory is restored."""
+        table, own = self.of_shared(source), self.stored()
+        if own is None or table.plan.exists():
+            return table.stored()
+        return StoredFiles(table.job_dir, own.place.parent.parent / source.job_id / OWN_FILES)
+
     @property
     def tables(self) -> TablePath:
         """One directory per dimension with `changelog` and `current`."""
@@ -169,8 +189,13 @@ class JobLayout:
         self.job_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.job_dir.mkdir(mode=0o700)
         if warehouse is not None:
-            content = {"format_version": FORMAT_VERSION, "address": warehouse}
-            write_new(self.warehouse, json.dumps(content).encode())
+            write_new(self.warehouse, _noted(warehouse))
+
+    def make_room(self, warehouse: str) -> None:
+        """Make the directory of a job whose files are in a warehouse, as far as it is not there."""
+        self.job_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self.warehouse.exists():
+            write_private(self.warehouse, _noted(warehouse))
 
     def make_durable(self) -> None:
         """See that a new job's files, which `write_new` wrote, are on the disk with their names."""
@@ -181,9 +206,21 @@ class JobLayout:
             finally:
                 os.close(descriptor)
 
+    def abandon(self) -> None:
+        """Delete all of a job that was never stored, in the object store as far as that answers."""
+        with suppress(SluiceError, OSError):
+            root = self.tables_root
+            if isinstance(root, StorePath):
+                root.clear()
+        self.discard()
+
     def discard(self) -> None:
         """Delete the directory with everything in it."""
         shutil.rmtree(self.job_dir, ignore_errors=True)
+
+
+def _noted(warehouse: str) -> bytes:
+    return json.dumps({"format_version": FORMAT_VERSION, "address": warehouse}).encode()
 
 
 def own_tables(warehouse: str) -> StorePath:
@@ -252,6 +289,21 @@ def _begin_anew(file: Path) -> None:
     os.link(file, before)  # until the new file is in its place, this one is
     write_private(aside, first)
     aside.replace(file)
+
+
+def begin_events(job_dir: Path, offset: int) -> None:
+    """See that what `append_event` appends is behind `offset`, up to which readers have read.
+
+    A file that ends before is of a runner that was followed on another machine since.
+    """
+    file = JobLayout(job_dir).events
+    try:
+        with file.open("rb") as opened:
+            end = bytes_before(opened) + os.fstat(opened.fileno()).st_size
+    except FileNotFoundError:
+        end = 0
+    if end < offset:
+        write_private(file, _line({BEFORE: offset}))
 
 
 def bytes_before(events: BinaryIO) -> int:

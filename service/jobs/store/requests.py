@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joins.durable.checkpoint import create_json_once, read_json
+from joins.durable.checkpoint import create_json_once, read_json, remove_durably
 from joins.plan.errors import (
     CheckpointError,
     ForeignRecordError,
@@ -179,5 +179,5 @@ class RequestBox:
                 hint="Wait until the runner has answered them; sluice jobs logs says what it does.",
             )
         for request_id in answered[:-_KEPT_ANSWERS]:
-            (self._directory / f"{request_id}.json").unlink(missing_ok=True)
-            (self._directory / f"{request_id}{_RESULT}").unlink(missing_ok=True)
+            request, answer = f"{request_id}.json", f"{request_id}{_RESULT}"
+            remove_durably(self._directory / request, self._directory / answer)

@@ -74,6 +74,12 @@ ATTACHMENTS = sa.Table(
     sa.Column("job_id", sa.String(36), primary_key=True),
     sa.Column("table_job_id", sa.String(36), primary_key=True),
 )
+SECRETS = sa.Table(
+    "job_secrets",
+    _METADATA,
+    sa.Column("job_id", sa.String(36), primary_key=True),
+    sa.Column("content", sa.LargeBinary),
+)
 EVENTS = sa.Table(
     "events",
     _METADATA,
@@ -85,6 +91,7 @@ EVENTS = sa.Table(
     sa.Column("cause", StoredText),
     sqlite_autoincrement=True,
 )
+_OF_OTHER_TABLES = ("attached", "secrets")
 _JOB_COLUMNS = [c for c in JOBS.c if c.name not in ("idempotency_key", "request_digest")]
 LISTED: list[sa.ColumnElement[Any]] = [
     *(c for c in _JOB_COLUMNS if c.name not in ("plan", "sql")),
@@ -149,7 +156,7 @@ def insert_job(connection: sa.Connection, new: NewJob) -> None:
     """
     created_at_ms = now_ms()
     row = {
-        **{name: value for name, value in asdict(new).items() if name != "attached"},
+        **{name: value for name, value in asdict(new).items() if name not in _OF_OTHER_TABLES},
         "warnings": list(new.warnings),
         "state": JobState.CREATED.value,
         "desired_state": DesiredState.RUNNING.value,
@@ -164,6 +171,9 @@ def insert_job(connection: sa.Connection, new: NewJob) -> None:
     }
     connection.execute(sa.insert(JOBS).values(row))
     record_event(connection, new.id, None, StateUpdate(JobState.CREATED, "submitted"))
+    if new.secrets is not None:
+        secrets = {"job_id": new.id, "content": new.secrets}
+        connection.execute(sa.insert(SECRETS).values(secrets))
     for table_job_id in new.attached:
         _attach(connection, new, table_job_id)
 

@@ -30,6 +30,7 @@ from service.jobs.store.rows import (
     EVENTS,
     JOBS,
     LISTED,
+    SECRETS,
     JobFilter,
     event_of,
     get_job,
@@ -50,6 +51,7 @@ class JobStore:
 
     def __init__(self, database: StoreDatabase) -> None:
         self._database = database
+        self._keeps_all = False
         self.tokens = TokenStore(database.reading, partial(database.writing, fenced=False))
         self.catalog = CatalogStore(database.reading, database.writing)
 
@@ -82,6 +84,15 @@ class JobStore:
         """Keep the id of the data directory of this store, unless it has one already; that id."""
         return self._database.bind(data_dir_id)
 
+    @property
+    def has_directories(self) -> bool:
+        """Whether jobs' directories are there whoever leads; if not, see `keep_all`."""
+        return not self._keeps_all
+
+    def keep_all(self) -> None:
+        """From now on keep inline secrets of new jobs, too: directories are not shared."""
+        self._keeps_all = True
+
     def tidy(self) -> None:
         """Move what SQLite has in its log into its file, when it is much."""
         self._database.tidy()
@@ -102,6 +113,13 @@ class JobStore:
                 f'idempotency key "{new.idempotency_key}" is taken',
                 hint="Use a new key for a new job.",
             ) from exc
+
+    def secrets(self, job_id: str) -> bytes | None:
+        """The inline secrets of a job, as its directory has them; None if none are kept here."""
+        query = sa.select(SECRETS.c.content).where(SECRETS.c.job_id == job_id)
+        with self._database.reading() as connection:
+            content: bytes | None = connection.execute(query).scalar()
+            return content
 
     def find_by_key(self, idempotency_key: str) -> tuple[Job, str] | None:
         """The job that was submitted under this key and the digest of its request, or None."""
@@ -252,6 +270,7 @@ class JobStore:
         """Forget the job and its events."""
         with self._database.writing() as connection:
             connection.execute(sa.delete(EVENTS).where(EVENTS.c.job_id == job_id))
+            connection.execute(sa.delete(SECRETS).where(SECRETS.c.job_id == job_id))
             connection.execute(sa.delete(ATTACHMENTS).where(ATTACHMENTS.c.job_id == job_id))
             connection.execute(sa.delete(JOBS).where(JOBS.c.id == job_id))
 

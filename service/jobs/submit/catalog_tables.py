@@ -60,7 +60,7 @@ class CatalogTables:
         except BaseException:
             for _, job in prepared:
                 if job is not None:
-                    JobLayout(self._settings.jobs_dir / job.id).discard()
+                    JobLayout(self._settings.jobs_dir / job.id).abandon()
             raise
         texts = (*warnings, *(text for _, job in prepared if job for text in job.warnings))
         created = {entry.name for entry, _ in prepared}

@@ -82,7 +82,7 @@ class Submissions:
             checked = self._checked(planned, layout.job_dir)
             return self._store.add(self._written(request, job_id, checked))
         except JobConflictError:  # the same request may have come twice at once
-            layout.discard()
+            layout.abandon()
             earlier = self._earlier(request)
             if earlier is None:
                 raise
@@ -90,7 +90,7 @@ class Submissions:
         except StoreError:  # it may be kept all the same; if not, the next start clears up
             raise
         except BaseException:
-            layout.discard()
+            layout.abandon()
             raise
 
     def draft(self, sql: str, name: str | None, *, outside: bool) -> Draft:
@@ -158,7 +158,7 @@ class Submissions:
             request = SubmissionRequest(plan.sql, plan.name)
             return self._written(request, job_id, replace(draft, plan=kept)), partitions
         except BaseException:
-            layout.discard()
+            layout.abandon()
             raise
 
     def _written(self, request: SubmissionRequest, job_id: str, draft: Draft) -> NewJob:
@@ -168,6 +168,9 @@ class Submissions:
         layout = JobLayout(self._settings.jobs_dir / job_id)
         write_new(layout.plan, content)
         layout.make_durable()
+        stored = layout.stored()
+        if stored is not None:
+            stored.put(layout.plan, content)
         return NewJob(
             id=job_id,
             name=plan.name,
@@ -178,6 +181,7 @@ class Submissions:
             request_digest=request.digest,
             shared_table=plan.shared_table,
             attached=plan.attached,
+            secrets=None if self._store.has_directories else _content(layout.secrets),
         )
 
     def _earlier(self, request: SubmissionRequest) -> Job | None:
@@ -193,6 +197,13 @@ class Submissions:
                 hint="Use a new key for a new job.",
             )
         return job
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 def check_script(sql: str) -> None:

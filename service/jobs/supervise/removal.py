@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from joins.durable.stored import stop_storing
 from service.config import Settings
 from service.jobs.store.job import Job, JobError
 from service.jobs.store.layout import JobLayout
@@ -86,6 +87,7 @@ class Removals:
             left = self._remove(layout.job_dir, self._settings, output=job.remove_output)
             self._tell(job.id, left)
             layout.discard()
+            stop_storing(layout.job_dir)
             self._store.delete(job.id)
         except SluiceError as exc:
             self._show(job, JobError(type(exc).__name__, exc.message, exc.hint))

@@ -46,11 +46,12 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
     try:
         plan = load(layout.plan.read_bytes())
     except FileNotFoundError:
+        _clear_store(layout)
         return ()
     cluster = KafkaCluster(_cluster_of(plan, settings, job_dir))
     for dimension in plan.dimensions:
         if isinstance(dimension.source, SharedSource):
-            layout.lease(dimension.source).unlink(missing_ok=True)
+            _remove_lease(layout, dimension.source)
         else:
             cluster.delete(f"sluice.{job_dir.name}.{dimension.name}")
     if isinstance(plan.probe.source, DatagenSource):
@@ -59,10 +60,22 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
         with suppress(IndexDirectoryError):  # not a node that has one
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
     left = tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
+    _clear_store(layout)
+    return left
+
+
+def _remove_lease(layout: JobLayout, source: SharedSource) -> None:
+    lease, stored = layout.lease(source), layout.stored_of_shared(source)
+    if stored is not None:
+        stored.remove(lease)
+    lease.unlink(missing_ok=True)
+
+
+def _clear_store(layout: JobLayout) -> None:
+    """Remove what the job has in an object store: its tables and its durable files."""
     root = layout.tables_root
     if isinstance(root, StorePath):
         root.clear()
-    return left
 
 
 def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:

@@ -28,6 +28,7 @@ from service.jobs.supervise.outcomes import (
     failed_silently,
 )
 from service.jobs.supervise.removal import Removals, back_off_s
+from service.jobs.supervise.restoration import Restorations
 from service.jobs.supervise.runner_process import (
     EXIT_FAILED,
     EXIT_LOCKED,
@@ -75,6 +76,7 @@ class Supervisor:
         self._has_looked = threading.Event()
         self._thread = self._new_thread()
         self._removals = Removals(store, settings, remove)
+        self._restorations = Restorations(store, settings, self.wake)
         self._outcomes = Outcomes(store, settings)
         self._reports = RunnerReports(store, settings)
         self._faults = FaultLog()
@@ -96,6 +98,7 @@ class Supervisor:
         self._watches.clear()
         self._due.clear()
         self._removals.begin_anew()
+        self._restorations.begin_anew()
         self._has_looked.clear()
         self._closing.clear()
         self._thread = self._new_thread()
@@ -123,6 +126,7 @@ class Supervisor:
             self._thread.join()
         self._starter.close()
         self._removals.close()
+        self._restorations.close()
 
     def end_runners(self, *, timeout_s: float) -> bool:
         """End all runners and start none; what is wanted stays, for the next control plane.
@@ -217,6 +221,8 @@ class Supervisor:
             self._store.set_reason(job.id, job.reason.rstrip(".") + _TURN, job.error)
 
     def _look_at(self, job: Job) -> None:
+        if not self._restorations.has(job):
+            return
         watch = self._watches.get(job.id)
         if watch is None:
             never_started = job.state is JobState.CREATED
@@ -377,10 +383,15 @@ class Supervisor:
             self._outcomes.crashed(job, watch, "checkpoint is in use by another process", None)
 
     def _discard_unfinished_submissions(self) -> None:
-        """Delete directories of submissions that were never acknowledged: no row, never started."""
+        """Delete directories of submissions that were never acknowledged: no row, never started.
+
+        Where each machine has directories of its own, also those of jobs that are gone.
+        """
         known = {job.id for job in self._store.all_jobs()}
         for job_dir in self._settings.jobs_dir.glob("*-*-*-*-*"):
             layout = JobLayout(job_dir)
             started = layout.settings.exists() or layout.checkpoint.exists()
             if job_dir.name not in known and not started:
+                layout.abandon()
+            elif job_dir.name not in known and not self._store.has_directories:
                 layout.discard()

@@ -140,3 +140,13 @@ def test_a_pin_is_not_written_by_a_runner_that_was_taken_over(topic):
     with pytest.raises(FencedError):
         planner.pinned(plan, 1)
     assert topic.hooks.pins.read(1) is None
+
+
+def test_the_pin_of_a_newer_runner_ends_an_older_one(topic):
+    planner = topic.planner()
+    plan = planner.next(0, {}, EventState())
+    newer = replace(planner.pinned(plan, 0), batch=1, epoch=2)
+    topic.hooks.pins.create(newer)
+    with pytest.raises(FencedError, match="pinned by a runner of epoch 2, this one is 1"):
+        planner.pinned(plan, 1)
+    assert topic.hooks.pins.read(1) == newer

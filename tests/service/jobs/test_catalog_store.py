@@ -131,6 +131,7 @@ def test_a_store_of_before_gets_the_catalog(tmp_path):
         connection.execute("DROP TABLE catalog")
         connection.execute("DROP TABLE attachments")
         connection.execute("DROP TABLE leadership")
+        connection.execute("DROP TABLE job_secrets")
         connection.execute("ALTER TABLE jobs DROP COLUMN shared_table")
         connection.execute("UPDATE alembic_version SET version_num = 'r0002'")
     store = JobStore.open(f"sqlite:///{path}")

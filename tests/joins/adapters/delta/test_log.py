@@ -314,7 +314,7 @@ def losing(table):
 
     def write_less(seen, commit):
         version = write(seen, replace(commit, added=commit.added[1:]))
-        return log.writer.verified(commit, range(version, version + 1))
+        return log.writer.verified(commit, range(version, version + 1))[0]
 
     log.writer.write = write_less
     return log

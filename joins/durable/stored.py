@@ -1,0 +1,223 @@
+"""The durable files of jobs that have a store: they are put there first, then into the directory.
+
+| below the place of a job's files | what is there |
+|---|---|
+| `shared/…` | what a job has once, whoever runs it: plan, pins, leases, requests, claims |
+| `epoch-<n>/…` | what runner n replaces; all of it is there if `epoch-<n>/complete` is |
+| `parts/…` | of files that grow: `<file>/<offset>-<epoch>` |
+
+The directory is the copy that is read. ADR-0095 says why that holds over machines.
+"""
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from joins.kernels.table_path import ObjectPath
+from joins.plan.errors import FencedError
+from watermark.errors import SluiceError
+
+CHECKPOINT = "checkpoint"
+CLAIMS = f"{CHECKPOINT}/epochs"
+PLAN = "plan.json"
+REQUESTS = "requests"
+COMPLETE = "complete"
+_SHARED = (f"{CLAIMS}/", f"{CHECKPOINT}/pins/", f"{CHECKPOINT}/leases/", f"{REQUESTS}/")
+_LAZILY_S = 2.0
+_log = structlog.get_logger(__name__)
+
+
+def is_shared(name: str) -> bool:
+    """Whether a job has the file once, by its name below the job's directory."""
+    return name == PLAN or name.startswith(_SHARED)
+
+
+class StoredFiles:
+    """The durable files of one job, as one process writes them; safe for several threads.
+
+    Args:
+        directory: of the job.
+        place: of its files in the store.
+        epoch: of the runner; None for whoever writes only what is shared.
+    """
+
+    def __init__(self, directory: Path, place: ObjectPath, epoch: int | None = None) -> None:
+        self.directory = directory
+        self.place = place
+        self.epoch = epoch
+        self._put_at_s: dict[str, float] = {}
+        self._behind: dict[str, bytes] = {}
+
+    @property
+    def shared(self) -> ObjectPath:
+        """Where the shared files are."""
+        return self.place / "shared"
+
+    @property
+    def parts(self) -> ObjectPath:
+        """Where the parts of files that grow are."""
+        return self.place / "parts"
+
+    def area(self, epoch: int) -> ObjectPath:
+        """Where the files of one runner are."""
+        return self.place / f"epoch-{epoch:010d}"
+
+    def name(self, path: Path) -> str:
+        """The file's name below the job's directory."""
+        return path.relative_to(self.directory).as_posix()
+
+    def _object(self, name: str) -> ObjectPath | None:
+        """Where a file is; None of one that is here only."""
+        if is_shared(name):
+            return self.shared / name
+        if self.epoch is None or not name.startswith(f"{CHECKPOINT}/"):
+            return None
+        return self.area(self.epoch) / name
+
+    def put(self, path: Path, content: bytes) -> None:
+        """Replace the file in the store.
+
+        Raises:
+            OSError: the store refused or did not answer; the new content may be there or not.
+        """
+        target = self._object(self.name(path))
+        if target is not None:
+            target.put(content)
+
+    def put_lazily(self, path: Path, content: bytes) -> None:
+        """Replace the file in the store, if that was not done just now; else by `flush`."""
+        name = self.name(path)
+        self._behind[name] = content
+        if time.monotonic() - self._put_at_s.get(name, -_LAZILY_S) >= _LAZILY_S:
+            self._catch_up(name)
+
+    def flush(self) -> None:
+        """Put what `put_lazily` has left; what cannot be put stays behind."""
+        for name in list(self._behind):
+            self._catch_up(name)
+
+    def _catch_up(self, name: str) -> None:
+        content, target = self._behind.pop(name), self._object(name)
+        self._put_at_s[name] = time.monotonic()
+        if target is None:
+            return
+        try:
+            target.put(content)
+        except (OSError, SluiceError) as exc:
+            self._behind.setdefault(name, content)
+            _log.warning("file is put into the store later", file=name, error=str(exc))
+
+    def create(self, path: Path, content: bytes) -> bytes:
+        """Put a file unless the store has it.
+
+        Returns:
+            What the store has then.
+
+        Raises:
+            OSError: as `put`.
+        """
+        target = self._object(self.name(path))
+        if target is None or target.create(content):
+            return content
+        return target.read_bytes()
+
+    def append(self, path: Path, offset: int, data: bytes) -> None:
+        """Put what a file has from `offset` on; nothing is behind it.
+
+        Raises:
+            OSError: as `put`.
+        """
+        if self.epoch is not None:
+            (self.parts / self.name(path) / f"{offset:020d}-{self.epoch:010d}").put(data)
+
+    def remove(self, *paths: Path) -> None:
+        """Remove files from the store, if they are there.
+
+        Raises:
+            OSError: as `put`.
+        """
+        for path in paths:
+            self._behind.pop(self.name(path), None)
+        targets = [target for path in paths if (target := self._object(self.name(path)))]
+        if targets:
+            self.place.unlink_all(targets)
+
+    def remove_parts(self, path: Path) -> None:
+        """Remove all parts of a file.
+
+        Raises:
+            OSError: as `put`.
+        """
+        self.place.unlink_all(list((self.parts / self.name(path)).iterdir()))
+
+    def check_epoch(self) -> None:
+        """See that no newer runner has claimed an epoch.
+
+        Raises:
+            FencedError: one has.
+            OSError: as `put`.
+        """
+        assert self.epoch is not None, "a runner asks, which has one"
+        claim = self.shared / CLAIMS / f"{self.epoch + 1}.json"
+        try:
+            holder = claim.read_bytes()
+        except FileNotFoundError:
+            return
+        raise FencedError(
+            f'job "{self.directory.name}" belongs to epoch {self.epoch + 1}{_holder(holder)}, this '
+            f"runner is {self.epoch}",
+            hint="A newer runner of the job has taken over; this one ends.",
+        )
+
+
+def claim_content() -> dict[str, Any]:
+    """What the claim of an epoch says: who holds the job's files."""
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "control_plane_pid": os.getppid(),
+        "at_ms": time.time_ns() // 1_000_000,
+    }
+
+
+def _holder(content: bytes) -> str:
+    try:
+        claim = json.loads(content)
+        return f' of process {int(claim["pid"])} on "{claim["host"]}"'
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+# Which files are stored
+# ------------------------------------------------------------------------------------------------
+
+_kept: dict[Path, StoredFiles] = {}
+
+
+def keep_stored(files: StoredFiles) -> None:
+    """From now on this process puts what it writes of these files into their store, too."""
+    _kept[files.directory] = files
+
+
+def stored_files(path: Path) -> StoredFiles | None:
+    """The job that a file is of, if its files are stored; None for all that are here only."""
+    if not _kept:
+        return None
+    return next((_kept[each] for each in path.parents if each in _kept), None)
+
+
+def stop_storing(directory: Path) -> None:
+    """The files of a job's directory are not written by this process any more."""
+    files = _kept.pop(directory, None)
+    if files is not None:
+        files.flush()
+
+
+def all_stored() -> list[StoredFiles]:
+    """What this process keeps, for the processes that it starts."""
+    return list(_kept.values())

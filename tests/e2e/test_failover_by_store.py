@@ -1,0 +1,204 @@
+"""Two control planes share PostgreSQL and an object store, and no directory; a machine is gone.
+
+The job goes on below the other one from what the store has, and each record is joined once.
+"""
+
+import os
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from werkzeug.wrappers import Request
+
+from joins.adapters.store.delta_tables import delta_options
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from service.embedded.postgres import PostgreSql
+from service.embedded.process import free_port
+from tests.support.object_store import ObjectStore, object_store
+from tests.support.planes import TAKEN_OVER_WITHIN_S, Pair, Plane, Source, Stage, Witness, say
+from tests.support.rig import Rig, RunningJob, is_alive, rig_settings
+from tests.support.shop import USERS, enrich_sql, fill_users
+from tests.support.sql import new_schema
+from tests.support.store_databases import new_store_url
+from tests.support.topics import create_topic, unique_name
+from tests.support.wait import wait_until
+
+pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def prepared(spark_jars: list[Path], class_archive: Path | None) -> None:
+    """What runners need is there."""
+
+
+@pytest.fixture(scope="module")
+def pair(
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres: PostgreSql,
+    kafka: KafkaBroker,
+    store: ObjectStore,
+    prepared: None,
+) -> Iterator[Pair]:
+    directory = tmp_path_factory.mktemp("failover")
+    warehouse = store.warehouse
+    settings = [
+        rig_settings(directory / name, kafka, port=free_port(), warehouse=warehouse)
+        for name in ("one", "two")
+    ]
+    extra = {"SLUICE_WAREHOUSE": warehouse}
+    url = new_store_url(postgres)
+    planes = Pair(settings, [url, url], directory / "planes.log", extra | store.environment)
+    yield planes
+    planes.end()
+
+
+@pytest.fixture(scope="module")
+def stage(
+    pair: Pair, postgres: PostgreSql, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore
+) -> Iterator[Stage]:
+    path, topic = unique_name("failover"), create_topic(kafka.bootstrap_servers, partitions=2)
+    out = store.path(f"lake/{path}")
+
+    def rig() -> Rig:
+        leader = pair.the_leader()
+        return Rig(pair.settings[pair.planes.index(leader)], leader.client, kafka, mariadb)
+
+    def rows() -> list[dict[str, Any]]:
+        with suppress(TableNotFoundError):
+            table = DeltaTable(str(out), storage_options=delta_options(out))
+            return list(table.to_pyarrow_table().to_pylist())
+        return []
+
+    with ExitStack() as at_end:
+        schema = at_end.enter_context(new_schema(mariadb, USERS, fill_users(1_000)))
+        job_id = rig().submit(enrich_sql(rig(), schema, topic, path)).id
+        RunningJob(rig(), job_id).wait_joining()
+        witness = Witness(pair.planes)
+        at_end.callback(witness.end)
+        source = Source(kafka.bootstrap_servers, topic)
+        at_end.callback(source.end)
+        found = Stage(pair, witness, source, postgres, job_id, path, rig, rows)
+        wait_until(lambda: source.sent >= 200, what="records are sent")
+        found.goes_on()
+        yield found
+        rig().remove(found.job(), output=True)
+        assert store.keys(f"lake/_sluice/jobs/{job_id}") == []
+
+
+def end_machine(pair: Pair, processes: list[int]) -> tuple[Plane, float]:
+    """All of the leader's is gone at once, its directory, too; who leads then, after how long."""
+    leader = pair.the_leader()
+    index = pair.planes.index(leader)
+    other = pair.planes[1 - index]
+    for pid in (leader.process.pid, *processes):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    leader.end(signal.SIGKILL)
+    began = time.monotonic()
+    shutil.rmtree(pair.settings[index].data_dir, ignore_errors=True)
+    wait_until(lambda: other.is_ready, deadline_s=60, what="the standby leads")
+    taken_s = time.monotonic() - began
+    shutil.rmtree(pair.settings[index].data_dir, ignore_errors=True)  # what was written meanwhile
+    pair.start_again(index)
+    return other, taken_s
+
+
+def test_the_drivers_machine_is_gone(stage: Stage) -> None:
+    before = stage.job().status()
+    _, taken_s = end_machine(stage.pair, stage.runners())
+    began = time.monotonic()
+    stage.goes_on()
+    after = stage.job().status()
+    assert taken_s < TAKEN_OVER_WITHIN_S
+    assert after["dimensions"][0]["generation"] == before["dimensions"][0]["generation"]
+    say(f"the machine is gone: another leads after {taken_s:.1f} s, all is out {seconds(began)}")
+
+
+def test_the_machine_that_took_over_is_gone_too(stage: Stage) -> None:
+    _, taken_s = end_machine(stage.pair, stage.runners())
+    stage.goes_on()
+    say(f"that one is gone, too: the first one leads after {taken_s:.1f} s")
+
+
+def test_the_leader_ends_in_order(stage: Stage) -> None:
+    taken_s = stage.pair.end_leader(signal.SIGTERM)
+    stage.goes_on()
+    events = stage.of_leader().get(f"/v1/jobs/{stage.job_id}/events")["items"]
+    assert events[-1]["to"] in ("JOINING", "RUNNING"), "what the new runner reports is followed"
+    say(f"stopped: another leads {taken_s:.1f} s after its end")
+
+
+def test_a_standby_tells_what_the_database_knows_and_names_the_leader(stage: Stage) -> None:
+    leader = stage.pair.the_leader()
+    standby = next(plane for plane in stage.pair.planes if plane is not leader)
+    listed = standby.client.get("/v1/jobs").json()["items"]
+    assert [job["id"] for job in listed] == [stage.job_id]
+    assert standby.client.get(f"/v1/jobs/{stage.job_id}").is_success
+    refused = standby.client.get(f"/v1/jobs/{stage.job_id}/batches")
+    assert refused.status_code == 503
+    assert leader.url in refused.json()["hint"]
+
+
+def test_the_store_stands_still(stage: Stage, store: ObjectStore) -> None:
+    is_back = threading.Event()
+
+    def stand_still(_: Request) -> None:
+        is_back.wait(timeout=150)
+
+    store.fault = stand_still
+    try:
+        stage.job().wait_for(lambda s: s["state"] == "STALLED", "it waits", deadline_s=120)
+        assert stage.pair.the_leader()
+    finally:
+        store.fault = lambda _: None
+        is_back.set()
+    began = time.monotonic()
+    stage.goes_on()
+    say(f"the store stood still: all is out {seconds(began)}")
+
+
+def test_a_runner_that_was_taken_for_dead_writes_nothing(stage: Stage) -> None:
+    leader = stage.pair.the_leader()
+    index = stage.pair.planes.index(leader)
+    other = stage.pair.planes[1 - index]
+    log = stage.pair.settings[index].jobs_dir / stage.job_id / "runner.log"
+    seen, runners = log.stat().st_size, stage.runners()
+    for pid in (leader.process.pid, *runners):
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: other.is_ready, deadline_s=60, what="the standby leads")
+        stage.goes_on()
+        for pid in runners:
+            os.kill(pid, signal.SIGCONT)  # its control plane stands still
+        wait_until(
+            lambda: not any(is_alive(pid) for pid in runners), deadline_s=30, what="it has ended"
+        )
+    finally:
+        for pid in (leader.process.pid, *runners):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    with log.open("rb") as file:
+        file.seek(seen)
+        said = file.read().decode()
+    assert "fenced" in said, said[-3_000:]
+    wait_until(lambda: leader.role == "standby", deadline_s=30, what="it has seen that it is late")
+    stage.goes_on()
+
+
+def seconds(began: float) -> str:
+    return f"within {time.monotonic() - began:.1f} s"
