@@ -429,6 +429,11 @@ class Settings(BaseSettings):
         return value
 
     @property
+    def runs_on_cluster(self) -> bool:
+        """Whether tasks run on executors that may be on other machines."""
+        return not self.spark_master.startswith("local")
+
+    @property
     def jobs_dir(self) -> Path:
         """Where each job has its directory."""
         return self.data_dir / "jobs"

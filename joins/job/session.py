@@ -20,6 +20,7 @@ from joins.plan.errors import JoinError
 from joins.worker import daemon
 
 _DAEMON = "spark.python.daemon.module"
+_PYTHON = "spark.pyspark.python"
 _BY_SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKETS = "spark.python.unix.domain.socket.dir"
 OF_LOCAL_MASTERS = frozenset(
@@ -101,7 +102,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = settings.extra.get(_PYTHON, sys.executable)
     settings.scratch_directory.mkdir(parents=True, exist_ok=True)
     pools = settings.scratch_directory / "pools.xml"
     pools.write_text(_POOLS, encoding="utf-8")

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from joins.adapters.kafka.records import Ranges
-from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports
+from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_hints
 
 RECORDS_WORTH_A_TASK = 5_000
 """A task costs 20 ms of a core before its first record."""
@@ -19,6 +19,17 @@ Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
 """What a task does with its part of a batch."""
 _ITEM = "item"
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """A stage whose errors reach the driver with their hints; picklable."""
+
+    stage: Stage
+
+    def __call__(self, batches: Batches) -> Batches:
+        with telling_hints():
+            yield from self.stage(batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,7 @@ class _Reading:
     def _run(self, numbers: Iterable[int]) -> Batches:
         items = [self.items[number] for number in numbers]
         mine = iter([pa.record_batch([pa.array(items, pa.string())], names=[_ITEM])])
-        return self.stage(mine if self.read is None else self.read(mine))
+        return _Telling(self.stage)(mine if self.read is None else self.read(mine))
 
 
 @lru_cache(maxsize=64)
@@ -80,7 +91,7 @@ class Work:
     def map(self, stage: Stage, schema: str | StructType) -> DataFrame:
         """The rows of `schema` that the tasks make by `stage`."""
         if self.frame is not None:
-            return self.frame.mapInArrow(stage, schema)
+            return self.frame.mapInArrow(_Telling(stage), schema)
         count = len(self.items)
         numbers = self.spark.range(0, count, 1, count)
         return numbers.mapInArrow(_Reading(self.items, self.read, stage), schema)
@@ -91,7 +102,7 @@ class Work:
         Items go without a plan of Spark SQL, which costs more than the tasks of a small batch.
         """
         if self.frame is not None:
-            rows = self.frame.mapInArrow(stage, REPORT_DDL).collect()
+            rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
             return merge_reports(row.report for row in rows)
         reading = _Reading(self.items, self.read, stage)
         numbers = _numbers(self.spark.sparkContext, len(self.items))
