@@ -134,7 +134,7 @@ class _OnWorkers:
         return NOTHING if self.records is None else self.records.report(stage)
 
     def _items(self, plan: StagePlan) -> Work:
-        return Work.of(self.parts.spark, plan.items)
+        return Work.of(self.parts.spark, plan.items, has_index=True)
 
 
 class EventBatches:

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow as pa
-from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from joins.adapters.kafka.records import Ranges
+from joins.worker.placement import nodes_for, numbers
 from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_hints
 
 RECORDS_WORTH_A_TASK = 5_000
@@ -55,12 +54,6 @@ class _Reading:
         return _Telling(self.stage)(mine if self.read is None else self.read(mine))
 
 
-@lru_cache(maxsize=64)
-def _numbers(context: SparkContext, count: int) -> "RDD[int]":
-    """A task a number; made once, which is a part of what a small batch costs."""
-    return context.parallelize(range(count), count)
-
-
 @dataclass(frozen=True, slots=True)
 class Work:
     """What the tasks of one stage are given: rows of other tasks, or items.
@@ -69,17 +62,26 @@ class Work:
         frame: the rows.
         items: texts; a task each.
         read: makes the stage's input of a task's items, None where it takes them as they are.
+        has_index: tasks need an index on their node, so that each prefers the same one each time.
     """
 
     frame: DataFrame | None
     items: tuple[str, ...] = ()
     read: Stage | None = None
     session: SparkSession | None = None
+    has_index: bool = False
 
     @classmethod
-    def of(cls, spark: SparkSession, items: Sequence[str], read: Stage | None = None) -> "Work":
+    def of(
+        cls,
+        spark: SparkSession,
+        items: Sequence[str],
+        read: Stage | None = None,
+        *,
+        has_index: bool = False,
+    ) -> "Work":
         """A task for each of `items`."""
-        return cls(None, tuple(items), read, spark)
+        return cls(None, tuple(items), read, spark, has_index)
 
     @property
     def spark(self) -> SparkSession:
@@ -93,8 +95,8 @@ class Work:
         if self.frame is not None:
             return self.frame.mapInArrow(_Telling(stage), schema)
         count = len(self.items)
-        numbers = self.spark.range(0, count, 1, count)
-        return numbers.mapInArrow(_Reading(self.items, self.read, stage), schema)
+        tasks = self.spark.range(0, count, 1, count)
+        return tasks.mapInArrow(_Reading(self.items, self.read, stage), schema)
 
     def report(self, stage: Stage) -> BatchReport:
         """Run `stage`, whose rows are reports, and merge them.
@@ -105,8 +107,9 @@ class Work:
             rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
             return merge_reports(row.report for row in rows)
         reading = _Reading(self.items, self.read, stage)
-        numbers = _numbers(self.spark.sparkContext, len(self.items))
-        return merge_reports(numbers.mapPartitions(reading.texts).collect())
+        nodes = nodes_for(self.spark) if self.has_index else ()
+        tasks = numbers(self.spark.sparkContext, len(self.items), nodes)
+        return merge_reports(tasks.mapPartitions(reading.texts).collect())
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:

@@ -26,6 +26,7 @@ from tests.support.rig import SMALL, Rig, RunningJob, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.standalone import (
+    COMPILED,
     EXECUTOR,
     NODE_DISK,
     Cluster,
@@ -107,6 +108,7 @@ def place(
         "spark.executor.extraJavaOptions": QUICK_JVM,
         "spark.archives": f"{archive}#sluice",
         "spark.executorEnv.PYTHONPATH": "sluice",
+        "spark.executorEnv.NUMBA_CACHE_DIR": f"sluice/{COMPILED}",
     }
     given = {
         "spark_master": cluster.master,
@@ -132,7 +134,7 @@ def test_machines_that_share_only_a_store_count_each_record_once_whoever_is_lost
         windows = COUNTS.format(topic=visits, servers=servers, path=path)
         with place.rig.job(limited) as joining, place.rig.job(windows) as counting:
             jobs = Jobs(place, path, joining, counting)
-            joining.wait_joining()
+            joining.wait_state("JOINING", deadline_s=300)
             flow.send()
             jobs.wait_for_rows(PART // 2)
             assert_workers_are_alone(place)

@@ -1,4 +1,4 @@
-"""A standalone Spark master and workers of one core, each as if on a machine of its own.
+"""A standalone Spark master and workers of one core, each as if on a machine with its address.
 
 A worker, and all that it starts, sees neither the checkout, nor the directories that it is told not
 to see, nor those of other workers: empty file systems that take nothing lie over them, in a mount
@@ -20,6 +20,7 @@ from pathlib import Path
 import psutil
 import pyspark
 
+from joins.worker import daemon
 from service.embedded.java import Java
 from service.embedded.process import free_port
 from tests.support.rig import descendants
@@ -27,6 +28,8 @@ from tests.support.wait import wait_until
 
 ROOT = Path(__file__).parents[2]
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+COMPILED = "compiled"
+"""The directory of native code in the archive."""
 NODE_DISK = "NODE_DISK"
 """The variable with the directory of a node."""
 _HOME = Path(pyspark.__file__).parent
@@ -88,7 +91,7 @@ class NodeWorld:
 def packed_wheel(directory: Path) -> Path:
     """An archive for `spark.archives` of what the project's wheel installs, without what it needs.
 
-    The wheel is built from a copy of the sources.
+    The wheel is built from a copy of the sources; native code is in the archive, too.
     """
     source = directory / "source"
     for name in _PACKAGES:
@@ -99,6 +102,10 @@ def packed_wheel(directory: Path) -> Path:
     (wheel,) = directory.glob("*.whl")
     site, archive = directory / "site", directory / "sluice.tar.gz"
     _pip("install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
+    (site / COMPILED).mkdir(mode=0o700)
+    places = {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(site / COMPILED)}
+    compiling = [sys.executable, "-m", daemon.MODULE, daemon.COMPILE]
+    subprocess.run(compiling, check=True, cwd=site, env={**os.environ, **places})
     with tarfile.open(archive, "w:gz") as packed:
         packed.add(site, arcname=".")
     return archive
@@ -124,7 +131,7 @@ def running_cluster(
         command = [str(_HOME / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master"]
         stack.enter_context(_running(java, log, {}, [*command, *words]))
         wait_until(lambda: "I have been elected leader" in log.read_text(), what="a master")
-        homes = [directory / f"node-{number}" for number in range(workers)]
+        homes = [directory / f"127.0.0.{number}" for number in range(1, workers + 1)]
         for home in homes:
             home.mkdir()
         nodes = []
@@ -140,7 +147,7 @@ def running_cluster(
 
 @contextmanager
 def _node(java: Java, home: Path, master: str, world: NodeWorld) -> Iterator[Node]:
-    words = ("--host", "127.0.0.1", "--cores", "1", "--memory", _MEMORY, "--webui-port", "0")
+    words = ("--host", home.name, "--cores", "1", "--memory", _MEMORY, "--webui-port", "0")
     program = "org.apache.spark.deploy.worker.Worker"
     command = [str(_HOME / "bin" / "spark-class"), program, *words]
     command += ["--work-dir", str(home / "work"), master]
@@ -150,6 +157,8 @@ def _node(java: Java, home: Path, master: str, world: NodeWorld) -> Iterator[Nod
     environment = {
         **world.environment,
         NODE_DISK: str(home),
+        "SPARK_LOCAL_IP": home.name,
+        "HOME": str(home),
         "TMPDIR": str(home),
         "SPARK_LOCAL_DIRS": str(home / "spark"),
     }

@@ -38,13 +38,13 @@ TAKEN = {
 REFUSED = {
     "an_output_in_a_directory": (
         *(writing("/data/out"), INDEX),
-        r'output "enriched" is in directory "/data/out", which executors of "spark://master:7077"',
+        r'output "[a-z_]+" is in directory "/data/out", which executors of "spark://master:7077"',
     ),
     "late_records_in_a_directory": (
         *(writing(late="file:///data/late"), INDEX),
-        r'late records of "click_event" is in directory "file:///data/late"',
+        r'late records of "clicks" is in directory "file:///data/late"',
     ),
-    "no_directory_for_indexes": (writing(), {}, r'dimension "user_info" is looked up in an index'),
+    "no_directory_for_indexes": (writing(), {}, r'dimension "users" is looked up in an index'),
 }
 
 
