@@ -429,11 +429,6 @@ class Settings(BaseSettings):
         return value
 
     @property
-    def runs_on_cluster(self) -> bool:
-        """Whether tasks run on executors that may be on other machines."""
-        return not self.spark_master.startswith("local")
-
-    @property
     def jobs_dir(self) -> Path:
         """Where each job has its directory."""
         return self.data_dir / "jobs"
@@ -517,6 +512,11 @@ class Settings(BaseSettings):
 def store_is_shared(settings: Settings) -> bool:
     """Whether several control planes may be on the job store, of which one leads."""
     return settings.store_url.startswith("postgresql")
+
+
+def runs_on_cluster(settings: Settings) -> bool:
+    """Whether tasks run on executors that may be on other machines."""
+    return not settings.spark_master.startswith("local")
 
 
 def ends_runners(settings: Settings) -> bool:

@@ -14,7 +14,7 @@ from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import IndexPlace
 from joins.worker.row_files import RowFiles
 from joins.worker.schemas import task_schemas
-from service.config import Settings
+from service.config import Settings, runs_on_cluster
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import index_directory
 from service.wiring.shared import shared_meta
@@ -73,8 +73,8 @@ class JobContext:
     @property
     def exchange(self) -> TablePath:
         """Where the tasks of a batch leave files for each other and for the driver."""
-        layout = self.layout
-        return layout.exchange(in_store=self.settings.runs_on_cluster and layout.is_in_store)
+        apart = runs_on_cluster(self.settings) and self.layout.is_in_store()
+        return self.layout.exchange(in_store=apart)
 
     def row_files(self, name: str) -> RowFiles:
         """Files of rows between tasks and the driver."""

@@ -77,7 +77,7 @@ class OpenJob:
             SluiceError: a part cannot be used; what was created stays and is found again.
         """
         check_allowed(plan, self.settings)
-        check_nodes(plan, self.settings, in_store=self.layout.is_in_store)
+        check_nodes(plan, self.settings, in_store=self.layout.is_in_store())
         secrets = SecretResolver.of(self.settings, self.layout.job_dir)
         plan = resolve_secrets(plan, secrets)
         meta = claim_meta(plan, self.settings, self.checkpoint, self.layout.job_dir.name)

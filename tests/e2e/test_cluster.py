@@ -4,9 +4,11 @@ The project comes to the executors by `spark.archives`. A machine is lost with i
 records flow, and the store is away for a while; each record is counted once all the same.
 """
 
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ from tests.support.wait import wait_until
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
 WORKER = "joins.worker.daemon"
 PARTITIONS, MACHINES, PART = 3, 3, 4_000
-MINUTE_S = 60
+MINUTE_S, AWAY_S = 60, 25
 COUNTS = """SET 'table.exec.emit.allow-lateness' = '1 h';
 CREATE TABLE visits (item STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH (
     'connector'='kafka', 'topic'='{topic}', 'format'='json', 'late-records.path'='{path}/late',
@@ -141,17 +143,15 @@ def test_machines_that_share_only_a_store_count_each_record_once_whoever_is_lost
             flow.send()
             place.cluster.nodes[0].lose()
             jobs.wait_for(flow)
-            place.store.close()
             flow.send()
-            wait_until(lambda: joining.status()["state"] == "STALLED", what="the store is missed")
-            place.store.start()
+            jobs.miss_the_store()
             flow.send_late("late", second=0)
             jobs.wait_for(flow)
             jobs.check_rows(flow)
             wait_until(lambda: len(place.rows(f"{path}/late")) == 1, what="the late record")
             for job in (joining, counting):
                 assert job.status()["epoch"] == 1, "a lost machine costs tasks, not the runner"
-                assert not in_exchange(place, job), "nothing stays between batches"
+                wait_until(partial(is_swept, place, job), what="nothing stays between batches")
     for job in (joining, counting):
         assert place.store.keys(f"lake/_sluice/jobs/{job.id}") == []
 
@@ -171,6 +171,15 @@ class Jobs:
         self.counting.wait_for(
             lambda _: self.counts() == flow.complete, "the windows that ended", deadline_s=300
         )
+
+    def miss_the_store(self) -> None:
+        """It is away for a while, which both jobs tell."""
+        closed_at = time.monotonic()
+        self.place.store.close()
+        for job in (self.joining, self.counting):
+            job.wait_state("STALLED")
+        wait_until(lambda: time.monotonic() - closed_at > AWAY_S, what="a while")
+        self.place.store.start()
 
     def wait_for_rows(self, rows: int) -> None:
         path = f"{self.path}/enriched"
@@ -269,5 +278,6 @@ def seen_by(process: psutil.Process, path: Path) -> Path:
     return Path(f"/proc/{process.pid}/root{path}")
 
 
-def in_exchange(place: Place, job: RunningJob) -> Sequence[str]:
-    return place.store.keys(f"lake/_sluice/jobs/{job.id}/exchange")
+def is_swept(place: Place, job: RunningJob) -> bool:
+    """Whether tasks have left nothing for each other."""
+    return place.store.keys(f"lake/_sluice/jobs/{job.id}/exchange") == []

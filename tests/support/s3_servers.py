@@ -24,7 +24,7 @@ from tests.support.wait import wait_until
 
 _KEY, _SECRET = "ci-key-id", "ci-secret-key"
 _S3PROXY = "org.gaul:s3proxy:2.6.0"
-_GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+_GATEWAY = "github.com/versity/versitygw/cmd/versitygw"
 _START_S = 60.0
 
 
@@ -81,12 +81,12 @@ def s3proxy(directory: Path, java: Java) -> Iterator[S3Server]:
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     command = [str(java.executable), "-Xmx256m", "-cp", os.pathsep.join(map(str, jars))]
     command += ["org.gaul.s3proxy.Main", "--properties", str(file)]
-    with _running(command, port, directory / "log") as server:
+    with _running(command, port) as server:
         yield server
 
 
 @contextmanager
-def versity_gateway(directory: Path) -> Iterator[S3Server]:
+def versity_gateway(directory: Path, version: str) -> Iterator[S3Server]:
     """Versity's gateway with its files below `directory`."""
     go = shutil.which("go")
     if go is None:
@@ -95,18 +95,19 @@ def versity_gateway(directory: Path) -> Iterator[S3Server]:
     for each in (data, sidecar):
         each.mkdir()
     environment = {**os.environ, "GOBIN": str(directory)}
-    subprocess.run([go, "install", _GATEWAY], check=True, timeout=900, env=environment)
+    subprocess.run(
+        [go, "install", f"{_GATEWAY}@{version}"], check=True, timeout=900, env=environment
+    )
     command = [str(directory / "versitygw"), "--access", _KEY, "--secret", _SECRET]
     command += ["--port", f"127.0.0.1:{port}", "--quiet", "posix"]
-    with _running([*command, "--sidecar", str(sidecar), str(data)], port, directory / "log") as it:
-        yield it
+    with _running([*command, "--sidecar", str(sidecar), str(data)], port) as server:
+        yield server
 
 
 @contextmanager
-def _running(command: Sequence[str], port: int, log: Path) -> Iterator[S3Server]:
+def _running(command: Sequence[str], port: int) -> Iterator[S3Server]:
     server = S3Server(f"http://127.0.0.1:{port}", count())
-    with log.open("wb") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         wait_until(server.answers, deadline_s=_START_S, what="the server answers")
         yield server

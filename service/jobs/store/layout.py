@@ -140,7 +140,6 @@ class JobLayout:
         """The Delta table of records that cannot be parsed."""
         return self.tables_root / "dead_letters"
 
-    @property
     def is_in_store(self) -> bool:
         """Whether an object store has the job's own tables."""
         return self.warehouse.exists()

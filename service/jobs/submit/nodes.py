@@ -1,7 +1,7 @@
 """What executors of a cluster reach: a job whose tables are in a store shares no disk with them."""
 
 from joins.plan.plan import DeltaSink, JoinPlan, LookupStrategy, SharedSource
-from service.config import Settings
+from service.config import Settings, runs_on_cluster
 from service.errors import SubmissionError
 from service.jobs.store.layout import JobLayout
 from service.security.allowed import store_address
@@ -20,7 +20,7 @@ def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
     Raises:
         SubmissionError: they do not.
     """
-    if not (in_store and settings.runs_on_cluster):
+    if not (in_store and runs_on_cluster(settings)):
         return
     for insert in plan.inserts:
         if isinstance(insert.sink, DeltaSink):
@@ -52,7 +52,7 @@ def _check_path(what: str, sink: DeltaSink, settings: Settings) -> None:
 
 
 def _check_shared(name: str, source: SharedSource, settings: Settings) -> None:
-    if not JobLayout(settings.jobs_dir / source.job_id).is_in_store:
+    if not JobLayout(settings.jobs_dir / source.job_id).is_in_store():
         raise SubmissionError(
             f'shared table "{name}" is kept in a directory, which executors of '
             f'"{settings.spark_master}" do not share: it was created before SLUICE_WAREHOUSE was '
