@@ -52,7 +52,7 @@ def kept_in() -> Path:
     return next(kept, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
 
 
-class Locator(UserProvidedCacheLocator):  # type: ignore[misc]  # numba has no types
+class Locator(UserProvidedCacheLocator):
     """Where numba keeps a function: by its package, wherever that lies.
 
     Executors unpack the package into a directory of each run, and must not compile it each time.
