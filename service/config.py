@@ -515,6 +515,11 @@ def store_is_shared(settings: Settings) -> bool:
     return settings.store_url.startswith("postgresql")
 
 
+def runs_on_cluster(settings: Settings) -> bool:
+    """Whether tasks run on executors that may be on other machines."""
+    return not settings.spark_master.startswith("local")
+
+
 def ends_runners(settings: Settings) -> bool:
     """Whether runners end with their control plane; those of a leader must."""
     return settings.stop_with_parent or store_is_shared(settings)

@@ -141,7 +141,7 @@ def records_work(
     parts = split(ranges, spark.sparkContext.defaultParallelism, whole=whole)
     if reads and not parts:
         parts = [{}]
-    return Work.of(spark, [range_item(part) for part in parts], reader)
+    return Work.of(spark, [range_item(part) for part in parts], reader, has_index=True)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ sink. Then come the commits: dead letters, late records, state, output. A batch 
 under its pin stages the same and repeats no commit.
 """
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from joins.batch.event_stages import MergedSteps, StagedEvents, run_stages
 from joins.batch.event_state import EventSpec, EventState
 from joins.batch.lookups import Lookups
 from joins.durable.pins import Pin, pin_json
+from joins.kernels.table_path import remove_below
 from joins.sinks.port import BatchWriter
 from joins.worker.event_task import EventTask, act, scan, steps
 from joins.worker.probe_task import DEAD_LETTERS
@@ -134,7 +134,7 @@ class _OnWorkers:
         return NOTHING if self.records is None else self.records.report(stage)
 
     def _items(self, plan: StagePlan) -> Work:
-        return Work.of(self.parts.spark, plan.items)
+        return Work.of(self.parts.spark, plan.items, has_index=True)
 
 
 class EventBatches:
@@ -185,19 +185,18 @@ class EventBatches:
 
     @contextmanager
     def _scratch(self, pin: Pin) -> Iterator[EventTask]:
-        """The task with a directory of this attempt for what stages give each other."""
-        places = self._parts.task.places
-        place = places.scratch / f"{pin.batch:010d}"
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
+        """The task with a place of this runner for what stages give each other."""
+        task = self._parts.task
+        place = task.places.scratch / f"{task.epoch:05d}" / f"{pin.batch:010d}"
+        remove_below(place)
         try:
-            yield replace(self._parts.task, places=replace(places, scratch=place))
+            yield replace(task, places=replace(task.places, scratch=place))
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            remove_below(place)
 
     def sweep(self) -> None:
-        """Remove what an earlier runner has left in the scratch directory."""
-        shutil.rmtree(self._parts.task.places.scratch, ignore_errors=True)
+        """Remove what an earlier runner has left in the scratch place."""
+        remove_below(self._parts.task.places.scratch)
 
     def _staged(self, task: EventTask, pin: Pin) -> tuple[StagedEvents, Mapping[str, StateChange]]:
         """All stages, and what becomes of the state."""

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.output import keep_rows_out_of_logs
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.job.session import SparkSettings, start_session
+from joins.job.session import PYTHON, SparkSettings, start_session
 from joins.plan.errors import JoinError
 from joins.worker.threads import TAG
 
@@ -55,7 +55,6 @@ def attach_session(address: Path, job_id: str, is_coming: Callable[[], bool]) ->
     Raises:
         JoinError: the driver is not there.
     """
-    os.environ["PYSPARK_PYTHON"] = sys.executable
     try:
         session = _attached(_await(address, is_coming)).newSession()
         session.conf.set(TAG, job_id)
@@ -92,4 +91,5 @@ def _attached(where: dict[str, Any]) -> SparkSession:
         jvm.org.apache.spark.SparkContext.getOrCreate()
     )
     conf = SparkConf(_jvm=jvm, _jconf=java.getConf())
+    os.environ["PYSPARK_PYTHON"] = conf.get(PYTHON, sys.executable)
     return SparkSession(SparkContext(jsc=java, gateway=gateway, conf=conf))

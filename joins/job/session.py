@@ -20,6 +20,8 @@ from joins.plan.errors import JoinError
 from joins.worker import daemon
 
 _DAEMON = "spark.python.daemon.module"
+PYTHON = "spark.pyspark.python"
+"""The setting with the Python of executors; without it they have ours."""
 _BY_SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKETS = "spark.python.unix.domain.socket.dir"
 OF_LOCAL_MASTERS = frozenset(
@@ -37,6 +39,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(64 << 20),  # above 2 GiB a batch would fail
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.scheduler.mode": "FAIR",
+    "spark.locality.wait": "0s",  # a batch does not wait for a node that is busy
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
@@ -101,7 +104,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     if settings.java_home is not None:
         os.environ["JAVA_HOME"] = str(settings.java_home)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = settings.extra.get(PYTHON, sys.executable)
     settings.scratch_directory.mkdir(parents=True, exist_ok=True)
     pools = settings.scratch_directory / "pools.xml"
     pools.write_text(_POOLS, encoding="utf-8")

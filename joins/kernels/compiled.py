@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import UserProvidedCacheLocator
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LOCK = "lock"
@@ -51,8 +52,21 @@ def kept_in() -> Path:
     return next(kept, None) or Path(tempfile.mkdtemp(prefix="sluice-"))
 
 
+class Locator(UserProvidedCacheLocator):
+    """Where numba keeps a function: by its package, wherever that lies.
+
+    Executors unpack the package into a directory of each run, and must not compile it each time.
+    """
+
+    @classmethod
+    def get_suitable_cache_subpath(cls, py_file: str) -> str:
+        """Below the digest of the function's files, which are told apart by that."""
+        return Path(py_file).parent.name
+
+
 _KEPT_IN = kept_in()
 _config: Any = numba.config
+_config.CACHE_LOCATOR_CLASSES = f"{Locator.__module__}.{Locator.__qualname__}"
 # Without `_nrt` nobody counts who uses an array, which took three quarters of the time of JSON.
 _OPTIONS: Any = {"cache": True, "nogil": True, "_nrt": False}
 

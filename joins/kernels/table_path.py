@@ -4,7 +4,9 @@ A path of a store goes where a `Path` goes: what both have has one name, and a f
 is a `FileNotFoundError` of either. What only directories have is asked of a `Path`.
 """
 
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -79,6 +81,10 @@ class ObjectPath(Protocol):
         """Remove objects of the same store, by few requests; some may be gone already."""
         ...
 
+    def clear(self) -> None:
+        """Remove all objects that are below."""
+        ...
+
     def put(self, content: pa.Buffer | bytes) -> None:
         """Make `content` the object; nobody sees a part of it, and it stays."""
         ...
@@ -107,6 +113,15 @@ def readable(file: TablePath) -> Path | pa.NativeFile:
         OSError: a store does not have the file, or does not answer; of a `Path` its reader does.
     """
     return file if isinstance(file, Path) else file.open_input()
+
+
+def remove_below(place: TablePath) -> None:
+    """Remove what is below `place`, as far as that can be done now."""
+    if isinstance(place, Path):
+        shutil.rmtree(place, ignore_errors=True)
+        return
+    with suppress(OSError):
+        place.clear()
 
 
 def dataset_of(files: Sequence[TablePath], schema: pa.Schema) -> ds.Dataset:

@@ -160,8 +160,9 @@ class EventReplay:
         probe = _PastTask(self._kernel, {}, dead, pin.epoch, past_indexes=indexes)
         late = SharedTable(scratch)
         waiting, windows = scratch / "waiting", scratch / "windows"
-        own = EventPlaces(scratch / "stages", waiting, windows, late, self.state.roots)
-        for place in (own.scratch, dead):
+        stages = scratch / "stages"
+        own = EventPlaces(stages, waiting, windows, late, self.state.roots)
+        for place in (stages, dead):
             place.mkdir(parents=True)
         return event_task(self._event.plan, probe, own)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from joins.adapters.kafka.codecs import compressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.kernels.probe.files import ParquetStage
 from joins.kernels.records.encode import BODIES, encode_bodies
+from joins.kernels.table_path import TablePath
 from joins.plan.plan import Compression
 from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_hints
@@ -38,19 +38,19 @@ class ChunkStage:
     Attributes:
         task: how chunks are read.
         body_bytes: of one body at the most.
-        directory: of the files.
+        place: of the files.
     """
 
     task: SnapshotTask
     body_bytes: int
-    directory: Path
+    place: TablePath
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stage the chunks that come as `Chunk.as_text`; emits one report."""
         origin = current_origin(self.task.generation, 0)
         with (
             telling_hints(),
-            ParquetStage(self.directory, BODIES, origin, kept=False) as stage,
+            ParquetStage(self.place, BODIES, origin, kept=False) as stage,
         ):
             for batch in batches:
                 for text in batch.column(0).to_pylist():

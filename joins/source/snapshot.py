@@ -72,6 +72,7 @@ class SourceSettings:
     Attributes:
         tasks: of a Spark job of the copy; each has a connection of its own.
         rows_per_job: of such a job, about; it is the unit of resuming.
+        staged: what tasks have read, until it is sent.
     """
 
     connection: MysqlConnectionConfig
@@ -80,6 +81,7 @@ class SourceSettings:
     partitions: int
     state_file: Path
     offset_file: Path
+    staged: RowFiles
     tasks: int = 2
     rows_per_job: int = 200_000
 
@@ -102,7 +104,7 @@ class SnapshotCoordinator(SourceCoordinator):
         self._source = dimension.source
         self._table = table
         self._settings = settings
-        self._staged = RowFiles(settings.state_file.with_suffix(".staged"))
+        self._staged = settings.staged
         kafka = replace(settings.kafka, topic=settings.topic).compressing(COMPRESSION)
         self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
@@ -324,7 +326,7 @@ class SnapshotCoordinator(SourceCoordinator):
             state.generation,
             settings.partitions,
         )
-        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.directory)
+        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.place)
         size = GroupSize(settings.tasks, self._source.chunk_rows, settings.rows_per_job)
         return ChunkReader(self._spark, stage, size)
 

@@ -44,6 +44,9 @@ COMPILED = (
 SOCKET = "PYTHON_WORKERS_PREPARED_AT"
 """The variable with the path of the socket at which a prepared process waits."""
 
+COMPILE = "--compile"
+"""Asks for nothing but that all is compiled, for an archive that nodes are sent."""
+
 _PREPARED = "--prepared"
 _STANDARD = (0, 1, 2)
 _WAIT_S = 600
@@ -56,6 +59,9 @@ def command(path: Path) -> list[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Load the modules, then fork workers as Spark's own daemon does."""
+    if arguments and arguments[0] == COMPILE:
+        _load()
+        return
     if arguments and arguments[0] == _PREPARED:
         _wait_for_spark(Path(arguments[1]))
     elif _is_handed_over(os.environ.get(SOCKET)):

@@ -58,6 +58,7 @@ from joins.kernels.table_path import TablePath
 from joins.kernels.windows import WindowSpec, state_schema
 from joins.plan.plan import JoinPlan
 from joins.plan.stream_topics import StreamTopics
+from joins.worker.node_directory import spill_directory
 from joins.worker.probe_task import (
     DEAD_LETTERS,
     ProbeTask,
@@ -76,21 +77,26 @@ WINDOW_BUCKETS = 8
 
 @dataclass(frozen=True, slots=True)
 class EventPlaces:
-    """Where event batches keep their files; all nodes see these directories.
+    """Where event batches keep their files; all nodes see these places.
 
     Attributes:
-        scratch: what the stages of the running batch exchange.
+        scratch: what the stages of the running batch give each other.
         waiting: root of the table of rows that wait for a watermark; None if none do.
         windows: root of the table of open windows; None without windows.
         late: the table of late records.
         past: `waiting` and `windows` → where files of the table are read, if not where it writes.
     """
 
-    scratch: Path
+    scratch: TablePath
     waiting: TablePath | None
     windows: TablePath | None
     late: SharedTable
     past: Mapping[str, TablePath] = field(default_factory=dict)
+
+    @property
+    def spill(self) -> Path:
+        """A directory of this node for what a task reads again itself."""
+        return self.scratch if isinstance(self.scratch, Path) else spill_directory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,8 @@ class EventTask:
         assert spec is not None, "the plan has windows"
         assert root is not None, "windows have a table"
         read_from = self.places.past.get("windows", root)
-        return WindowTask(spec, self.kernel, root, self.places.late, read_from)
+        places = self.places
+        return WindowTask(spec, self.kernel, root, places.late, read_from, places.scratch)
 
     def clock(self, pin: Pin) -> WindowClock:
         """The time of windows in the batch of `pin`."""
@@ -410,7 +417,7 @@ class _Acting:
         columns = self._task.kernel.arrivals
         with (
             ParquetStage(self._root, columns.schema, self._origin) as waiting,
-            Released(self._task.places.scratch, columns, self._origin) as released,
+            Released(self._task.places.spill, columns, self._origin) as released,
         ):
             for each in part["waiting"]:
                 file = WaitingFile(self._read_from / each["path"], columns)
@@ -420,7 +427,8 @@ class _Acting:
                 if each["rewrite"]:
                     for rows in file.between(due.upto_ms, MAX_TIMESTAMP):
                         waiting.write(rows)
-            arrived = [rows for path in part["arrivals"] for rows in mapped(path)]
+            scratch = self._task.places.scratch
+            arrived = [rows for path in part["arrivals"] for rows in mapped(scratch / path)]
             for rows in in_order(arrived, due.is_ahead, lambda times: times):
                 waiting.write(rows)
                 self._counts.add("waited", rows.num_rows)

@@ -1,8 +1,9 @@
-"""A directory on whatever node looks at it: the same setting names another place on each."""
+"""Directories on whatever node looks at them: the same name means another place on each."""
 
 import os
 import re
 import socket
+import tempfile
 from pathlib import Path
 
 from joins.plan.errors import IndexDirectoryError
@@ -17,6 +18,12 @@ def on_this_node(directory: Path) -> Path:
         IndexDirectoryError: a variable is not set here.
     """
     return Path(_PLACEHOLDER.sub(_value, str(directory)))
+
+
+def spill_directory() -> Path:
+    """What this node removes with the executor; in a process without one, for temporary files."""
+    of_executor = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
+    return Path(of_executor or tempfile.gettempdir())
 
 
 def _value(match: re.Match[str]) -> str:

@@ -5,6 +5,8 @@ staged; a batch that comes again is joined again.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,12 +17,14 @@ from joins.durable.pins import Pin
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
 from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe.probe import JoinedBatch
-from joins.plan.errors import SinkError
+from joins.kernels.table_path import TablePath
+from joins.plan.errors import SinkError, StoreUnavailableError
 from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.worker.staging import BatchReport, TaskReport, current_origin
 from joins.worker.work import Work
 
 ROWS = "rows"
+_COPIED_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +46,13 @@ def _stage(
     task: BatchTask,
     pin: Pin,
     encoding: RowEncoding,
-    directory: Path,
+    place: TablePath,
 ) -> Iterator[pa.RecordBatch]:
     """Join and stage the rows and the dead letters; emits one report."""
     origin = current_origin(task.epoch, pin.batch)
     counts = TaskCounts()
     with (
-        ParquetStage(directory, encoding.schema, origin, kept=False) as rows,
+        ParquetStage(place, encoding.schema, origin, kept=False) as rows,
         ParquetStage(task.dead_letters, DEAD_LETTER_SCHEMA, origin) as dead,
     ):
         for batch in task.answers(batches, pin, counts):
@@ -60,31 +64,53 @@ def _stage(
 
 
 class RowFiles:
-    """The files of one job's newest batch, in a directory that all nodes see."""
+    """The files of one job's newest batch, in a place that all nodes see.
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    Args:
+        place: of the files.
+        copies: directory of the driver, where it reads what is in a store.
+    """
+
+    def __init__(self, place: TablePath, copies: Path | None = None) -> None:
+        self.place = place
+        self._copies = copies
 
     def run(self, work: Work, task: BatchTask, pin: Pin, encoding: RowEncoding) -> BatchReport:
         """Join on the workers; nothing of another batch is left."""
-        stage = partial(_stage, task=task, pin=pin, encoding=encoding, directory=self.directory)
+        stage = partial(_stage, task=task, pin=pin, encoding=encoding, place=self.place)
         self.clear(task.epoch)
         return work.report(stage)
 
     def paths(self, report: BatchReport) -> list[str]:
-        """The files of the batch, in the order of its tasks.
+        """The files of the batch on this machine, in the order of its tasks.
 
         Raises:
             SinkError: one is gone.
+            StoreUnavailableError: the store of the files does not answer.
         """
-        paths = [self.directory / file.path for file in self.staged(report)]
-        for path in paths:
-            if not path.is_file():
-                raise SinkError(
-                    f'staged file "{path}" is gone',
-                    hint="Another attempt of the batch was begun; the batch is run again.",
-                )
-        return [str(path) for path in paths]
+        files = self.staged(report)
+        if len(files) > 1 and not isinstance(self.place, Path):
+            with ThreadPoolExecutor(_COPIED_AT_ONCE) as threads:
+                return list(threads.map(self._here, files))
+        return [self._here(file) for file in files]
+
+    def _here(self, file: StagedFile) -> str:
+        path = self.place / file.path
+        try:
+            if isinstance(path, Path):
+                path.stat()
+                return str(path)
+            content = path.read_bytes()
+        except FileNotFoundError as exc:
+            raise SinkError(
+                f'staged file "{path}" is gone',
+                hint="Another attempt of the batch was begun; the batch is run again.",
+            ) from exc
+        assert self._copies is not None, "files of a store are read from copies"
+        self._copies.mkdir(parents=True, exist_ok=True)
+        copy = self._copies / file.path
+        copy.write_bytes(content)
+        return str(copy)
 
     @staticmethod
     def staged(report: BatchReport) -> tuple[StagedFile, ...]:
@@ -94,13 +120,20 @@ class RowFiles:
     def remove(self, report: BatchReport) -> None:
         """Remove the files of the batch."""
         for file in self.staged(report):
-            (self.directory / file.path).unlink(missing_ok=True)
+            for place in self._places:
+                (place / file.path).unlink(missing_ok=True)
 
     def clear(self, epoch: int) -> None:
         """Remove what runner `epoch` and older ones have left."""
-        if not self.directory.is_dir():
-            return
-        for path in self.directory.iterdir():
-            origin = FileOrigin.of_name(path.name)
-            if origin is not None and origin.epoch <= epoch:
-                path.unlink(missing_ok=True)
+        for place in self._places:
+            # Nothing was ever there; or the store is away, and the next batch clears it.
+            with suppress(FileNotFoundError, StoreUnavailableError):
+                paths: list[TablePath] = list(place.iterdir())
+                for path in paths:
+                    origin = FileOrigin.of_name(path.name)
+                    if origin is not None and origin.epoch <= epoch:
+                        path.unlink(missing_ok=True)
+
+    @property
+    def _places(self) -> tuple[TablePath, ...]:
+        return tuple(dict.fromkeys((self.place, self._copies or self.place)))

@@ -17,6 +17,8 @@ from joins.plan.errors import (
     RecordsExpiredError,
     SourceError,
     SourceUnavailableError,
+    StoreRefusedError,
+    StoreUnavailableError,
 )
 from watermark.errors import SluiceError
 
@@ -24,7 +26,11 @@ REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
 _NO_ROOM = re.compile(r"Index(Directory|DiskFull|Locked)Error: (.+)")
 _READING = {
-    error.__name__: error for error in (RecordsExpiredError, SourceError, SourceUnavailableError)
+    error.__name__: error
+    for error in (
+        *(RecordsExpiredError, SourceError, SourceUnavailableError),
+        *(StoreRefusedError, StoreUnavailableError),
+    )
 }
 _HINT = "hint: "
 _TOLD = re.compile(rf"\b({'|'.join(_READING)}): (.+)\n{_HINT}(.+)")
@@ -104,7 +110,7 @@ def telling_hints() -> Iterator[None]:
 
 
 def reading_error(error: Exception) -> SourceError | RecordsExpiredError | None:
-    """Why a worker could not read its records; Spark passes it on as text."""
+    """Why a worker could not read records, or reach a store; Spark passes it on as text."""
     match = _TOLD.search(str(error))
     return None if match is None else _READING[match[1]](match[2], hint=match[3])
 

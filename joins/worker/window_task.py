@@ -6,7 +6,6 @@ meet in one task. What is right, and in which order, is for `joins.kernels.windo
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -92,7 +91,7 @@ class WindowClock:
 class WindowParts:
     """Writes the parts of windows that one task finds; use as a context manager."""
 
-    def __init__(self, spec: WindowSpec, scratch: Path, origin: FileOrigin) -> None:
+    def __init__(self, spec: WindowSpec, scratch: TablePath, origin: FileOrigin) -> None:
         self._spec = spec
         self._files = ScratchFiles(scratch, partial_schema(spec), origin, by="bucket")
 
@@ -137,6 +136,7 @@ class WindowTask:
         root: of the table of open windows.
         late: the table of late records.
         read_from: where files of open windows are read.
+        scratch: where the parts of the batch are.
     """
 
     spec: WindowSpec
@@ -144,6 +144,7 @@ class WindowTask:
     root: TablePath
     late: SharedTable
     read_from: TablePath
+    scratch: TablePath
 
     def fired(
         self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
@@ -162,7 +163,7 @@ class WindowTask:
     def _bucket(
         self, part: Mapping[str, Any], advance: WatermarkAdvance, pin: Pin, staging: "_Staging"
     ) -> JoinedBatch:
-        parts = [_scratch_table(each["path"]) for each in part["partials"]]
+        parts = [_scratch_table(self.scratch / each["path"]) for each in part["partials"]]
         state = _State.of(self, part["state"], reads(self.spec, parts, advance))
         fired = fire(self.spec, state.read.values(), parts, advance)
         kept = fired.state
@@ -250,8 +251,8 @@ class _Staging:
         self.counts.add(LATE, records.num_rows)
 
 
-def _scratch_table(path: str) -> pa.Table:
-    return pa.Table.from_batches(mapped(path))
+def _scratch_table(file: TablePath) -> pa.Table:
+    return pa.Table.from_batches(mapped(file))
 
 
 def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:

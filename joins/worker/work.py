@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import pyarrow as pa
-from pyspark import RDD, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from joins.adapters.kafka.records import Ranges
-from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports
+from joins.worker.placement import nodes_for, numbers
+from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_hints
 
 RECORDS_WORTH_A_TASK = 5_000
 """A task costs 20 ms of a core before its first record."""
@@ -19,6 +18,17 @@ Batches = Iterator[pa.RecordBatch]
 Stage = Callable[[Batches], Batches]
 """What a task does with its part of a batch."""
 _ITEM = "item"
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """A stage whose errors reach the driver with their hints; picklable."""
+
+    stage: Stage
+
+    def __call__(self, batches: Batches) -> Batches:
+        with telling_hints():
+            yield from self.stage(batches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +51,7 @@ class _Reading:
     def _run(self, numbers: Iterable[int]) -> Batches:
         items = [self.items[number] for number in numbers]
         mine = iter([pa.record_batch([pa.array(items, pa.string())], names=[_ITEM])])
-        return self.stage(mine if self.read is None else self.read(mine))
-
-
-@lru_cache(maxsize=64)
-def _numbers(context: SparkContext, count: int) -> "RDD[int]":
-    """A task a number; made once, which is a part of what a small batch costs."""
-    return context.parallelize(range(count), count)
+        return _Telling(self.stage)(mine if self.read is None else self.read(mine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,26 @@ class Work:
         frame: the rows.
         items: texts; a task each.
         read: makes the stage's input of a task's items, None where it takes them as they are.
+        has_index: tasks need an index on their node, so that each prefers the same one each time.
     """
 
     frame: DataFrame | None
     items: tuple[str, ...] = ()
     read: Stage | None = None
     session: SparkSession | None = None
+    has_index: bool = False
 
     @classmethod
-    def of(cls, spark: SparkSession, items: Sequence[str], read: Stage | None = None) -> "Work":
+    def of(
+        cls,
+        spark: SparkSession,
+        items: Sequence[str],
+        read: Stage | None = None,
+        *,
+        has_index: bool = False,
+    ) -> "Work":
         """A task for each of `items`."""
-        return cls(None, tuple(items), read, spark)
+        return cls(None, tuple(items), read, spark, has_index)
 
     @property
     def spark(self) -> SparkSession:
@@ -80,10 +93,10 @@ class Work:
     def map(self, stage: Stage, schema: str | StructType) -> DataFrame:
         """The rows of `schema` that the tasks make by `stage`."""
         if self.frame is not None:
-            return self.frame.mapInArrow(stage, schema)
+            return self.frame.mapInArrow(_Telling(stage), schema)
         count = len(self.items)
-        numbers = self.spark.range(0, count, 1, count)
-        return numbers.mapInArrow(_Reading(self.items, self.read, stage), schema)
+        tasks = self.spark.range(0, count, 1, count)
+        return tasks.mapInArrow(_Reading(self.items, self.read, stage), schema)
 
     def report(self, stage: Stage) -> BatchReport:
         """Run `stage`, whose rows are reports, and merge them.
@@ -91,11 +104,12 @@ class Work:
         Items go without a plan of Spark SQL, which costs more than the tasks of a small batch.
         """
         if self.frame is not None:
-            rows = self.frame.mapInArrow(stage, REPORT_DDL).collect()
+            rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
             return merge_reports(row.report for row in rows)
         reading = _Reading(self.items, self.read, stage)
-        numbers = _numbers(self.spark.sparkContext, len(self.items))
-        return merge_reports(numbers.mapPartitions(reading.texts).collect())
+        nodes = nodes_for(self.spark) if self.has_index else ()
+        tasks = numbers(self.spark.sparkContext, len(self.items), nodes)
+        return merge_reports(tasks.mapPartitions(reading.texts).collect())
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:

@@ -8,11 +8,13 @@ from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.probe_lives import known_topics
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
+from joins.kernels.table_path import TablePath
 from joins.plan.plan import Dimension, JoinPlan, SharedSource
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import IndexPlace
+from joins.worker.row_files import RowFiles
 from joins.worker.schemas import task_schemas
-from service.config import Settings
+from service.config import Settings, runs_on_cluster
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import index_directory
 from service.wiring.shared import shared_meta
@@ -67,6 +69,20 @@ class JobContext:
         """What INSERT `number`, from 0, does with a record."""
         kernel = kernel_spec(self.plan, number).reading(self.topics)
         return replace(kernel, schemas=task_schemas)
+
+    @property
+    def exchange(self) -> TablePath:
+        """Where the tasks of a batch leave files for each other and for the driver."""
+        apart = runs_on_cluster(self.settings) and self.layout.is_in_store()
+        return self.layout.exchange(in_store=apart)
+
+    def row_files(self, name: str) -> RowFiles:
+        """Files of rows between tasks and the driver."""
+        return RowFiles(self.exchange / name, self.layout.job_dir / name)
+
+    def staged_rows(self, insert: int) -> RowFiles:
+        """Those for the sink of an INSERT, of the newest batch only."""
+        return self.row_files("staged_rows" if insert == 0 else f"staged_rows_{insert + 1}")
 
     @property
     def topics(self) -> StreamTopics:

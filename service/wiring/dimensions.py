@@ -127,6 +127,7 @@ def source_coordinator(
         partitions=job.partitions(dimension),
         state_file=job.checkpoint.source_file(dimension.name),
         offset_file=job.checkpoint.cdc_file(dimension.name),
+        staged=job.row_files(f"snapshot_{dimension.name}"),
         tasks=job.settings.snapshot_parallelism,
         rows_per_job=job.settings.snapshot_job_rows,
     )

@@ -36,7 +36,7 @@ def event_places(job: JobContext) -> EventPlaces:
     """
     spec, state = EventSpec.of(job.plan), job.layout.state
     return EventPlaces(
-        scratch=job.layout.job_dir / "scratch" / "event_batches",
+        scratch=job.exchange / "scratch" / "event_batches",
         waiting=state / "waiting" if spec.waits else None,
         windows=state / "windows" if spec.window is not None else None,
         late=DeltaLog(_late_path(job), late_app_id(job.app_id)).shared,

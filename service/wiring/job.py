@@ -33,6 +33,7 @@ from joins.sinks.spark import DeltaOutputWriter
 from joins.worker.probe_task import ProbeTask
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
+from service.jobs.submit.nodes import check_nodes
 from service.jobs.supervise.runner_log import RunnerLog
 from service.security.allowed import check_allowed
 from service.security.resolution import internal_kafka, probe_kafka, resolve_secrets
@@ -79,6 +80,7 @@ class OpenJob:
         """
         self.at_end.enter_context(hold_files(self.layout, plan))
         check_allowed(plan, self.settings)
+        check_nodes(plan, self.settings, in_store=self.layout.is_in_store())
         secrets = SecretResolver.of(self.settings, self.layout.job_dir)
         plan = resolve_secrets(plan, secrets)
         meta = claim_meta(plan, self.settings, self.checkpoint, self.layout.job_dir.name)

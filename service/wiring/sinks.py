@@ -67,7 +67,7 @@ class InsertSink:
         self, spark: SparkSession, log: RunnerLog, failpoints: Failpoints
     ) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
         """What commits the rows of batches, and the Delta output if it is one."""
-        sink, staged = self._sink, RowFiles(self.job.layout.staged_rows(self.number))
+        sink, staged = self._sink, self.job.staged_rows(self.number)
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)
             app_id = output_app_id(self.job.app_id, self.number)

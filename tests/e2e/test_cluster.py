@@ -1,67 +1,251 @@
-"""The example on a standalone Spark cluster: two workers with the wheel, one executor killed."""
+"""Two jobs on a standalone Spark cluster of three machines that share nothing but a store.
 
-import signal
+The project comes to the executors by `spark.archives`. A machine is lost with its disk while
+records flow, and the store is away for a while; each record is counted once all the same.
+"""
+
+import time
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
+from joins.adapters.store.delta_tables import delta_options
+from joins.adapters.store.path import StorePath
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from tests.support.jvm import QUICK_JVM
-from tests.support.rig import SMALL, running_rig
+from tests.support.object_store import ObjectStore, object_store
+from tests.support.rig import SMALL, Rig, RunningJob, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
-from tests.support.standalone import EXECUTOR, Cluster, running_cluster
+from tests.support.standalone import (
+    COMPILED,
+    EXECUTOR,
+    NODE_DISK,
+    Cluster,
+    NodeWorld,
+    packed_wheel,
+    running_cluster,
+)
 from tests.support.topics import create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
 WORKER = "joins.worker.daemon"
-EXECUTORS = {
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": "1",
-    "spark.executor.extraJavaOptions": QUICK_JVM,
-}
-FEW, RECORDS = ("'scan.max-records-per-batch'='1000'",), 12_000
+PARTITIONS, MACHINES, PART = 3, 3, 4_000
+MINUTE_S, AWAY_S = 60, 25
+COUNTS = """SET 'table.exec.emit.allow-lateness' = '1 h';
+CREATE TABLE visits (item STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH (
+    'connector'='kafka', 'topic'='{topic}', 'format'='json', 'late-records.path'='{path}/late',
+    'properties.bootstrap.servers'='{servers}', 'scan.startup.mode'='earliest-offset',
+    'scan.max-records-per-batch'='1500');
+CREATE TABLE counts (start TIMESTAMP(3), item STRING, n BIGINT,
+    PRIMARY KEY (start, item) NOT ENFORCED) WITH ('connector'='delta', 'path'='{path}/counts');
+INSERT INTO counts SELECT window_start, item, COUNT(*)
+FROM TABLE(TUMBLE(TABLE visits, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY window_start, window_end, item;
+"""
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, java: Java) -> Iterator[Cluster]:
-    with running_cluster(tmp_path, java) as found:
-        yield found
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    """Its login is in the environment, as it is in that of each machine."""
+    with object_store() as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        yield server
 
 
-def test_the_same_script_gives_the_same_rows_where_an_executor_is_killed(
-    tmp_path: Path, cluster: Cluster, kafka: KafkaBroker, mariadb: MariaDb
+@dataclass(frozen=True)
+class Place:
+    """A control plane, the machines, and the store with the warehouse."""
+
+    rig: Rig
+    cluster: Cluster
+    store: ObjectStore
+
+    def rows(self, path: str) -> list[dict[str, Any]]:
+        """Of a table in the warehouse; none while it is not there."""
+        root = self.store.path(f"lake/{path}")
+        try:
+            return loaded(root).to_pyarrow_table().to_pylist()
+        except TableNotFoundError:
+            return []
+
+
+def loaded(path: StorePath) -> DeltaTable:
+    return DeltaTable(str(path), storage_options=delta_options(path))
+
+
+@pytest.fixture
+def cluster(
+    tmp_path: Path, java: Java, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Cluster]:
+    """Its machines do not see what is in `rig`, nor the project."""
+    data = tmp_path / "rig"
+    data.mkdir()
+    monkeypatch.setenv(NODE_DISK, str(data))
+    world = NodeWorld((data,), store.environment)
+    with running_cluster(tmp_path / "machines", java, world, workers=MACHINES) as machines:
+        yield machines
+
+
+@pytest.fixture
+def place(
+    tmp_path: Path, cluster: Cluster, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore
+) -> Iterator[Place]:
+    archive = packed_wheel(tmp_path / "rig" / "wheel")
+    executors = {
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.executor.extraJavaOptions": QUICK_JVM,
+        "spark.archives": f"{archive}#sluice",
+        "spark.executorEnv.PYTHONPATH": "sluice",
+        "spark.executorEnv.NUMBA_CACHE_DIR": f"sluice/{COMPILED}",
+    }
+    given = {
+        "spark_master": cluster.master,
+        "spark_conf": {**SMALL, **executors},
+        "warehouse": f"s3://{store.bucket}/lake",
+        "index_dir": Path(f"{{{NODE_DISK}}}/index"),
+        "runners": "shared",
+    }
+    with running_rig(tmp_path / "rig", kafka, mariadb, **given) as rig:
+        yield Place(rig, cluster, store)
+
+
+def test_machines_that_share_only_a_store_count_each_record_once_whoever_is_lost(
+    place: Place, kafka: KafkaBroker, mariadb: MariaDb
 ) -> None:
-    servers, path = kafka.bootstrap_servers, unique_name("cluster")
-    topic = create_topic(servers, partitions=4)
-    given = {"spark_master": cluster.master, "spark_conf": {**SMALL, **EXECUTORS}}
-    with (
-        running_rig(tmp_path / "rig", kafka, mariadb, **given) as rig,
-        new_schema(mariadb, USERS, fill_users(1_000)) as schema,
-        rig.job(enrich_sql(rig, schema, topic, path).replace(*in_small_batches())) as job,
-    ):
-        job.wait_joining()
-        produce(servers, topic, [click(n % 1_500, n) for n in range(RECORDS)])
-        job.wait_output(path, 2_000)
-        assert_workers_have_the_wheel(cluster)
-        kill_an_executor(cluster)
-        rows = job.wait_output(path, RECORDS, deadline_s=180)
-        found = [tuple(r[c] for c in ("item_id", "user_id", "gender", "name")) for r in rows]
-        assert sorted(found) == [expected(n) for n in range(RECORDS)]
-        assert job.status()["epoch"] == 1, "a lost executor costs tasks, not the runner"
-        wait_until(
-            lambda: all(node.running(EXECUTOR) for node in cluster.nodes),
-            what="another executor in the place of the killed one",
+    servers, path = kafka.bootstrap_servers, unique_name("machines")
+    clicks, visits = (create_topic(servers, partitions=PARTITIONS) for _ in range(2))
+    flow = Flow(servers, clicks, visits)
+    with new_schema(mariadb, USERS, fill_users(1_000)) as schema:
+        script = enrich_sql(place.rig, schema, clicks, f"{path}/enriched")
+        assert_refused(place.rig, script, f"{path}/enriched")
+        limited = script.replace("'format'='json'", "'format'='json', " + LIMIT)
+        windows = COUNTS.format(topic=visits, servers=servers, path=path)
+        with place.rig.job(limited) as joining, place.rig.job(windows) as counting:
+            jobs = Jobs(place, path, joining, counting)
+            joining.wait_state("JOINING", deadline_s=300)
+            flow.send()
+            jobs.wait_for_rows(PART // 2)
+            assert_workers_are_alone(place)
+            flow.send()
+            place.cluster.nodes[0].lose()
+            jobs.wait_for(flow)
+            flow.send()
+            jobs.miss_the_store()
+            flow.send_late("late", second=0)
+            jobs.wait_for(flow)
+            jobs.check_rows(flow)
+            wait_until(lambda: len(place.rows(f"{path}/late")) == 1, what="the late record")
+            for job in (joining, counting):
+                assert job.status()["epoch"] == 1, "a lost machine costs tasks, not the runner"
+                wait_until(partial(is_swept, place, job), what="nothing stays between batches")
+    for job in (joining, counting):
+        assert place.store.keys(f"lake/_sluice/jobs/{job.id}") == []
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The two jobs, whose tables are below `path`."""
+
+    place: Place
+    path: str
+    joining: RunningJob
+    counting: RunningJob
+
+    def wait_for(self, flow: "Flow") -> None:
+        """All that was sent is joined, and all windows that have ended are there."""
+        self.wait_for_rows(flow.sent)
+        self.counting.wait_for(
+            lambda _: self.counts() == flow.complete, "the windows that ended", deadline_s=300
         )
 
+    def miss_the_store(self) -> None:
+        """It is away for a while, which both jobs tell."""
+        closed_at = time.monotonic()
+        self.place.store.close()
+        for job in (self.joining, self.counting):
+            job.wait_state("STALLED")
+        wait_until(lambda: time.monotonic() - closed_at > AWAY_S, what="a while")
+        self.place.store.start()
 
-def in_small_batches() -> tuple[str, str]:
-    """What to replace in the script: the stream's options get one more."""
-    return "'format'='json'", f"'format'='json', {FEW[0]}"
+    def wait_for_rows(self, rows: int) -> None:
+        path = f"{self.path}/enriched"
+        self.joining.wait_for(
+            lambda _: len(self.place.rows(path)) >= rows, f"{rows} rows", deadline_s=300
+        )
+
+    def counts(self) -> dict[tuple[int, str], int]:
+        rows = self.place.rows(f"{self.path}/counts")
+        keys = [(row["start"].hour * 60 + row["start"].minute, row["item"]) for row in rows]
+        assert len(keys) == len(set(keys)), "a window has one row"
+        return dict(zip(keys, (row["n"] for row in rows), strict=True))
+
+    def check_rows(self, flow: "Flow") -> None:
+        names = ("item_id", "user_id", "gender", "name")
+        rows = self.place.rows(f"{self.path}/enriched")
+        assert sorted(tuple(row[n] for n in names) for row in rows) == [
+            expected(number) for number in range(flow.sent)
+        ]
+
+
+LIMIT = "'scan.max-records-per-batch'='1000'"
+
+
+@dataclass
+class Flow:
+    """What is sent: the same number of clicks and of visits each time, in three partitions."""
+
+    servers: str
+    clicks: str
+    visits: str
+    sent: int = 0
+
+    def send(self) -> None:
+        """A part more; visits are a second apart."""
+        numbers = range(self.sent, self.sent + PART)
+        produce(self.servers, self.clicks, [click(n % 1_500, n) for n in numbers])
+        for partition in range(PARTITIONS):
+            mine = [visit(n) for n in numbers if n % PARTITIONS == partition]
+            produce(self.servers, self.visits, mine, partition=partition)
+        self.sent += PART
+
+    def send_late(self, item: str, *, second: int) -> None:
+        """A visit of the first hour, which no window waits for any more."""
+        values = [{"item": item, "ts": time_of(second)}]
+        produce(self.servers, self.visits, values, partition=0)
+
+    @property
+    def complete(self) -> dict[tuple[int, str], int]:
+        """The windows, by their minute, that have ended for every partition, and their counts."""
+        counts = Counter((n // MINUTE_S, item_of(n)) for n in range(self.sent))
+        last = (self.sent - PARTITIONS) // MINUTE_S
+        return {window: n for window, n in counts.items() if window[0] < last}
+
+
+def visit(number: int) -> dict[str, Any]:
+    return {"item": item_of(number), "ts": time_of(number)}
+
+
+def item_of(number: int) -> str:
+    return f"item {number % 7}"
+
+
+def time_of(second: int) -> str:
+    hours, rest = divmod(second, 3_600)
+    return f"2024-01-01 {hours:02}:{rest // 60:02}:{rest % 60:02}"
 
 
 def expected(number: int) -> tuple[int, int, str | None, str | None]:
@@ -72,16 +256,28 @@ def expected(number: int) -> tuple[int, int, str | None, str | None]:
     return number, user, "F" if user % 2 else "M", f"user {user}"
 
 
-def assert_workers_have_the_wheel(cluster: Cluster) -> None:
-    """The Python workers of each node import what is installed there."""
-    for node in cluster.nodes:
-        site = str(node.directory / "site")
-        paths = [child.environ().get("PYTHONPATH", "") for child in node.running(WORKER)]
-        assert paths, f"{node.directory} has no Python workers"
-        assert all(site in path.split(":") for path in paths)
+def assert_refused(rig: Rig, script: str, path: str) -> None:
+    """A directory of the control plane's machine is no place for an output."""
+    local = rig.post_job(script.replace(path, str(rig.settings.warehouse_dir / "out")))
+    assert (local.status_code, "do not share" in local.text) == (422, True), local.text
 
 
-def kill_an_executor(cluster: Cluster) -> None:
-    (executor,) = cluster.nodes[0].running(EXECUTOR)
-    executor.send_signal(signal.SIGKILL)
-    wait_until(lambda: not executor.is_running(), what="the executor is gone")
+def assert_workers_are_alone(place: Place) -> None:
+    """Each machine runs what came in the archive, and sees neither ours nor the data directory."""
+    for node in place.cluster.nodes:
+        (executor,) = node.running(EXECUTOR)
+        workers = node.running(WORKER)
+        assert workers, f"{node.directory} has no Python workers"
+        for process in (executor, *workers):
+            assert not list(seen_by(process, place.rig.settings.data_dir).iterdir())
+        assert (seen_by(executor, Path(executor.cwd())) / "sluice" / "joins").is_dir()
+        assert all("sluice" in each.environ()["PYTHONPATH"].split(":") for each in workers)
+
+
+def seen_by(process: psutil.Process, path: Path) -> Path:
+    return Path(f"/proc/{process.pid}/root{path}")
+
+
+def is_swept(place: Place, job: RunningJob) -> bool:
+    """Whether tasks have left nothing for each other."""
+    return place.store.keys(f"lake/_sluice/jobs/{job.id}/exchange") == []

@@ -18,6 +18,7 @@ from joins.durable.pins import Pin
 from joins.kernels.index.index import DimensionIndex, build
 from joins.kernels.probe.files import SharedTable, StagedFile
 from joins.kernels.probe.probe import index_spec, kernel_spec
+from joins.kernels.table_path import TablePath
 from joins.plan.plan import JoinPlan
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.event_task import EventPlaces, EventTask, act, event_task, scan, steps
@@ -60,12 +61,14 @@ class EventJob:
     Attributes:
         clock_ms: of the newest batch, once the operator is in processing time.
         partitions: of the stream, by their numbers in `topics`.
+        scratch: where the stages of a batch meet, if not below `root`.
     """
 
     plan: JoinPlan
     root: Path
     topics: StreamTopics = _CLICKS
     partitions: tuple[int, ...] = PARTITIONS
+    scratch: TablePath | None = None
     task: EventTask = field(init=False)
     watermark_ms: int = MIN_TIMESTAMP
     clock_ms: int | None = None
@@ -92,7 +95,7 @@ class EventJob:
         probe = ProbeTask(kernel, indexes, self.root / "dead", 2)
         waits = any(join.time is not None for join in self.plan.joins)
         places = EventPlaces(
-            scratch=self.root / "scratch",
+            scratch=self.scratch or self.root / "scratch",
             waiting=self.root / "waiting" if waits else None,
             windows=self.root / "windows" if self.plan.window else None,
             late=SharedTable(self.root / "late"),

@@ -46,16 +46,13 @@ class ObjectStore:
         from moto.server import DomainDispatcherApplication, create_backend_app
 
         self._app = DomainDispatcherApplication(create_backend_app)
-        self._server = make_server(
-            "127.0.0.1", 0, self._serve, threaded=threaded, request_handler=_Quiet
-        )
-        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._is_threaded, self._port = threaded, 0
         self.fault: Fault = lambda _: None
         self.answers_to_lose = 0
         self.requests: Counter[str] = Counter()
         self.sent = self.received = 0
         self._is_forgetful = False
-        self._thread.start()
+        self.start()
         self.client: Any = boto3.client(
             "s3", endpoint_url=self.endpoint, region_name="us-east-1", **_LOGIN
         )
@@ -64,7 +61,7 @@ class ObjectStore:
 
     @property
     def endpoint(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http://127.0.0.1:{self._port}"
 
     @property
     def options(self) -> StoreOptions:
@@ -111,7 +108,21 @@ class ObjectStore:
         """From now on whatever is put is taken, as by servers that do not know the condition."""
         self._is_forgetful = True
 
+    def start(self) -> None:
+        """Serve; what is there stays from one time to the next, and so does the port."""
+        self._server = make_server(
+            "127.0.0.1",
+            self._port,
+            self._serve,
+            threaded=self._is_threaded,
+            request_handler=_Quiet,
+        )
+        self._port = self._server.server_port
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
     def close(self) -> None:
+        """Nobody answers any more."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -1,21 +1,26 @@
-"""A standalone Spark master and workers of one core on this machine, from pyspark's own jars.
+"""A standalone Spark master and workers of one core, each as if on a machine with its address.
 
-Each worker has a directory of its own with the project's wheel in it: its Python workers import
-that, not the checkout.
+A worker, and all that it starts, sees neither the checkout, nor the directories that it is told not
+to see, nor those of other workers: empty file systems that take nothing lie over them, in a mount
+namespace of its own. What it shares with others is the network.
 """
 
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pyspark
 
+from joins.worker import daemon
 from service.embedded.java import Java
 from service.embedded.process import free_port
 from tests.support.rig import descendants
@@ -23,6 +28,10 @@ from tests.support.wait import wait_until
 
 ROOT = Path(__file__).parents[2]
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+COMPILED = "compiled"
+"""The directory of native code in the archive."""
+NODE_DISK = "NODE_DISK"
+"""The variable with the directory of a node."""
 _HOME = Path(pyspark.__file__).parent
 _SPARK = {
     "SPARK_HOME": str(_HOME),
@@ -32,11 +41,12 @@ _SPARK = {
 }
 _PACKAGES = ("watermark", "joins", "service")
 _MEMORY = "640m"
+_HIDE = "mount -t tmpfs -o ro none {}"
 
 
 @dataclass(frozen=True)
 class Node:
-    """One worker: what it has installed, and its process."""
+    """One worker: its disk, and its process."""
 
     directory: Path
     process: subprocess.Popen[bytes]
@@ -44,6 +54,17 @@ class Node:
     def running(self, part: str) -> list[psutil.Process]:
         """Its living processes whose command line has the word `part`."""
         return descendants(psutil.Process(self.process.pid), part)
+
+    def lose(self) -> None:
+        """The machine is gone, and its disk with it."""
+        processes = [psutil.Process(self.process.pid)]
+        processes += processes[0].children(recursive=True)
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        psutil.wait_procs(processes, timeout=10)
+        shutil.rmtree(self.directory)
 
 
 @dataclass(frozen=True)
@@ -54,8 +75,24 @@ class Cluster:
     nodes: tuple[Node, ...]
 
 
-def build_wheel(directory: Path) -> Path:
-    """The project's wheel, built from a copy of its sources."""
+@dataclass(frozen=True)
+class NodeWorld:
+    """What workers find around them.
+
+    Attributes:
+        hidden: directories that they do not see.
+        environment: variables that they have; the project is in none of them.
+    """
+
+    hidden: Sequence[Path] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def packed_wheel(directory: Path) -> Path:
+    """An archive for `spark.archives` of what the project's wheel installs, without what it needs.
+
+    The wheel is built from a copy of the sources; native code is in the archive, too.
+    """
     source = directory / "source"
     for name in _PACKAGES:
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -63,7 +100,15 @@ def build_wheel(directory: Path) -> Path:
         shutil.copy(ROOT / name, source)
     _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(directory), str(source))
     (wheel,) = directory.glob("*.whl")
-    return wheel
+    site, archive = directory / "site", directory / "sluice.tar.gz"
+    _pip("install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
+    (site / COMPILED).mkdir(mode=0o700)
+    places = {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(site / COMPILED)}
+    compiling = [sys.executable, "-m", daemon.MODULE, daemon.COMPILE]
+    subprocess.run(compiling, check=True, cwd=site, env={**os.environ, **places})
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(site, arcname=".")
+    return archive
 
 
 def _pip(*words: str) -> None:
@@ -73,23 +118,27 @@ def _pip(*words: str) -> None:
 
 
 @contextmanager
-def running_cluster(directory: Path, java: Java, *, workers: int = 2) -> Iterator[Cluster]:
+def running_cluster(
+    directory: Path, java: Java, world: NodeWorld, *, workers: int
+) -> Iterator[Cluster]:
     """A master and workers that have registered; all are gone afterwards."""
-    wheel = build_wheel(directory / "wheel")
+    directory.mkdir()
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
     words = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
     with ExitStack() as stack:
         log = directory / "master.log"
-        stack.enter_context(
-            _running(java, log, {}, "org.apache.spark.deploy.master.Master", *words)
-        )
+        command = [str(_HOME / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master"]
+        stack.enter_context(_running(java, log, {}, [*command, *words]))
         wait_until(lambda: "I have been elected leader" in log.read_text(), what="a master")
+        homes = [directory / f"127.0.0.{number}" for number in range(1, workers + 1)]
+        for home in homes:
+            home.mkdir()
         nodes = []
-        for number in range(workers):
-            home = directory / f"node-{number}"
-            _pip("install", "--no-deps", "--no-index", "--target", str(home / "site"), str(wheel))
-            nodes.append(stack.enter_context(_node(java, home, master)))
+        for home in homes:
+            unseen = [*world.hidden, *(other for other in homes if other != home)]
+            node = _node(java, home, master, NodeWorld(unseen, world.environment))
+            nodes.append(stack.enter_context(node))
         wait_until(
             lambda: log.read_text().count("Registering worker") == workers, what="all workers"
         )
@@ -97,31 +146,42 @@ def running_cluster(directory: Path, java: Java, *, workers: int = 2) -> Iterato
 
 
 @contextmanager
-def _node(java: Java, home: Path, master: str) -> Iterator[Node]:
-    words = ("--host", "127.0.0.1", "--cores", "1", "--memory", _MEMORY, "--webui-port", "0")
-    work = ("--work-dir", str(home / "work"))
-    environment = {"PYTHONPATH": str(home / "site"), "TMPDIR": str(home)}
+def _node(java: Java, home: Path, master: str, world: NodeWorld) -> Iterator[Node]:
+    words = ("--host", home.name, "--cores", "1", "--memory", _MEMORY, "--webui-port", "0")
     program = "org.apache.spark.deploy.worker.Worker"
-    with _running(java, home / "log", environment, program, *words, *work, master) as process:
+    command = [str(_HOME / "bin" / "spark-class"), program, *words]
+    command += ["--work-dir", str(home / "work"), master]
+    unseen = [*world.hidden, *(ROOT / name for name in _PACKAGES)]
+    steps = [_HIDE.format(shlex.quote(str(each))) for each in unseen]
+    script = " && ".join([*steps, f"exec {shlex.join(command)}"])
+    environment = {
+        **world.environment,
+        NODE_DISK: str(home),
+        "SPARK_LOCAL_IP": home.name,
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "SPARK_LOCAL_DIRS": str(home / "spark"),
+    }
+    (home / "spark").mkdir()
+    root = () if os.geteuid() == 0 else ("--map-root-user",)
+    isolated = ["unshare", *root, "--mount", "sh", "-c", script]
+    with _running(java, home / "log", environment, isolated) as process:
         yield Node(home, process)
 
 
 @contextmanager
 def _running(
-    java: Java, log: Path, environment: Mapping[str, str], program: str, *words: str
+    java: Java, log: Path, environment: Mapping[str, str], command: Sequence[str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     variables = {**os.environ, **java.environment(), **_SPARK, **environment}
+    variables.pop("PYTHONPATH", None)
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            [str(_HOME / "bin" / "spark-class"), program, *words],
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            env=variables,
-        )
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=variables)
     try:
         yield process
     finally:
-        for child in psutil.Process(process.pid).children(recursive=True):
-            child.kill()
+        with suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(process.pid).children(recursive=True):
+                child.kill()
         process.kill()
         process.wait()

@@ -2,7 +2,7 @@
 
 Arrow files are mapped into memory; what leaves a Parquet file is first copied to one,
 a row group at a time. So a task needs memory for a slice of rows, and 16 bytes for each row that it
-has to put in order.
+has to put in order. Arrow files in a store are compressed, and whole in memory on both sides.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,29 +30,40 @@ SLICE_BYTES = 64 << 20  # far below the 2 GiB that a column may have
 
 @dataclass(frozen=True, slots=True)
 class ScratchFile:
-    """A complete Arrow file in a batch's scratch directory."""
+    """A complete Arrow file in a batch's scratch place.
+
+    Attributes:
+        path: relative to the place.
+    """
 
     path: str
     rows: int
     bytes: int
 
 
-def mapped(path: str) -> list[pa.RecordBatch]:
-    """The rows of an Arrow file, mapped into memory."""
-    reader = pa.ipc.open_file(pa.memory_map(path))
+def mapped(file: TablePath) -> list[pa.RecordBatch]:
+    """The rows of an Arrow file, mapped into memory.
+
+    Raises:
+        OSError: it is gone, or a store does not answer.
+    """
+    source = pa.memory_map(str(file)) if isinstance(file, Path) else file.open_input()
+    reader = pa.ipc.open_file(source)
     return [reader.get_batch(at) for at in range(reader.num_record_batches)]
 
 
 class ScratchWriter(AbstractContextManager["ScratchWriter"]):
-    """Writes one new Arrow file into a scratch directory; gone on failure, not fsynced.
+    """Writes one new Arrow file into a scratch place; gone on failure, not fsynced.
 
-    It is read in the same batch only: what a crash loses or leaves, the batch writes again.
+    It is read in the same batch only: what a crash loses or leaves, the batch writes again. A file
+    of a store is put there as a whole, by `finish`.
     """
 
-    def __init__(self, directory: Path, schema: pa.Schema, origin: FileOrigin) -> None:
-        self._path = directory / f"{origin.file_name().removesuffix('.parquet')}.arrow"
+    def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin) -> None:
+        self._path = place / f"{origin.file_name().removesuffix('.parquet')}.arrow"
         self._schema = schema
         self._rows = 0
+        self._memory = pa.BufferOutputStream()
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
 
     def __exit__(
@@ -64,7 +75,8 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-            self._path.unlink(missing_ok=True)
+            if isinstance(self._path, Path):
+                self._path.unlink(missing_ok=True)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
         """Append `rows`, whose schema is the file's.
@@ -75,18 +87,34 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
         if rows.num_rows == 0:
             return
         if self._writer is None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pa.ipc.new_file(str(self._path), self._schema)
+            self._writer = self._opened()
         self._writer.write(rows)
         self._rows += rows.num_rows
 
+    def _opened(self) -> pa.ipc.RecordBatchFileWriter:
+        if isinstance(self._path, Path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            return pa.ipc.new_file(str(self._path), self._schema)
+        packed = pa.ipc.IpcWriteOptions(compression="lz4")
+        return pa.ipc.new_file(self._memory, self._schema, options=packed)
+
     def finish(self) -> ScratchFile | None:
-        """Close the file; None if no row came."""
+        """Close the file; None if no row came.
+
+        Raises:
+            OSError: a store did not take it.
+        """
         if self._writer is None:
             return None
         self._writer.close()
         self._writer = None
-        return ScratchFile(str(self._path), self._rows, self._path.stat().st_size)
+        if isinstance(self._path, Path):
+            size = self._path.stat().st_size
+        else:
+            content = self._memory.getvalue()
+            self._path.put(content)
+            size = int(content.size)
+        return ScratchFile(self._path.name, self._rows, size)
 
 
 class ScratchFiles(AbstractContextManager["ScratchFiles"]):
@@ -95,8 +123,8 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
     Use as a context manager. `by` is what the numbers are.
     """
 
-    def __init__(self, directory: Path, schema: pa.Schema, origin: FileOrigin, *, by: str) -> None:
-        self._directory = directory
+    def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin, *, by: str) -> None:
+        self._place = place
         self._schema = schema
         self._origin = origin
         self._by = by
@@ -113,7 +141,7 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
             OSError: the file system refused.
         """
         if number not in self._writers:
-            writer = ScratchWriter(self._directory, self._schema, self._origin)
+            writer = ScratchWriter(self._place, self._schema, self._origin)
             self._writers[number] = self._open.enter_context(writer)
         self._writers[number].write(rows)
 
@@ -165,13 +193,14 @@ class Released:
     """What leaves Parquet files, copied to a mapped one; use as a context manager.
 
     Args:
-        directory: for the copies of what leaves Parquet files.
+        directory: for the copies of what leaves Parquet files; nobody else reads them.
         columns: of the rows.
         origin: the task.
     """
 
     def __init__(self, directory: Path, columns: ArrivalColumns, origin: FileOrigin) -> None:
         self._open = ExitStack()
+        self._directory = directory
         self._copy = ScratchWriter(directory, columns.schema, origin)
         self._copied: ScratchFile | None = None
 
@@ -182,7 +211,7 @@ class Released:
     def __exit__(self, *_: object) -> None:
         self._open.close()
         if self._copied is not None:
-            Path(self._copied.path).unlink(missing_ok=True)
+            (self._directory / self._copied.path).unlink(missing_ok=True)
 
     def copy(self, rows: pa.RecordBatch) -> None:
         """Add rows; they need no memory afterwards."""
@@ -191,7 +220,7 @@ class Released:
     def and_then(self, arrived: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """All that was copied, mapped, and `arrived` behind it."""
         self._copied = self._copy.finish()
-        copied = [] if self._copied is None else mapped(self._copied.path)
+        copied = [] if self._copied is None else mapped(self._directory / self._copied.path)
         return [*copied, *arrived]
 
 

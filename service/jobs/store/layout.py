@@ -160,9 +160,17 @@ class JobLayout:
         """The Delta table of records that cannot be parsed."""
         return self.tables_root / "dead_letters"
 
-    def staged_rows(self, insert: int) -> Path:
-        """Files of rows between the workers and the sink of an INSERT, of the newest batch only."""
-        return self.job_dir / ("staged_rows" if insert == 0 else f"staged_rows_{insert + 1}")
+    def is_in_store(self) -> bool:
+        """Whether an object store has the job's own tables."""
+        return self.warehouse.exists()
+
+    def exchange(self, *, in_store: bool) -> TablePath:
+        """Where the tasks of a batch leave files for each other and for the driver.
+
+        Args:
+            in_store: beside the job's own tables, for executors that share no disk.
+        """
+        return self.tables_root / "exchange" if in_store else self.job_dir
 
     @property
     def late_records(self) -> TablePath:

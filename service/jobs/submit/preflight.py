@@ -39,6 +39,7 @@ from joins.plan.plan import (
 from joins.plan.stream_topics import StreamTopics
 from service.config import Settings
 from service.jobs.store.layout import own_tables
+from service.jobs.submit.nodes import check_nodes
 from service.jobs.submit.places import check_places, check_surroundings_in_store
 from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
@@ -101,6 +102,7 @@ def _check_named(plan: JoinPlan, settings: Settings) -> None:
     """See that what the plan names is allowed and apart, and that jobs can keep their tables."""
     check_allowed(plan, settings)
     check_places(plan, settings)
+    check_nodes(plan, settings, in_store=settings.warehouse is not None)
     if settings.warehouse is not None:
         prove_conditional_puts(own_tables(settings.warehouse))
 

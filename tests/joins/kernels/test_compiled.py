@@ -49,6 +49,19 @@ def test_another_version_of_a_module_does_not_load_what_the_first_has_left(tmp_p
     assert len(list((tmp_path / ".cache" / "sluice" / "compiled").iterdir())) == 2
 
 
+def test_a_module_that_was_unpacked_elsewhere_loads_what_is_compiled(tmp_path, processes):
+    environment = {**variables(tmp_path, HOME=tmp_path), "NUMBA_DEBUG_CACHE": "1"}
+    said = []
+    for unpacked in ("one", "other"):
+        package, program = tmp_path / unpacked / "package", tmp_path / unpacked / "program.py"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(OF_A_VERSION.format(name="First", factor=2))
+        program.write_text("import package")
+        said.append(run(program, environment))
+    assert all(each.endswith("42") for each in said)
+    assert ["data loaded" in each for each in said] == [False, True]
+
+
 OF_THE_DAEMON = """
 from importlib import import_module
 from joins.worker.daemon import COMPILED

@@ -76,7 +76,7 @@ def keys_of(files: RowFiles, report) -> list[bytes]:
 def test_each_row_is_in_one_group_of_neighbouring_chunks(spark, mariadb, tmp_path):
     files = RowFiles(tmp_path / "staged")
     with new_schema(mariadb, *TABLE) as schema:
-        stage = stage_of(mariadb, schema, files.directory)
+        stage = stage_of(mariadb, schema, files.place)
         bounds = list(chunk_bounds(stage.task.config, stage.task.table, rows_each=30))
         groups = list(ChunkReader(spark, stage, GroupSize(2, 30, 250)).groups(iter(bounds)))
     assert [len(chunks) for chunks, _ in groups] == [2, 8, 8, 8, 8]
@@ -88,7 +88,7 @@ def test_each_row_is_in_one_group_of_neighbouring_chunks(spark, mariadb, tmp_pat
     assert everything == sorted(b'{"id":%d}' % n for n in range(1, ROWS + 1))
     for _, report in groups:
         files.remove(report)
-    assert list(files.directory.iterdir()) == []
+    assert list(files.place.iterdir()) == []
 
 
 def test_a_server_that_is_gone_is_told_with_its_hint(spark, mariadb, tmp_path):

@@ -21,6 +21,7 @@ from joins.durable.stalls import Fault, Stalls
 from joins.plan.plan import Dimension, Field, KafkaOptions, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
+from joins.worker.row_files import RowFiles
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from tests.joins.adapters.mysql.test_binlog import purged_to
@@ -145,6 +146,7 @@ def coordinator_of(
         partitions=PARTITIONS,
         state_file=directory / "t.json",
         offset_file=directory / "t.cdc.json",
+        staged=RowFiles(directory / "staged"),
         tasks=2,
         rows_per_job=2 * chunk_rows,
     )

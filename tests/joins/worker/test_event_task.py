@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.row_kinds import INSERT, UPDATE_AFTER
+from joins.kernels.table_path import remove_below
 from joins.plan.expressions import Call, Cast, Column, Constant
 from joins.plan.plan import (
     WINDOW,
@@ -35,6 +36,7 @@ from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.plan.types import SqlType, TypeName
 from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
 from tests.support.laws import examples
+from tests.support.object_store import object_store
 from tests.support.probe import USERS
 from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
 from watermark.model import PROCESSING_TIME
@@ -282,6 +284,30 @@ def test_only_columns_that_are_read_behind_the_scan_are_carried(tmp_path):
     carried = [item.name for item in EventJob(PLAN, tmp_path).task.kernel.carried]
     assert "unread" not in carried
     assert "w" not in carried
+
+
+JOINED_COUNTS = replace(COUNTS, joins=PLAN.joins, dimensions=(USERS,))
+
+
+@pytest.mark.parametrize("plan", [PLAN, COUNTS, JOINED_COUNTS])
+def test_stages_meet_in_a_store_as_they_do_in_a_directory(tmp_path, monkeypatch, plan):
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path / 'of_executor'},/nowhere")
+    batches = [
+        {0: [click(1, 30), click(2, 10, 5), click(9, 20)], 1: [click(3, 7, 5)]},
+        {0: [click(1, 20, 20)], 1: [click(2, 22, 25), click(2, 3)]},
+        {0: [click(1, 60, 60)], 1: [click(3, 61, 60)]},
+    ]
+    with object_store() as store:
+        one = EventJob(plan, tmp_path / "one")
+        other = EventJob(plan, tmp_path / "other", scratch=store.path("exchange"))
+        outcomes = [(one.run(batch), other.run(batch)) for batch in batches]
+        assert all(expected == outcome for expected, outcome in outcomes)
+        assert any(expected.rows for expected, _ in outcomes), "something has left"
+        assert store.keys("exchange/"), "it went by the store"
+        remove_below(other.task.places.scratch)
+        assert store.keys() == []
+    assert not (tmp_path / "other" / "scratch").exists()
+    assert not any((tmp_path / "of_executor").glob("*")), "what a task had for itself is gone"
 
 
 # Windows

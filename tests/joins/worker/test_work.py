@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joins.worker.placement import nodes_for, numbers
 from joins.worker.work import RECORDS_WORTH_A_TASK, Work, split, spread
 
 SHARES = {
@@ -64,3 +65,13 @@ def test_a_task_gets_what_is_read_for_its_item(spark):
     assert [row.x for row in rows] == ["A", "B", "C"]
     rows = Work.of(spark, ["ab", "c"]).map(upper, "x string").collect()
     assert [row.x for row in rows] == ["AB", "C"], "without a reader: the items"
+
+
+def test_a_task_prefers_the_same_node_each_time_and_runs_where_there_is_none(spark):
+    context, nodes = spark.sparkContext, ("one", "two", "three")
+    tasks = numbers(context, 5, nodes)
+    assert tasks.collect() == list(range(5)), "nobody is called so"
+    placed = numbers(context, 5, nodes)._prev_jrdd.rdd()
+    preferred = [placed.preferredLocations(part).mkString() for part in placed.partitions()]
+    assert preferred == ["one", "two", "three", "one", "two"]
+    assert nodes_for(spark) == (), "all is on this machine"
