@@ -6,6 +6,7 @@ A control plane that takes over does so for each job before it looks at it (ADR-
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
@@ -117,7 +118,8 @@ class Restorations:
         _log.info("job restored", job_id=job.id)
 
     def _show(self, job: Job, error: JobError) -> None:
-        self._store.set_reason(job.id, f"files cannot be restored: {error.message}", error)
+        with suppress(SluiceError):  # the job store may be away, too
+            self._store.set_reason(job.id, f"files cannot be restored: {error.message}", error)
 
 
 def _threads() -> ThreadPoolExecutor:
