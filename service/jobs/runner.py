@@ -28,7 +28,8 @@ from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailab
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
 from service.jobs.status import error_of, report_of
-from service.jobs.store.layout import JobLayout, append_event, write_runner_pid
+from service.jobs.store.events import append_event
+from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
 from service.logs import PerMinute, configure_logs
 from service.security.secret_hand_over import take_over

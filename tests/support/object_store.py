@@ -1,16 +1,18 @@
 """A server that speaks S3 (moto), in this process: with or without conditional puts, with faults.
 
-Served one request at a time it keeps conditional puts. Served by threads it looks first and writes
-then; with bodies in files, as servers have them, the time between the two is long enough to see.
+Served one request at a time it keeps conditional puts, and a client that stands still in the middle
+of its request holds up no other. Served by threads it looks first and writes then; with bodies in
+files, as servers have them, the time between the two is long enough to see.
 """
 
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from io import BytesIO
 from itertools import count
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 import boto3
@@ -46,7 +48,8 @@ class ObjectStore:
         from moto.server import DomainDispatcherApplication, create_backend_app
 
         self._app = DomainDispatcherApplication(create_backend_app)
-        self._is_threaded, self._port = threaded, 0
+        self._turn: AbstractContextManager[object] = nullcontext() if threaded else Lock()
+        self._port = 0
         self.fault: Fault = lambda _: None
         self.answers_to_lose = 0
         self.requests: Counter[str] = Counter()
@@ -113,8 +116,8 @@ class ObjectStore:
         self._server = make_server(
             "127.0.0.1",
             self._port,
-            self._serve,
-            threaded=self._is_threaded,
+            self._receive,
+            threaded=True,
             request_handler=_Quiet,
         )
         self._port = self._server.server_port
@@ -126,6 +129,11 @@ class ObjectStore:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def _receive(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        environ["wsgi.input"] = BytesIO(Request(environ).get_data())
+        with self._turn:
+            return self._serve(environ, start_response)
 
     def _serve(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         request = Request(environ)

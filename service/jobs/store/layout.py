@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import psutil
 
@@ -30,13 +30,10 @@ from joins.plan.plan import Dimension, SharedSource
 from watermark.errors import SluiceError
 
 CREATE_TIME_TOLERANCE_S = 0.05
-EVENTS_LIMIT_BYTES = 1 << 20
-BEFORE = "bytes_before"
 OWN_TABLES = "_sluice/jobs"
 """Where the tables of jobs are in the warehouse, if that is in an object store."""
 OWN_FILES = "files"
 """Where the durable files of a job are beside its tables there."""
-_FIRST_LINE_BYTES = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,66 +258,6 @@ def write_new(path: Path, content: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
-
-
-def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
-    """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl` in a single write.
-
-    A file that is too large becomes `events.jsonl.1`. The one that follows begins with a line that
-    says how much there was before it, so that readers' offsets go on.
-    """
-    file = JobLayout(job_dir).events
-    _begin_anew(file)
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, _line(event))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _line(event: Mapping[str, Any]) -> bytes:
-    return json.dumps({"format_version": 1, **event}, separators=(",", ":")).encode() + b"\n"
-
-
-def _begin_anew(file: Path) -> None:
-    try:
-        with file.open("rb") as opened:
-            size = os.fstat(opened.fileno()).st_size
-            first = _line({BEFORE: bytes_before(opened) + size})
-    except FileNotFoundError:
-        return
-    if size < EVENTS_LIMIT_BYTES:
-        return
-    before, aside = file.with_name(f"{file.name}.1"), file.with_name(f"{file.name}.new")
-    before.unlink(missing_ok=True)
-    os.link(file, before)  # until the new file is in its place, this one is
-    write_private(aside, first)
-    aside.replace(file)
-
-
-def begin_events(job_dir: Path, offset: int) -> None:
-    """See that what `append_event` appends is behind `offset`, up to which readers have read.
-
-    A file that ends before is of a runner that was followed on another machine since.
-    """
-    file = JobLayout(job_dir).events
-    try:
-        with file.open("rb") as opened:
-            end = bytes_before(opened) + os.fstat(opened.fileno()).st_size
-    except FileNotFoundError:
-        end = 0
-    if end < offset:
-        write_private(file, _line({BEFORE: offset}))
-
-
-def bytes_before(events: BinaryIO) -> int:
-    """How many bytes of events there were before those in a file, as its first line says."""
-    line, _, _ = events.read(_FIRST_LINE_BYTES).partition(b"\n")
-    try:
-        return int(json.loads(line)[BEFORE])
-    except (ValueError, KeyError, TypeError):
-        return 0
 
 
 def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from joins.durable.checkpoint import json_lines, read_json
 from joins.plan.errors import CheckpointError
+from service.jobs.store.events import bytes_before
 from service.jobs.store.job import JobError, JobState, StateUpdate
-from service.jobs.store.layout import JobLayout, bytes_before
+from service.jobs.store.layout import JobLayout
 
 _CHUNK_BYTES = 1 << 20
 _NEEDED = {"id", "at_ms", "by", "cause", "choice", "reason"}

@@ -6,6 +6,7 @@ A control plane that takes over does so for each job before it looks at it (ADR-
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
@@ -13,8 +14,9 @@ import structlog
 from joins.durable.stored_directory import restore
 from joins.plan.errors import CheckpointError
 from service.config import Settings
+from service.jobs.store.events import begin_events
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
-from service.jobs.store.layout import JobLayout, begin_events, write_private
+from service.jobs.store.layout import JobLayout, write_private
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.removal import back_off_s
 from watermark.errors import SluiceError
@@ -117,7 +119,8 @@ class Restorations:
         _log.info("job restored", job_id=job.id)
 
     def _show(self, job: Job, error: JobError) -> None:
-        self._store.set_reason(job.id, f"files cannot be restored: {error.message}", error)
+        with suppress(SluiceError):  # the job store may be away, too
+            self._store.set_reason(job.id, f"files cannot be restored: {error.message}", error)
 
 
 def _threads() -> ThreadPoolExecutor:

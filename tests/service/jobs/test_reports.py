@@ -2,14 +2,15 @@
 
 import pytest
 
-from service.jobs.store import layout
-from service.jobs.store.layout import JobLayout, append_event
+from service.jobs.store import events
+from service.jobs.store.events import append_event
+from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import read_changes
 
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
-    monkeypatch.setattr(layout, "EVENTS_LIMIT_BYTES", 2_000)
+    monkeypatch.setattr(events, "EVENTS_LIMIT_BYTES", 2_000)
 
 
 def tell(job_dir, first, last):

@@ -14,8 +14,9 @@ from joins.plan.plan import SharedSource
 from service.config import Settings
 from service.errors import ControlPlaneError
 from service.jobs.leadership.data_directory import bind_directory
+from service.jobs.store.events import append_event, begin_events
 from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
-from service.jobs.store.layout import JobLayout, append_event, begin_events
+from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import read_changes
 from service.jobs.store.requests import Asked, RequestBox
 from service.jobs.store.store import JobStore
