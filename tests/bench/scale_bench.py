@@ -11,9 +11,10 @@ the runs with fewest and most executors; the runs between must lie where the ter
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,7 @@ from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import DatabaseUsers, Stream, clicks_of, delta_output, users
 from tests.bench.subject import opened_and_stopped
-from tests.support.jvm import QUICK_JVM
-from tests.support.standalone import Cluster, running_cluster
+from tests.support.standalone import NodeWorld, executor_conf, packed_wheel, running_cluster
 from tests.support.topics import unique_name
 
 EXECUTORS = (1, 2, 4, 16)
@@ -33,10 +33,7 @@ PLANNED = (16, 64, 256)  # cores that the model speaks of
 _DIM = 10_000
 _BATCHES = 8
 _BATCH_OF_PLAN = 500_000
-_SPARK = {
-    "spark.executor.cores": "1",
-    "spark.executor.memory": "512m",
-    "spark.executor.extraJavaOptions": QUICK_JVM,
+_ALL_EXECUTORS = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
     "spark.scheduler.maxRegisteredResourcesWaitingTime": "300s",
 }
@@ -137,11 +134,13 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     dim = sizes.dim or _DIM
     java = find_java(Settings.load().cache_dir)
     with (
-        running_cluster(place.new("cluster"), java, workers=max(EXECUTORS)) as cluster,
+        running_cluster(place.new("cluster"), java, NodeWorld(), workers=max(EXECUTORS)) as cluster,
         users(place.mariadb, dim) as table,
     ):
+        conf = {**executor_conf(packed_wheel(place.new("wheel"))), **_ALL_EXECUTORS}
+        given = {"spark_master": cluster.master, "spark_conf": conf}
         points = [
-            Point(executors, shape, _median_ms(place, cluster, table, executors, shape))
+            Point(executors, shape, _median_ms(place, given, table, executors, shape))
             for executors in EXECUTORS
             for shape in SHAPES
         ]
@@ -168,21 +167,21 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
 
 
 def _median_ms(
-    place: Place, cluster: Cluster, table: DatabaseUsers, executors: int, shape: Shape
+    place: Place, given: Mapping[str, Any], table: DatabaseUsers, executors: int, shape: Shape
 ) -> float:
-    given = {
-        "spark_master": cluster.master,
-        "spark_conf": {
-            **_SPARK,
-            "spark.cores.max": str(executors),
-            "spark.default.parallelism": str(shape.tasks),
-        },
+    of_shape = {
+        "spark.cores.max": str(executors),
+        "spark.default.parallelism": str(shape.tasks),
+    }
+    settings = {
+        **given,
+        "spark_conf": {**given["spark_conf"], **of_shape},
         "max_records_per_batch": shape.records,
     }
     stream = Stream(place.kafka, partitions=shape.partitions)
     output = delta_output(unique_name("scale"))
     with (
-        place.rig(**given) as rig,
+        place.rig(**settings) as rig,
         opened_and_stopped(place, rig, table, stream, output) as subject,
     ):
         stream.append(shape.records * _BATCHES, clicks_of(table.rows))

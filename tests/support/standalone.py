@@ -23,6 +23,7 @@ import pyspark
 from joins.worker import daemon
 from service.embedded.java import Java
 from service.embedded.process import free_port
+from tests.support.jvm import QUICK_JVM
 from tests.support.rig import descendants
 from tests.support.wait import wait_until
 
@@ -109,6 +110,18 @@ def packed_wheel(directory: Path) -> Path:
     with tarfile.open(archive, "w:gz") as packed:
         packed.add(site, arcname=".")
     return archive
+
+
+def executor_conf(archive: Path) -> dict[str, str]:
+    """Spark's settings for small executors of one core that have what `packed_wheel` has packed."""
+    return {
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": "1",
+        "spark.executor.extraJavaOptions": QUICK_JVM,
+        "spark.archives": f"{archive}#sluice",
+        "spark.executorEnv.PYTHONPATH": "sluice",
+        "spark.executorEnv.NUMBA_CACHE_DIR": f"sluice/{COMPILED}",
+    }
 
 
 def _pip(*words: str) -> None:
