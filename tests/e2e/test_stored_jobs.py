@@ -1,0 +1,125 @@
+"""Jobs whose checkpoints are lost with their machine: a shared table, and one that reads it."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from joins.adapters.store.delta_tables import delta_options
+from joins.adapters.store.path import StorePath
+from service.embedded.broker import KafkaBroker
+from service.embedded.database import MariaDb
+from tests.support.foreign_topics import row
+from tests.support.object_store import ObjectStore, object_store
+from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, running_rig
+from tests.support.shop import CLICKS_DDL, USERS, USERS_DDL, click, fill_users
+from tests.support.sql import new_schema, run_sql
+from tests.support.topics import create_topic, produce, unique_name
+
+pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
+TITLES_DDL = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
+
+
+def create_table(rig: Rig, schema: str) -> RunningJob:
+    sql = cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
+    sql = sql.replace("CREATE TABLE", "CREATE SHARED TABLE")
+    sql = sql.replace(f"'{rig.mariadb.cdc_password}'", "'${secret:cdc}'")
+    rig.client.post("/v1/tables", json={"sql": sql}).raise_for_status()
+    return RunningJob(rig, rig.get("/v1/tables/user_info")["job_id"])
+
+
+def statement(rig: Rig, titles: str, clicks: str, path: str) -> str:
+    servers = f"'properties.bootstrap.servers'='{rig.kafka.bootstrap_servers}'"
+    return (
+        f"CREATE TABLE titles ({TITLES_DDL}) WITH ('connector'='upsert-kafka', 'topic'='{titles}', "
+        f"{servers}, 'key.format'='json', 'value.format'='json');"
+        + kafka_table(rig.kafka, "click_event", clicks, CLICKS_DDL)
+        + f"CREATE TABLE enriched (item_id BIGINT, name STRING, title STRING) "
+        f"WITH ('connector'='delta', 'path'='{path}');"
+        "INSERT INTO enriched SELECT c.item_id, u.name, t.name FROM click_event AS c "
+        "LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_id "
+        "LEFT JOIN titles FOR SYSTEM_TIME AS OF c.proctime AS t ON c.item_id = t.id;"
+    )
+
+
+def lose(*jobs: RunningJob) -> None:
+    """What a machine had of the jobs beside what says where the rest is."""
+    for job in jobs:
+        job.rig.client.post(f"/v1/jobs/{job.id}:pause").raise_for_status()
+    for job in jobs:
+        job.wait_state("PAUSED")
+        for name in ("checkpoint", "requests", "index"):
+            shutil.rmtree(job.directory / name, ignore_errors=True)
+    for job in jobs:
+        job.rig.client.post(f"/v1/jobs/{job.id}:resume").raise_for_status()
+
+
+def generations(job: RunningJob) -> dict[str, int]:
+    return {each["name"]: each["generation"] for each in job.status()["dimensions"]}
+
+
+@pytest.fixture
+def stored(
+    tmp_path: Path,
+    kafka: KafkaBroker,
+    mariadb: MariaDb,
+    spark_jars: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[tuple[Rig, ObjectStore]]:
+    """A control plane whose jobs have all in a store, and keep house every second."""
+    monkeypatch.setenv("SLUICE_SECRET_CDC", mariadb.cdc_password)
+    with object_store() as store:
+        for name, value in store.environment.items():
+            monkeypatch.setenv(name, value)
+        given: dict[str, Any] = {"warehouse": store.warehouse, "maintenance_interval_s": 1.0}
+        with running_rig(tmp_path, kafka, mariadb, **given) as rig:
+            yield rig, store
+
+
+def rows_of(place: StorePath) -> dict[int, Any]:
+    """Item → name and title; each item is there once."""
+    with suppress(TableNotFoundError):
+        table = DeltaTable(str(place), storage_options=delta_options(place)).to_pyarrow_table()
+        found = [(r["item_id"], (r["name"], r["title"])) for r in table.to_pylist()]
+        assert len(dict(found)) == len(found), "a record was joined twice"
+        return dict(found)
+    return {}
+
+
+def test_a_shared_table_and_its_reader_go_on_without_what_their_machine_had(
+    stored: tuple[Rig, ObjectStore],
+) -> None:
+    (rig, store), path = stored, unique_name("stored")
+    servers, out = rig.kafka.bootstrap_servers, store.path(f"lake/{path}")
+    clicks = create_topic(servers, partitions=1)
+    titles = create_topic(servers, partitions=2, config={"cleanup.policy": "compact"})
+    keys = [{"id": n} for n in range(9)]
+    produce(servers, titles, [row(n, f"title {n}") for n in range(9)], keys=keys)
+    produce(servers, clicks, [click(1, 1), click(2, 2)])
+    with new_schema(rig.mariadb, USERS, fill_users(100)) as schema:
+        table = create_table(rig, schema)
+        job = rig.submit(statement(rig, titles, clicks, path))
+        job.wait_joining()
+        job.wait_for(lambda _: len(rows_of(out)) == 2, "the first rows")
+        before = generations(job)
+        lease = f"lake/_sluice/jobs/{table.id}/files/shared/checkpoint/leases/{job.id}.json"
+        assert store.keys(lease) == [lease]
+        lose(table, job)
+        job.wait_joining()
+        run_sql(rig.mariadb, "UPDATE user_info SET name = 'new' WHERE user_id = 3", schema=schema)
+        produce(servers, titles, [row(3, "changed")], keys=[{"id": 3}])
+        job.wait_for(
+            lambda s: all(d["streamed_records"] for d in s["dimensions"]), "changes are known"
+        )
+        produce(servers, clicks, [click(3, 3), click(4, 4)])
+        job.wait_for(lambda _: len(rows_of(out)) == 4, "what came behind")
+        rows = rows_of(out)
+        assert (rows[3], rows[4][1]) == (("new", "changed"), "title 4")
+        assert generations(job) == before, "no table was copied again"
+        rig.remove(job, output=True)
+        assert store.keys(lease) == []
