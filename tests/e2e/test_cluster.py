@@ -32,6 +32,7 @@ from tests.support.standalone import (
     EXECUTOR,
     NODE_DISK,
     Cluster,
+    Node,
     NodeWorld,
     packed_wheel,
     running_cluster,
@@ -80,6 +81,10 @@ class Place:
             return loaded(root).to_pyarrow_table().to_pylist()
         except TableNotFoundError:
             return []
+
+    def joining_node(self, job: RunningJob) -> Node:
+        """One on which the job's index is."""
+        return next(n for n in self.cluster.nodes if (n.directory / "index" / job.id).exists())
 
 
 def loaded(path: StorePath) -> DeltaTable:
@@ -141,7 +146,7 @@ def test_machines_that_share_only_a_store_count_each_record_once_whoever_is_lost
             jobs.wait_for_rows(PART // 2)
             assert_workers_are_alone(place)
             flow.send()
-            place.cluster.nodes[0].lose()
+            place.joining_node(joining).lose()
             jobs.wait_for(flow)
             flow.send()
             jobs.miss_the_store()
