@@ -22,18 +22,17 @@ from joins.adapters.store.path import StorePath
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
-from tests.support.jvm import QUICK_JVM
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.rig import SMALL, Rig, RunningJob, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
 from tests.support.sql import new_schema
 from tests.support.standalone import (
-    COMPILED,
     EXECUTOR,
     NODE_DISK,
     Cluster,
     Node,
     NodeWorld,
+    executor_conf,
     packed_wheel,
     running_cluster,
 )
@@ -109,17 +108,9 @@ def place(
     tmp_path: Path, cluster: Cluster, kafka: KafkaBroker, mariadb: MariaDb, store: ObjectStore
 ) -> Iterator[Place]:
     archive = packed_wheel(tmp_path / "rig" / "wheel")
-    executors = {
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": "1",
-        "spark.executor.extraJavaOptions": QUICK_JVM,
-        "spark.archives": f"{archive}#sluice",
-        "spark.executorEnv.PYTHONPATH": "sluice",
-        "spark.executorEnv.NUMBA_CACHE_DIR": f"sluice/{COMPILED}",
-    }
     given = {
         "spark_master": cluster.master,
-        "spark_conf": {**SMALL, **executors},
+        "spark_conf": {**SMALL, **executor_conf(archive)},
         "warehouse": f"s3://{store.bucket}/lake",
         "index_dir": Path(f"{{{NODE_DISK}}}/index"),
         "runners": "shared",
