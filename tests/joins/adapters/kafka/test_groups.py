@@ -32,7 +32,7 @@ def member(servers: str, group: str, topic: str) -> Iterator[KafkaConsumer]:
     )
     try:
         wait_until(
-            lambda: consumer.poll(timeout_ms=200) or consumer.assignment(),
+            lambda: consumer.poll(timeout_ms=1_000) or consumer.assignment(),
             deadline_s=60,
             what="the member has a partition",
         )
