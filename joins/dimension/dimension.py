@@ -46,6 +46,7 @@ class DimensionPlaces:
     """Where a dimension's durable things are.
 
     Attributes:
+        index_is_shared: other jobs have theirs in the same directory, and equal ones are one.
         index_specs: none if no role is looked up in an index; each committed version is ready then.
         spark_logs: where a version with streaming queries kept the offsets of batches.
     """
@@ -57,6 +58,7 @@ class DimensionPlaces:
     index: Path
     index_specs: tuple[IndexSpec, ...]
     spark_logs: Path
+    index_is_shared: bool = False
 
 
 @dataclass(slots=True)
@@ -89,7 +91,13 @@ class DimensionRuntime:
         self._task = task
         self.changelog = DeltaLog(places.changelog, f"{app_id}:{dimension.name}")
         self.current = DeltaLog(places.current, f"{app_id}:{dimension.name}:current")
-        self.keeper = IndexKeeper(places.index, places.index_specs, self.changelog, self.current)
+        self.keeper = IndexKeeper(
+            places.index,
+            places.index_specs,
+            self.changelog,
+            self.current,
+            is_shared=places.index_is_shared,
+        )
         self.counts = DimensionCounts()
         self._on_watermark = on_watermark
         self._head = (0, ChangelogState())  # one value: other threads read version and state

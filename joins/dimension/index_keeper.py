@@ -12,7 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from joins.adapters.delta.log import DeltaLog
-from joins.kernels.index.index import IndexSpec, remove_versions, usable_versions
+from joins.kernels.index.index import (
+    KEPT_FOR_OTHERS,
+    IndexSpec,
+    remove_older,
+    remove_versions,
+    usable_versions,
+)
 from joins.kernels.index.room import free_bytes
 from joins.lookup.index_source import IndexSource
 from joins.plan.errors import IndexDiskFullError, PinnedVersionExpiredError, SinkError
@@ -44,6 +50,9 @@ class _Full:
 class IndexKeeper:
     """All specs (join keys) of one dimension; `prepare` comes from one thread at a time.
 
+    Args:
+        is_shared: other jobs keep their indexes in this directory, too; equal ones are made once.
+
     Attributes:
         needed_from_ms: versions of rows that end before are left out of what is built from now on.
     """
@@ -54,8 +63,11 @@ class IndexKeeper:
         specs: tuple[IndexSpec, ...],
         changelog: DeltaLog,
         current: DeltaLog | None = None,
+        *,
+        is_shared: bool = False,
     ) -> None:
         self._directory = directory
+        self._is_shared = is_shared
         self._specs = specs
         self._changelog = changelog
         self._source = IndexSource(changelog, current)
@@ -119,10 +131,23 @@ class IndexKeeper:
     def prune(self, pinned: int | None) -> None:
         """Remove all but the newest versions and the `pinned` one, which a batch still needs."""
         with self._lock:
+            if self._is_shared:
+                self._prune_shared(pinned)
+                return
             versions = {v for spec in self._specs for v in usable_versions(self._directory, spec)}
             keep = set(sorted(versions)[-_KEPT_VERSIONS:])
             if versions - keep - {pinned}:
                 remove_versions(self._directory, keep | ({pinned} if pinned is not None else set()))
+
+    def _prune_shared(self, pinned: int | None) -> None:
+        """Leave what is of other jobs only, and of equal indexes what a job may need that lags."""
+        for spec in self._specs:
+            versions = usable_versions(self._directory, spec)
+            if len(versions) > KEPT_FOR_OTHERS:
+                oldest = versions[-KEPT_FOR_OTHERS]
+                remove_older(
+                    self._directory, oldest if pinned is None else min(oldest, pinned), spec
+                )
 
     @contextmanager
     def _room(self) -> Iterator[None]:

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
 from joins.kernels.index.exchange import Gathered, ShuffledRole, ask, gather
-from joins.kernels.index.index import DimensionIndex, IndexSpec, remove_older
+from joins.kernels.index.index import KEPT_FOR_OTHERS, DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe.files import ParquetStage, SharedTable, StagedFile
 from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
 from joins.kernels.probe.probe import (
@@ -70,11 +70,13 @@ class IndexPlace:
 
     Attributes:
         directory: may have placeholders; `on_node` is what they mean here.
+        is_shared: other jobs look up the same index, in batches that may pin older versions.
     """
 
     dimension: str
     directory: Path
     spec: IndexSpec
+    is_shared: bool = False
 
     @property
     def on_node(self) -> Path:
@@ -171,7 +173,8 @@ class ProbeTask:
         source = IndexSource.of(self.tables[place.dimension])
         with source.pinned(version):
             source.make(directory, version, place.spec)
-        remove_older(directory, version, place.spec)  # a later batch pins this version or a newer
+        behind = KEPT_FOR_OTHERS if place.is_shared else 0
+        remove_older(directory, version - behind, place.spec)  # a later batch pins no older one
         return DimensionIndex.attach(directory, version, place.spec)
 
 

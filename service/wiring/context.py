@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from joins.durable.app_ids import job_app_id
 from joins.durable.checkpoint import Checkpoint, JobMeta
@@ -101,9 +102,23 @@ class JobContext:
         self, dimensions: Iterable[Dimension], number: int = 0
     ) -> dict[str, IndexPlace]:
         """Role's alias in INSERT `number` → where its index is kept."""
-        directory = index_directory(self.layout, self.settings)
         return {
-            alias: IndexPlace(dimension.name, directory / dimension.name, spec)
+            alias: IndexPlace(
+                dimension.name,
+                self.index_directory(dimension),
+                spec,
+                is_shared=isinstance(dimension.source, SharedSource),
+            )
             for dimension in dimensions
             for alias, spec in self.index_specs(dimension, number).items()
         }
+
+    def index_directory(self, dimension: Dimension) -> Path:
+        """Where the dimension's indexes are on each node, with the placeholders of the setting.
+
+        All jobs that read a shared table have one place, so that equal indexes are made once.
+        """
+        source = dimension.source
+        if isinstance(source, SharedSource):
+            return index_directory(self.layout.of_shared(source), self.settings) / source.table
+        return index_directory(self.layout, self.settings) / dimension.name

@@ -41,7 +41,6 @@ from joins.worker.node_directory import on_this_node
 from service.security.resolution import (
     connection_of,
     files_path,
-    index_directory,
     internal_kafka,
     output_path,
 )
@@ -80,13 +79,13 @@ def dimension_runtime(
     """What follows the dimension's changelog; its commits feed the `opening`."""
     root = job.layout.table(dimension)
     is_indexed = dimension.lookup.strategy is LookupStrategy.INDEX
-    index = index_directory(job.layout, job.settings) / dimension.name
     places = DimensionPlaces(
         topic=job.meta.changelog_topics[dimension.name],
         partitions=job.partitions(dimension),
         changelog=root / "changelog",
         current=root / "current",
-        index=on_this_node(index),
+        index=on_this_node(job.index_directory(dimension)),
+        index_is_shared=isinstance(dimension.source, SharedSource),
         index_specs=_all_specs(job, dimension) if is_indexed else (),
         spark_logs=job.checkpoint.spark_directory(f"build-{dimension.name}"),
     )

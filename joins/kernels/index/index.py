@@ -176,6 +176,10 @@ def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
             manifest_path(home, version).unlink(missing_ok=True)
 
 
+KEPT_FOR_OTHERS = 256
+"""Versions of an index of several jobs that stay: one may lag so many commits behind another."""
+
+
 def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
     """Remove the versions of this index before `version`, and files that no version names."""
     home = directory / spec.digest

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from joins.adapters.delta.log import DeltaLog
+from joins.dimension import index_keeper
 from joins.dimension.index_keeper import IndexKeeper
 from joins.kernels.index.index import DimensionIndex, IndexSpec, usable_versions
 from joins.plan.errors import IndexDiskFullError
@@ -260,3 +261,30 @@ def test_pruning_leaves_the_newest_versions_and_the_pinned_one(changelog, place)
     assert usable_versions(place, BY_ID) == tuple(versions[-16:])
     keeper.prepare(changelog.commit(record("d", 1, 99, 99)))
     assert names(place, keeper.ready_version) == {3: "c13"}
+
+
+def test_equal_indexes_of_several_jobs_are_one_and_each_leaves_what_others_need(
+    changelog, place, monkeypatch
+):
+    monkeypatch.setattr(index_keeper, "KEPT_FOR_OTHERS", 4)
+    versions = [filled(changelog)]
+    versions += [changelog.commit(record("u", 1, 20 + at, 20 + at)) for at in range(10)]
+
+    def job(*specs):
+        return IndexKeeper(place, specs, changelog.log, is_shared=True)
+
+    ahead, behind, other = job(BY_ID), job(BY_ID), job(BY_NAME)
+    other.prepare(versions[0])
+    behind.prepare(versions[0])
+    for version in versions:
+        ahead.prepare(version)
+    ahead.prune(versions[-1])
+    assert usable_versions(place, BY_ID) == tuple(versions[-4:])
+    assert usable_versions(place, BY_NAME) == (versions[0],), "that is not its own"
+    behind.restore(versions[1])  # it lags too far behind: what is gone is made again
+    assert names(place, versions[1]) == {1: "u20", 3: "c13"}
+    files = set(place.rglob("s*"))
+    behind.prepare(versions[-1])
+    assert set(place.rglob("s*")) == files, "nothing is made twice"
+    behind.prune(versions[1])
+    assert usable_versions(place, BY_ID)[0] == versions[1], "a batch of its own needs it"
