@@ -24,3 +24,8 @@ def rig(
     directory = tmp_path_factory.mktemp("sluice")
     with running_rig(directory, kafka, mariadb, runners="shared") as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def prepared(spark_jars: list[Path], class_archive: Path | None) -> None:
+    """What runners need is there."""

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from pathlib import Path
 
 import pytest
 
@@ -52,11 +51,6 @@ def postgres_of_ours(
 def cuts() -> tuple[threading.Event, threading.Event]:
     """Set where the way from a control plane to the database is cut."""
     return threading.Event(), threading.Event()
-
-
-@pytest.fixture(scope="module")
-def prepared(spark_jars: list[Path], class_archive: Path | None) -> None:
-    """What runners need is there."""
 
 
 @pytest.fixture(scope="module")

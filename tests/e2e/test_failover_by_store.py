@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,11 +38,6 @@ pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
 def store() -> Iterator[ObjectStore]:
     with object_store() as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def prepared(spark_jars: list[Path], class_archive: Path | None) -> None:
-    """What runners need is there."""
 
 
 @pytest.fixture(scope="module")

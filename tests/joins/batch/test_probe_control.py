@@ -514,13 +514,19 @@ def test_what_a_batch_that_is_given_up_has_done_to_the_state_is_undone(job):
     assert job.event.late.files.files_at(job.event.late.version()) == []
 
 
-def test_a_topic_that_comes_later_is_watched_from_its_beginning_on(job):
-    control, more = job.control(), create_topic(job.servers)
+def with_another_topic(job, control) -> str:
+    """The name of a topic with two records that the stream has, too, from here on."""
+    more = create_topic(job.servers)
     produce(job.servers, more, [{"n": 1}, {"n": 2}])
-    known = control.lives.current.topics
     topic = StreamTopic(more, KafkaCluster(KafkaOptions(job.servers, "")).require(more).topic_id)
-    control.add_topics(known.with_more([topic]))
+    control.add_topics(control.lives.current.topics.with_more([topic]))
     assert job.look(control) is None
+    return more
+
+
+def test_a_topic_that_comes_later_is_watched_from_its_beginning_on(job):
+    control = job.control()
+    more = with_another_topic(job, control)
     assert control.progress.end_offsets == {0: 100, SPAN: 2}
     assert control.progress.start_offsets() == {0: 0, SPAN: 0}
     assert control.progress.held().held_records == 102
@@ -534,12 +540,8 @@ def test_a_topic_that_comes_later_is_watched_from_its_beginning_on(job):
 
 def test_a_stream_goes_on_without_a_topic_that_an_operator_gives_up(job):
     """Its records that were not joined are a gap; made anew, it is joined from its beginning."""
-    control, more = job.control(), create_topic(job.servers)
-    produce(job.servers, more, [{"n": 1}, {"n": 2}])
-    known = control.lives.current.topics
-    topic = StreamTopic(more, KafkaCluster(KafkaOptions(job.servers, "")).require(more).topic_id)
-    control.add_topics(known.with_more([topic]))
-    assert job.look(control) is None
+    control = job.control()
+    more = with_another_topic(job, control)
     delete_topics(job.servers, more)
     wait_until(lambda: job.look(control) == "topic-missing", what="the topic is missed")
     record = control.acknowledge(asked("topic-missing"))
