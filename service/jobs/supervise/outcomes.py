@@ -6,7 +6,7 @@ from service.config import Settings
 from service.jobs.store.job import ENDED, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.reports import Status
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.removal import back_off_s
+from service.jobs.supervise.attempts import back_off_s
 from service.jobs.supervise.runner_process import RunnerProcess
 from service.jobs.supervise.watch import Watch
 

@@ -1,9 +1,5 @@
 """Carries out the removal of jobs in the background and tries again what failed."""
 
-import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-
 import structlog
 
 from joins.durable.stored import stop_storing
@@ -11,24 +7,13 @@ from service.config import Settings
 from service.jobs.store.job import Job, JobError
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
+from service.jobs.supervise.attempts import Attempts
 from service.jobs.supervise.hooks import Remover
 from watermark.errors import SluiceError
 
+_AT_ONCE = 2
 _REMEMBERED = 1_000
 _log = structlog.get_logger(__name__)
-
-
-def back_off_s(settings: Settings, failures: int) -> float:
-    """Seconds to wait after so many failures in a row: doubled each time, within the settings."""
-    wait_s = settings.restart_backoff_min_s * 2.0 ** min(failures - 1, 20)
-    return float(min(settings.restart_backoff_max_s, wait_s))
-
-
-@dataclass(slots=True)
-class _Attempt:
-    future: "Future[bool]"
-    failures: int
-    retry_at: float | None = None
 
 
 class Removals:
@@ -38,19 +23,16 @@ class Removals:
         self._store = store
         self._settings = settings
         self._remove = remove
-        self._attempts: dict[str, _Attempt] = {}
+        self._attempts = Attempts(settings, _AT_ONCE, "removal", doubled=1)
         self._left: dict[str, tuple[str, ...]] = {}
-        self._threads = _threads()
 
     def begin_anew(self) -> None:
         """Forget what has been begun: another control plane may have gone on with it."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        self._threads = _threads()
-        self._attempts.clear()
+        self._attempts.begin_anew()
 
     def close(self) -> None:
         """Wait for what is under way; the next control plane does the rest."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._attempts.close()
 
     def left(self, job_id: str) -> tuple[str, ...]:
         """What of the outputs of a job that is gone was left and why, of the newest removals."""
@@ -64,22 +46,11 @@ class Removals:
 
     def forget(self, job_id: str) -> None:
         """The job is gone."""
-        self._attempts.pop(job_id, None)
+        self._attempts.forget(job_id)
 
     def carry_out(self, job: Job) -> None:
         """Begin, or look at, the removal of a job that has no runner any more."""
-        attempt = self._attempts.get(job.id)
-        if attempt is None:
-            self._begin(job, failures=0)
-        elif attempt.future.done() and not attempt.future.result():
-            now = time.monotonic()
-            if attempt.retry_at is None:
-                attempt.retry_at = now + back_off_s(self._settings, attempt.failures + 2)
-            elif now >= attempt.retry_at:
-                self._begin(job, failures=attempt.failures + 1)
-
-    def _begin(self, job: Job, *, failures: int) -> None:
-        self._attempts[job.id] = _Attempt(self._threads.submit(self._remove_now, job), failures)
+        self._attempts.is_done(job.id, lambda: self._remove_now(job))
 
     def _remove_now(self, job: Job) -> bool:
         layout = JobLayout(self._settings.jobs_dir / job.id)
@@ -102,7 +73,3 @@ class Removals:
 
     def _show(self, job: Job, error: JobError) -> None:
         self._store.set_reason(job.id, f"removal failed: {error.message}", error)
-
-
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=2, thread_name_prefix="removal")

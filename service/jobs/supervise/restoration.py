@@ -3,11 +3,8 @@
 A control plane that takes over does so for each job before it looks at it (ADR-0095).
 """
 
-import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
 import structlog
 
@@ -18,18 +15,11 @@ from service.jobs.store.events import begin_events
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout, write_private
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.removal import back_off_s
+from service.jobs.supervise.attempts import Attempts
 from watermark.errors import SluiceError
 
 _AT_ONCE = 4
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class _Restoring:
-    future: "Future[bool]"
-    failures: int
-    retry_at: float | None = None
 
 
 class Restorations:
@@ -43,45 +33,27 @@ class Restorations:
         self._store = store
         self._settings = settings
         self._done = done
-        self._attempts: dict[str, _Restoring] = {}
-        self._threads = _threads()
+        self._attempts = Attempts(settings, _AT_ONCE, "restoration")
 
     def begin_anew(self) -> None:
         """Forget what was restored: another control plane may have led since."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        self._threads = _threads()
-        self._attempts.clear()
+        self._attempts.begin_anew()
 
     def close(self) -> None:
         """Wait for what is under way."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._attempts.close()
 
     def has(self, job: Job) -> bool:
         """Whether the job's directory may be looked at; if not yet, it is seen to."""
         if self._store.has_directories:
             return True
-        attempt = self._attempts.get(job.id)
-        if attempt is None:
-            if job.state is JobState.CREATED and self._layout(job).plan.exists():
-                return True  # it was submitted here and has no other file yet
-            self._begin(job, failures=0)
-            return False
-        if not attempt.future.done():
-            return False
-        if attempt.future.result():
-            return True
-        now = time.monotonic()
-        if attempt.retry_at is None:
-            attempt.retry_at = now + back_off_s(self._settings, attempt.failures + 1)
-        elif now >= attempt.retry_at:
-            self._begin(job, failures=attempt.failures + 1)
-        return False
+        is_new = job.state is JobState.CREATED and not self._attempts.has_begun(job.id)
+        if is_new and self._layout(job).plan.exists():
+            return True  # it was submitted here and has no other file yet
+        return self._attempts.is_done(job.id, lambda: self._try(job))
 
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)
-
-    def _begin(self, job: Job, *, failures: int) -> None:
-        self._attempts[job.id] = _Restoring(self._threads.submit(self._try, job), failures)
 
     def _try(self, job: Job) -> bool:
         try:
@@ -121,7 +93,3 @@ class Restorations:
     def _show(self, job: Job, error: JobError) -> None:
         with suppress(SluiceError):  # the job store may be away, too
             self._store.set_reason(job.id, f"files cannot be restored: {error.message}", error)
-
-
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="restoration")

@@ -18,6 +18,7 @@ from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobStat
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
 from service.jobs.store.reports import read_status
 from service.jobs.store.store import JobStore
+from service.jobs.supervise.attempts import back_off_s
 from service.jobs.supervise.faults import FaultLog
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.outcomes import (
@@ -27,7 +28,7 @@ from service.jobs.supervise.outcomes import (
     ending_of,
     failed_silently,
 )
-from service.jobs.supervise.removal import Removals, back_off_s
+from service.jobs.supervise.removal import Removals
 from service.jobs.supervise.restoration import Restorations
 from service.jobs.supervise.runner_process import (
     EXIT_FAILED,
