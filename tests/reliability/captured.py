@@ -122,26 +122,22 @@ def captured_users(
         kafka: where they are captured to.
         rows: how many.
         partitions: of the topic.
-        rows_per_s: about how fast they are copied, None for as fast as it goes.
+        rows_per_s: how fast they are copied at most, None for as fast as it goes.
     """
-    settings = {} if rows_per_s is None else paced(rows_per_s)
     with (
         running_connect(lab, kafka) as connect,
-        mariadb_source(
-            connect, kafka, lab.mariadb, USERS, fill_users(rows), settings=settings
-        ) as connector,
+        mariadb_source(connect, kafka, lab.mariadb, USERS, fill_users(rows)) as connector,
     ):
+        if rows_per_s is not None:
+            connector.config.update(paced(f"{connector.schema}.{TABLE}", rows_per_s))
         found = CapturedUsers(connector, rows)
         create_topic(kafka.bootstrap_servers, found.topic.name, partitions=partitions)
         create_topic(kafka.bootstrap_servers, connector.notification_topic)
         yield found
 
 
-def paced(rows_per_s: int) -> dict[str, str]:
-    """Settings of a connector that copies about so many rows a second."""
-    at_once = max(1, rows_per_s // 10)
-    return {
-        "max.batch.size": str(at_once),
-        "max.queue.size": str(2 * at_once),
-        "poll.interval.ms": "100",
-    }
+def paced(table: str, rows_per_s: int) -> dict[str, str]:
+    """Settings of a connector that copies no more rows a second: the database sleeps at each."""
+    select = f"SELECT * FROM {table} WHERE SLEEP({1 / rows_per_s:f}) = 0"
+    overrides = "snapshot.select.statement.overrides"
+    return {overrides: table, f"{overrides}.{table}": select}

@@ -11,6 +11,7 @@ from tests.reliability.experiment import Lab, result
 from tests.support.control_plane import ROOT
 
 _AT_A_TIME = 2
+_SAID = 1_000  # characters of what a test failed with: the end tells the most
 
 
 def _files_with(mark: str) -> list[str]:
@@ -36,10 +37,25 @@ def run_selected(
         check=False,
     )
     ran = ElementTree.parse(report).getroot().findall(".//testcase")
-    failed = [
-        case for case in ran if case.find("failure") is not None or case.find("error") is not None
-    ]
-    skipped = [case for case in ran if case.find("skipped") is not None]
-    passed = len(ran) - len(failed) - len(skipped)
-    names = [f"{case.get('classname')}.{case.get('name')}" for case in (*failed, *skipped)]
-    return result(lab, experiment, len(ran), passed, (), ok=done.returncode == 0, not_passed=names)
+    skipped = [_name(case) for case in ran if case.find("skipped") is not None]
+    broken = {
+        _name(case): said.get("message", "")[-_SAID:]
+        for case in ran
+        for said in (*case.findall("failure"), *case.findall("error"))
+    }
+    cases = len(ran) - len(skipped)  # what a machine lacks is told, and judged by no one
+    return result(
+        lab,
+        experiment,
+        cases,
+        cases - len(broken),
+        (),
+        ok=done.returncode == 0,
+        exit_code=done.returncode,
+        broken=broken,
+        skipped=skipped,
+    )
+
+
+def _name(case: ElementTree.Element) -> str:
+    return f"{case.get('classname')}.{case.get('name')}"
