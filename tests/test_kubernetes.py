@@ -153,7 +153,8 @@ def merged(base: Any, patch: Any) -> Any:
     """A strategic merge: of lists whose members have names, those of one name are one."""
     if isinstance(base, dict) and isinstance(patch, dict):
         both = {key: merged(base[key], patch[key]) for key in base.keys() & patch.keys()}
-        return {**base, **patch, **both}
+        every = {**base, **patch, **both}
+        return {key: value for key, value in every.items() if value is not None}
     if isinstance(base, list) and all("name" in each for each in (*base, *patch)):
         known = {each["name"]: each for each in base}
         changed = {each["name"]: merged(known.get(each["name"]), each) for each in patch}
@@ -170,7 +171,7 @@ def two_control_planes() -> dict[str, Any]:
 
 def with_a_store(deployment: dict[str, Any]) -> dict[str, Any]:
     """The Deployment as the part with an object store makes it."""
-    (patch,) = STORE["patches"]
+    _, patch = STORE["patches"]
     changed: dict[str, Any] = merged(deployment, yaml.safe_load(patch["patch"]))
     return changed
 
@@ -201,35 +202,61 @@ def test_two_control_planes_share_all_but_their_node() -> None:
     assert pod["volumes"] == base["template"]["spec"]["volumes"]
 
 
-def test_a_store_is_a_setting_of_the_control_plane_and_its_credentials() -> None:
-    (before,) = two_control_planes()["spec"]["template"]["spec"]["containers"]
-    (container,) = with_a_store(two_control_planes())["spec"]["template"]["spec"]["containers"]
-    added = {e["name"]: e.get("value") for e in container["env"] if e not in before["env"]}
-    assert {**container, "env": 0} == {**before, "env": 0}
-    settings = Settings.load(
-        **{n.removeprefix("SLUICE_").lower(): v for n, v in added.items() if n.startswith("SLUICE")}
+def added_by_a_store() -> dict[str, Any]:
+    """The variables of the control plane, with what they are of."""
+    before, after = (
+        each["spec"]["template"]["spec"]["containers"][0]
+        for each in (two_control_planes(), with_a_store(two_control_planes()))
     )
+    assert {**after, "env": 0} == {**before, "env": 0}
+    return {entry["name"]: entry for entry in after["env"] if entry not in before["env"]}
+
+
+def test_a_store_is_a_setting_of_the_control_plane_and_its_credentials() -> None:
+    added = added_by_a_store()
+    ours = {name for name in added if name.startswith("SLUICE")}
+    given = {n.removeprefix("SLUICE_").lower(): added[n]["value"] for n in ours}
+    settings = Settings.load(**given)
     check_store(DeltaSink(path=f"{settings.warehouse}/clicks"), settings)
-    assert {name for name in added if not name.startswith("SLUICE_")} == {
-        "AWS_REGION",
-        "AWS_ACCESS_KEY_ID",
-        "AWS_SECRET_ACCESS_KEY",
-    }
+    assert added.keys() - ours == {"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}
 
 
-def test_kustomize_makes_the_same_of_it(tmp_path: Path) -> None:
+def test_executors_of_a_store_have_its_credentials_and_no_shared_volume() -> None:
+    added = added_by_a_store()
+    template = yaml.safe_load((DEPLOY / "store/executor-template.yaml").read_text())
+    kubernetes_validate.validate(template, SCHEMAS, strict=True)
+    (container,) = template["spec"]["containers"]
+    assert container.pop("env") == [e for name, e in added.items() if name.startswith("AWS")]
+    (base,) = (d for d in Manifests(TEXTS).documents if d["kind"] == "Pod")
+    for holder, names in ((container, "volumeMounts"), (template["spec"], "volumes")):
+        assert "data" not in {each["name"] for each in holder[names]}
+    for spec in (template["spec"], base["spec"]):
+        for holder, names in ((spec["containers"][0], "volumeMounts"), (spec, "volumes")):
+            holder[names] = [each for each in holder[names] if each["name"] != "data"]
+    assert template == base
+
+
+@pytest.mark.parametrize("parts", ["failover", "failover, store"])
+def test_kustomize_makes_the_same_of_it(tmp_path: Path, parts: str) -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("there is no kubectl here; the other tests merge by themselves")
     copy = tmp_path / "deploy"
     shutil.copytree(DEPLOY, copy)
-    text = (copy / "kustomization.yaml").read_text()
-    assert text.count("\n# components: [failover]\n") == 1
-    (copy / "kustomization.yaml").write_text(text.replace("# components:", "components:"))
+    text, line = (copy / "kustomization.yaml").read_text(), "\n# components: [failover]\n"
+    assert text.count(line) == 1
+    (copy / "kustomization.yaml").write_text(text.replace(line, f"\ncomponents: [{parts}]\n"))
     built = subprocess.run(["kubectl", "kustomize", str(copy)], capture_output=True, check=True)
-    documents = [d for d in yaml.safe_load_all(built.stdout) if d["kind"] == "Deployment"]
-    (volume,) = [v for v in documents[0]["spec"]["template"]["spec"]["volumes"] if "configMap" in v]
+    documents = list(yaml.safe_load_all(built.stdout))
+    assert ("PersistentVolumeClaim" in {d["kind"] for d in documents}) == ("store" not in parts)
+    (spark,) = (d for d in documents if d["metadata"]["name"].startswith("sluice-spark-"))
+    assert ("sluice-data" in spark["data"]["executor-template.yaml"]) == ("store" not in parts)
+    (deployment,) = (d for d in documents if d["kind"] == "Deployment")
+    volumes = deployment["spec"]["template"]["spec"]["volumes"]
+    (volume,) = [v for v in volumes if "configMap" in v]
     volume["configMap"]["name"] = "sluice-spark"  # it has a hash of its content in its name
-    assert sorted_by_name(documents[0]) == sorted_by_name(two_control_planes())
+    expected = two_control_planes()
+    expected = with_a_store(expected) if "store" in parts else expected
+    assert sorted_by_name(deployment) == sorted_by_name(expected)
 
 
 def sorted_by_name(value: Any) -> Any:

@@ -24,9 +24,7 @@ PYTHON = "spark.pyspark.python"
 """The setting with the Python of executors; without it they have ours."""
 _BY_SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKETS = "spark.python.unix.domain.socket.dir"
-OF_LOCAL_MASTERS = frozenset(
-    {"spark.authenticate", "spark.authenticate.secret", _BY_SOCKETS, _SOCKETS}
-)
+OF_LOCAL_MASTERS = frozenset({"spark.authenticate", "spark.authenticate.secret"})
 """What a session sets where Spark runs on this machine alone."""
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -129,7 +127,8 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         if not _SECRET.search(name):
             conf.set(name, value)
     try:
-        _prepare_workers(values)
+        if settings.master.startswith("local"):
+            _prepare_workers(values)
         launch: Any = launch_gateway
         gateway = launch(conf, {"pass_fds": tuple(inherit)})
         for name, value in values.items():
@@ -158,14 +157,13 @@ def _authentication(master: str) -> dict[str, str]:
 
 
 def worker_sockets(settings: SparkSettings) -> dict[str, str]:
-    """Spark and its Python workers talk by Unix sockets where all of them are on this machine.
+    """JVMs and the Python processes beside them talk by Unix sockets, also on a cluster.
 
     By TCP each job waits 40 ms for an acknowledgement that is delayed. The sockets are in a
     directory of this user alone, of which each session of a scratch directory has the same; where
-    there is none, or its name is too long, it is TCP.
+    there is none, or its name is too long, it is TCP. Workers on other machines have a directory of
+    their own, see `joins.worker.daemon`.
     """
-    if not settings.master.startswith("local"):
-        return {}
     scratch = str(settings.scratch_directory.absolute())
     digest = hashlib.sha256(scratch.encode()).hexdigest()[:16]
     directory = os.path.join(tempfile.gettempdir(), f"sluice-{os.getuid()}-{digest}")

@@ -13,10 +13,11 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from joins.adapters.process.protocol import bind_to_parent
 
@@ -44,6 +45,9 @@ COMPILED = (
 SOCKET = "PYTHON_WORKERS_PREPARED_AT"
 """The variable with the path of the socket at which a prepared process waits."""
 
+SOCKETS = "PYTHON_WORKER_FACTORY_SOCK_DIR"
+"""Spark's variable with the directory of the sockets at which its Python processes are."""
+
 COMPILE = "--compile"
 """Asks for nothing but that all is compiled, for an archive that nodes are sent."""
 
@@ -70,7 +74,30 @@ def main(arguments: Sequence[str]) -> None:
         _load()
     from pyspark.daemon import manager  # whoever hands over loads nothing
 
-    manager()
+    with place_for_sockets():
+        manager()
+
+
+@contextmanager
+def place_for_sockets() -> Iterator[None]:
+    """Where Spark is told that its sockets are: on another machine than the driver's, one of ours.
+
+    It has a short name, for a socket's must have fewer than 104 bytes.
+    """
+    told = os.environ.get(SOCKETS)
+    if told is None or _is_private(told):
+        yield
+        return
+    with TemporaryDirectory(prefix="sluice-", dir="/tmp") as own:
+        os.environ[SOCKETS] = own
+        yield
+
+
+def _is_private(directory: str) -> bool:
+    with suppress(FileNotFoundError):
+        found = os.stat(directory)
+        return found.st_uid == os.getuid() and not found.st_mode & 0o077
+    return False
 
 
 def _load() -> None:

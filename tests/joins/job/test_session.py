@@ -138,7 +138,3 @@ def test_a_session_removes_the_sockets_that_a_killed_one_has_left(tmp_path, monk
         Path(first, ".old.sock").touch()
         assert worker_sockets(settings)["spark.python.unix.domain.socket.dir"] == first
         assert not list(Path(first).iterdir())
-
-
-def test_on_a_cluster_the_operator_says_where_sockets_are(tmp_path):
-    assert worker_sockets(SparkSettings("s", [], tmp_path, master="spark://host:7077")) == {}

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +49,30 @@ def test_a_killed_one_is_replaced_by_one_that_loads_by_itself(spark):
         successor = forked_from(spark)
         assert successor.pid != killed.pid
         assert "--prepared" not in successor.cmdline()
+
+
+@pytest.mark.parametrize("found", ["no directory", "one that others can touch"])
+def test_where_spark_s_directory_is_not_ours_sockets_are_in_a_private_one(
+    monkeypatch, tmp_path, found
+):
+    told = tmp_path / "of the driver"
+    if found != "no directory":
+        told.mkdir(mode=0o777)
+        told.chmod(0o777)
+    monkeypatch.setenv(daemon.SOCKETS, str(told))
+    with daemon.place_for_sockets():
+        place = Path(os.environ[daemon.SOCKETS])
+        assert place != told
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+        assert len(os.fsencode(place / f".{uuid.uuid4()}.sock")) < 104
+    assert not place.exists()
+
+
+def test_where_spark_s_directory_is_ours_sockets_are_in_it(monkeypatch, tmp_path):
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv(daemon.SOCKETS, str(tmp_path))
+    with daemon.place_for_sockets():
+        assert os.environ[daemon.SOCKETS] == str(tmp_path)
 
 
 @pytest.fixture
