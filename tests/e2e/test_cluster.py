@@ -1,4 +1,4 @@
-"""Two jobs on a standalone Spark cluster of three machines that share nothing but a store.
+"""Three jobs on a standalone Spark cluster of three machines that share nothing but a store.
 
 The project comes to the executors by `spark.archives`. A machine is lost with its disk while
 records flow, and the store is away for a while; each record is counted once all the same.
@@ -23,9 +23,9 @@ from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java
 from tests.support.object_store import ObjectStore, object_store
-from tests.support.rig import SMALL, Rig, RunningJob, running_rig
+from tests.support.rig import SMALL, Rig, RunningJob, cdc_table, kafka_table, running_rig
 from tests.support.shop import USERS, click, enrich_sql, fill_users
-from tests.support.sql import new_schema
+from tests.support.sql import new_schema, run_sql
 from tests.support.standalone import (
     EXECUTOR,
     NODE_DISK,
@@ -36,24 +36,32 @@ from tests.support.standalone import (
     packed_wheel,
     running_cluster,
 )
-from tests.support.topics import create_topic, produce, unique_name
+from tests.support.topics import consume_json, create_topic, produce, unique_name
 from tests.support.wait import wait_until
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
 WORKER = "joins.worker.daemon"
 PARTITIONS, MACHINES, PART = 3, 3, 4_000
 MINUTE_S, AWAY_S = 60, 25
+VISITS = "item STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
 COUNTS = """SET 'table.exec.emit.allow-lateness' = '1 h';
-CREATE TABLE visits (item STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH (
-    'connector'='kafka', 'topic'='{topic}', 'format'='json', 'late-records.path'='{path}/late',
-    'properties.bootstrap.servers'='{servers}', 'scan.startup.mode'='earliest-offset',
-    'scan.max-records-per-batch'='1500');
+{visits}
 CREATE TABLE counts (start TIMESTAMP(3), item STRING, n BIGINT,
     PRIMARY KEY (start, item) NOT ENFORCED) WITH ('connector'='delta', 'path'='{path}/counts');
 INSERT INTO counts SELECT window_start, item, COUNT(*)
 FROM TABLE(TUMBLE(TABLE visits, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 GROUP BY window_start, window_end, item;
 """
+RATES = (
+    "CREATE TABLE rates (item VARCHAR(9) PRIMARY KEY, rate INT, since DATETIME(3))",
+    "INSERT INTO rates WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 6)"
+    " SELECT CONCAT('item ', i), 1, '2024-01-01 00:00:00' FROM n",
+)
+RATED = (
+    "INSERT INTO rated SELECT v.ts, v.item, r.rate FROM visits AS v "
+    "LEFT JOIN rates FOR SYSTEM_TIME AS OF v.ts AS r ON v.item = r.item;"
+)
+SECOND_RATE_AT = 6_000  # seconds behind the first one
 
 
 @pytest.fixture
@@ -123,43 +131,56 @@ def test_machines_that_share_only_a_store_count_each_record_once_whoever_is_lost
     place: Place, kafka: KafkaBroker, mariadb: MariaDb
 ) -> None:
     servers, path = kafka.bootstrap_servers, unique_name("machines")
-    clicks, visits = (create_topic(servers, partitions=PARTITIONS) for _ in range(2))
-    flow = Flow(servers, clicks, visits)
-    with new_schema(mariadb, USERS, fill_users(1_000)) as schema:
+    clicks, visits, rated = (create_topic(servers, partitions=PARTITIONS) for _ in range(3))
+    flow = Flow(servers, clicks, visits, rated)
+    with new_schema(mariadb, USERS, fill_users(1_000), *RATES) as schema:
         script = enrich_sql(place.rig, schema, clicks, f"{path}/enriched")
         assert_refused(place.rig, script, f"{path}/enriched")
         limited = script.replace("'format'='json'", "'format'='json', " + LIMIT)
-        windows = COUNTS.format(topic=visits, servers=servers, path=path)
-        with place.rig.job(limited) as joining, place.rig.job(windows) as counting:
-            jobs = Jobs(place, path, joining, counting)
+        windows = COUNTS.format(visits=visits_table(place.rig, visits, path), path=path)
+        with (
+            place.rig.job(limited) as joining,
+            place.rig.job(windows) as counting,
+            place.rig.job(rating_script(place.rig, schema, flow)) as rating,
+        ):
+            jobs = Jobs(place, path, joining, counting, rating)
             joining.wait_state("JOINING", deadline_s=300)
+            rating.wait_state("JOINING", deadline_s=300)
             flow.send()
             jobs.wait_for_rows(PART // 2)
             assert_workers_are_alone(place)
             flow.send()
             place.joining_node(joining).lose()
+            change_rates(mariadb, schema, rate=2, second=SECOND_RATE_AT)
             jobs.wait_for(flow)
             flow.send()
+            change_rates(mariadb, schema, rate=3, second=10 * SECOND_RATE_AT)
             jobs.miss_the_store()
             flow.send_late("late", second=0)
             jobs.wait_for(flow)
             jobs.check_rows(flow)
+            jobs.check_rates(flow)
             wait_until(lambda: len(place.rows(f"{path}/late")) == 1, what="the late record")
-            for job in (joining, counting):
+            for job in jobs.all:
                 assert job.status()["epoch"] == 1, "a lost machine costs tasks, not the runner"
                 wait_until(partial(is_swept, place, job), what="nothing stays between batches")
-    for job in (joining, counting):
+    for job in jobs.all:
         assert place.store.keys(f"lake/_sluice/jobs/{job.id}") == []
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """The two jobs, whose tables are below `path`."""
+    """The three jobs, whose tables are below `path`."""
 
     place: Place
     path: str
     joining: RunningJob
     counting: RunningJob
+    rating: RunningJob
+
+    @property
+    def all(self) -> tuple[RunningJob, ...]:
+        return self.joining, self.counting, self.rating
 
     def wait_for(self, flow: "Flow") -> None:
         """All that was sent is joined, and all windows that have ended are there."""
@@ -169,10 +190,10 @@ class Jobs:
         )
 
     def miss_the_store(self) -> None:
-        """It is away for a while, which both jobs tell."""
+        """It is away for a while, which all jobs tell."""
         closed_at = time.monotonic()
         self.place.store.close()
-        for job in (self.joining, self.counting):
+        for job in self.all:
             job.wait_state("STALLED")
         wait_until(lambda: time.monotonic() - closed_at > AWAY_S, what="a while")
         self.place.store.start()
@@ -196,6 +217,17 @@ class Jobs:
             expected(number) for number in range(flow.sent)
         ]
 
+    def check_rates(self, flow: "Flow") -> None:
+        """Readers of committed records see each visit once, with the rate of its time."""
+        self.rating.wait_for(
+            lambda _: len(flow.rated_visits()) >= len(flow.passed), "the rates", deadline_s=300
+        )
+        found = flow.rated_visits()
+        assert Counter(found) == Counter(set(found)), "a visit was joined twice"
+        assert set(flow.passed) <= set(found)
+        late = {row for row in found if row[1] == "late"}
+        assert set(found) - late <= {rated_visit(number) for number in range(flow.sent)}
+
 
 LIMIT = "'scan.max-records-per-batch'='1000'"
 
@@ -207,6 +239,7 @@ class Flow:
     servers: str
     clicks: str
     visits: str
+    rated: str
     sent: int = 0
 
     def send(self) -> None:
@@ -229,6 +262,45 @@ class Flow:
         counts = Counter((n // MINUTE_S, item_of(n)) for n in range(self.sent))
         last = (self.sent - PARTITIONS) // MINUTE_S
         return {window: n for window, n in counts.items() if window[0] < last}
+
+    @property
+    def passed(self) -> list[tuple[str, str, int | None]]:
+        """The visits that the watermark of every partition has passed, with their rates."""
+        return [rated_visit(number) for number in range(self.sent - PARTITIONS + 1)]
+
+    def rated_visits(self) -> list[tuple[str, str, int | None]]:
+        """What is committed of the output."""
+        rows = consume_json(self.servers, self.rated)
+        return [(row["ts"], row["item"], row["rate"]) for row in rows]
+
+
+def visits_table(rig: Rig, topic: str, path: str) -> str:
+    options = (f"'late-records.path'='{path}/late'", "'scan.max-records-per-batch'='1500'")
+    return kafka_table(rig.kafka, "visits", topic, VISITS, options)
+
+
+def rating_script(rig: Rig, schema: str, flow: Flow) -> str:
+    """A join by event time whose output is written in transactions."""
+    once = ("'sink.delivery-guarantee'='exactly-once'", "'sink.transactional-id-prefix'='rates'")
+    rates = "item STRING, rate INT, since TIMESTAMP(3), WATERMARK FOR since AS since, "
+    return (
+        kafka_table(rig.kafka, "visits", flow.visits, VISITS)
+        + cdc_table(rig.mariadb, schema, "rates", rates + "PRIMARY KEY (item) NOT ENFORCED")
+        + kafka_table(
+            rig.kafka, "rated", flow.rated, "ts TIMESTAMP(3), item STRING, rate INT", once
+        )
+        + RATED
+    )
+
+
+def change_rates(mariadb: MariaDb, schema: str, *, rate: int, second: int) -> None:
+    """From then on each item has this rate."""
+    since = f"TIMESTAMPADD(SECOND, {second}, '2024-01-01 00:00:00')"
+    run_sql(mariadb, f"UPDATE rates SET rate = {rate}, since = {since}", schema=schema)
+
+
+def rated_visit(number: int) -> tuple[str, str, int | None]:
+    return time_of(number), item_of(number), 1 if number < SECOND_RATE_AT else 2
 
 
 def visit(number: int) -> dict[str, Any]:

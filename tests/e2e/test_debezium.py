@@ -22,7 +22,7 @@ from tests.support.shop import CLICKS_DDL, click
 from tests.support.topics import create_topic, end_offsets, produce, unique_name
 from tests.support.wait import wait_until
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 MARIADB, POSTGRES = "mariadb", "postgres"
 USERS = "CREATE TABLE users (id BIGINT PRIMARY KEY, name VARCHAR(40))"
 FILL = {
@@ -30,6 +30,7 @@ FILL = {
     POSTGRES: "INSERT INTO users SELECT n, 'user ' || n FROM generate_series(1, {}) AS n",
 }
 ROWS = 4000
+SETTLED_WITHIN_S = 180.0  # rows that were read at several times are proven by the settle time alone
 SLOW = {"max.batch.size": "20", "max.queue.size": "40", "poll.interval.ms": "200"}  # 40 s
 QUICK = {"max.batch.size": "2048", "max.queue.size": "8192", "poll.interval.ms": "50"}
 CHUNKED = {"snapshot.max.threads": "3", "snapshot.max.threads.multiplier": "2"}  # of one table
@@ -194,6 +195,7 @@ def a_blocking_snapshot_is_another_copy(
     job.wait_for(
         lambda s: view_of(s)["generation"] == generation + 1 and view_of(s)["evidence"],
         "the blocking one is proven",
+        deadline_s=SETTLED_WITHIN_S,
     )
     source.sql("UPDATE users SET name = 'behind' WHERE id = 5")
     clicks.await_names(job, {5: "behind", 1: "Ada", 2: None, 3: "user 3", 9999: "behind it"})

@@ -3,13 +3,16 @@
 The job goes on below the other one from what the store has, and each record is joined once.
 """
 
+import json
 import os
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,13 +23,21 @@ from werkzeug.wrappers import Request
 from joins.adapters.store.delta_tables import delta_options
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from service.embedded.java import Java
 from service.embedded.postgres import PostgreSql
 from service.embedded.process import free_port
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.planes import TAKEN_OVER_WITHIN_S, Pair, Plane, Source, Stage, Witness, say
-from tests.support.rig import Rig, RunningJob, is_alive, rig_settings
+from tests.support.rig import SMALL, Rig, RunningJob, is_alive, rig_settings
 from tests.support.shop import USERS, enrich_sql, fill_users
 from tests.support.sql import new_schema
+from tests.support.standalone import (
+    NODE_DISK,
+    NodeWorld,
+    executor_conf,
+    packed_wheel,
+    running_cluster,
+)
 from tests.support.store_databases import new_store_url
 from tests.support.topics import create_topic, unique_name
 from tests.support.wait import wait_until
@@ -40,23 +51,60 @@ def store() -> Iterator[ObjectStore]:
         yield server
 
 
+HERE, CLUSTER = "executors here", "executors on a cluster"
+
+
+@dataclass(frozen=True)
+class Executors:
+    """Where they run.
+
+    Attributes:
+        planes: the directory below which the control planes have theirs.
+        settings: of both, besides their own.
+        told: variables that say the same and more.
+    """
+
+    planes: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module", params=[HERE])
+def executors(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    java: Java,
+    store: ObjectStore,
+) -> Iterator[Executors]:
+    """In the control planes' runners, or on two machines that share only the store with them."""
+    planes = tmp_path_factory.mktemp("planes")
+    if request.param == HERE:
+        yield Executors(planes)
+        return
+    directory = tmp_path_factory.mktemp("cluster")
+    conf = {**SMALL, **executor_conf(packed_wheel(directory / "wheel"))}
+    told = {"SLUICE_SPARK_CONF": json.dumps(conf), "SLUICE_INDEX_DIR": f"{{{NODE_DISK}}}/index"}
+    world = NodeWorld((planes,), store.environment)
+    with running_cluster(directory / "machines", java, world, workers=2) as cluster:
+        yield Executors(planes, {"spark_master": cluster.master}, told)
+
+
 @pytest.fixture(scope="module")
 def pair(
-    tmp_path_factory: pytest.TempPathFactory,
     postgres: PostgreSql,
     kafka: KafkaBroker,
     store: ObjectStore,
+    executors: Executors,
     prepared: None,
 ) -> Iterator[Pair]:
-    directory = tmp_path_factory.mktemp("failover")
-    warehouse = store.warehouse
+    directory = executors.planes
+    given = {"warehouse": store.warehouse, **executors.settings}
     settings = [
-        rig_settings(directory / name, kafka, port=free_port(), warehouse=warehouse)
-        for name in ("one", "two")
+        rig_settings(directory / name, kafka, port=free_port(), **given) for name in ("one", "two")
     ]
-    extra = {"SLUICE_WAREHOUSE": warehouse}
+    extra = {"SLUICE_WAREHOUSE": store.warehouse, **executors.told, **store.environment}
     url = new_store_url(postgres)
-    planes = Pair(settings, [url, url], directory / "planes.log", extra | store.environment)
+    planes = Pair(settings, [url, url], directory / "planes.log", extra)
     yield planes
     planes.end()
 
@@ -112,6 +160,7 @@ def end_machine(pair: Pair, processes: list[int]) -> tuple[Plane, float]:
     return other, taken_s
 
 
+@pytest.mark.parametrize("executors", [HERE, CLUSTER], indirect=True, scope="module")
 def test_the_drivers_machine_is_gone(stage: Stage) -> None:
     before = stage.job().status()
     _, taken_s = end_machine(stage.pair, stage.runners())

@@ -14,6 +14,7 @@ from joins.adapters.store.delta_tables import delta_options
 from joins.adapters.store.path import StorePath
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
+from tests.support.azurite import Azurite, azurite
 from tests.support.foreign_topics import row
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table, running_rig
@@ -29,7 +30,8 @@ def create_table(rig: Rig, schema: str) -> RunningJob:
     sql = cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
     sql = sql.replace("CREATE TABLE", "CREATE SHARED TABLE")
     sql = sql.replace(f"'{rig.mariadb.cdc_password}'", "'${secret:cdc}'")
-    rig.client.post("/v1/tables", json={"sql": sql}).raise_for_status()
+    created = rig.client.post("/v1/tables", json={"sql": sql})
+    assert created.is_success, created.text
     return RunningJob(rig, rig.get("/v1/tables/user_info")["job_id"])
 
 
@@ -63,22 +65,29 @@ def generations(job: RunningJob) -> dict[str, int]:
     return {each["name"]: each["generation"] for each in job.status()["dimensions"]}
 
 
-@pytest.fixture
-def stored(
+@pytest.fixture(params=["s3", "azure"])
+def store(
+    request: pytest.FixtureRequest,
     tmp_path: Path,
-    kafka: KafkaBroker,
     mariadb: MariaDb,
-    spark_jars: list[Path],
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[tuple[Rig, ObjectStore]]:
-    """A control plane whose jobs have all in a store, and keep house every second."""
+) -> Iterator[ObjectStore | Azurite]:
+    """Whoever starts now has its login, and the database's, in the environment."""
     monkeypatch.setenv("SLUICE_SECRET_CDC", mariadb.cdc_password)
-    with object_store() as store:
-        for name, value in store.environment.items():
+    with object_store() if request.param == "s3" else azurite(tmp_path) as server:
+        for name, value in server.environment.items():
             monkeypatch.setenv(name, value)
-        given: dict[str, Any] = {"warehouse": store.warehouse, "maintenance_interval_s": 1.0}
-        with running_rig(tmp_path, kafka, mariadb, **given) as rig:
-            yield rig, store
+        yield server
+
+
+@pytest.fixture
+def rig(
+    tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, prepared: None, store: Any
+) -> Iterator[Rig]:
+    """A control plane whose jobs have all in the store, and keep house every second."""
+    given: dict[str, Any] = {"warehouse": store.warehouse, "maintenance_interval_s": 1.0}
+    with running_rig(tmp_path / "rig", kafka, mariadb, **given) as running:
+        yield running
 
 
 def rows_of(place: StorePath) -> dict[int, Any]:
@@ -92,10 +101,10 @@ def rows_of(place: StorePath) -> dict[int, Any]:
 
 
 def test_a_shared_table_and_its_reader_go_on_without_what_their_machine_had(
-    stored: tuple[Rig, ObjectStore],
+    rig: Rig, store: ObjectStore | Azurite
 ) -> None:
-    (rig, store), path = stored, unique_name("stored")
-    servers, out = rig.kafka.bootstrap_servers, store.path(f"lake/{path}")
+    path, servers = unique_name("stored"), rig.kafka.bootstrap_servers
+    out = store.path(f"lake/{path}")
     clicks = create_topic(servers, partitions=1)
     titles = create_topic(servers, partitions=2, config={"cleanup.policy": "compact"})
     keys = [{"id": n} for n in range(9)]

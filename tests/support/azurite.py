@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import os
 import shutil
 import socket
 import subprocess
@@ -23,6 +24,7 @@ _ACCOUNT = "devstoreaccount1"
 # the emulator's well-known one
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _CONTAINER = "lake"
+_ADDRESS = f"abfss://{_CONTAINER}@{_ACCOUNT}.dfs.core.windows.net"
 
 
 def _free_port() -> int:
@@ -38,9 +40,24 @@ class Azurite:
         self.endpoint = f"http://127.0.0.1:{port}/{_ACCOUNT}"
         self.options: StoreOptions = ((AZURE_ENDPOINT, self.endpoint), (AZURE_KEY, _KEY))
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The same for whoever brings no credentials."""
+        return {"AZURE_STORAGE_ENDPOINT": self.endpoint, "AZURE_STORAGE_ACCOUNT_KEY": _KEY}
+
+    @property
+    def warehouse(self) -> str:
+        """The address of a place for all tables of jobs."""
+        return f"{_ADDRESS}/lake"
+
     def path(self, key: str) -> StorePath:
-        address = f"abfss://{_CONTAINER}@{_ACCOUNT}.dfs.core.windows.net/{key}"
-        return StorePath.of(address, self.options)
+        """With its credentials, unless the environment has them."""
+        options = () if "AZURE_STORAGE_ACCOUNT_KEY" in os.environ else self.options
+        return StorePath.of(f"{_ADDRESS}/{key}", options)
+
+    def keys(self, prefix: str) -> list[str]:
+        names = (str(each).removeprefix(f"{_ADDRESS}/") for each in self.path("").below())
+        return [name for name in names if name.startswith(prefix)]
 
     def create_container(self) -> bool:
         """Whether it is there; the server may not answer yet."""

@@ -21,6 +21,7 @@ from service.embedded.postgres import PostgreSql
 from tests.support.control_plane import ROOT
 from tests.support.rig import SMALL, Rig, RunningJob, is_alive
 from tests.support.shop import click
+from tests.support.standalone import NODE_DISK
 from tests.support.topics import produce
 from tests.support.wait import wait_until
 
@@ -34,7 +35,7 @@ class Plane:
         self, settings: Settings, store_url: str, log: Path, extra: Mapping[str, str]
     ) -> None:
         variables = {
-            **extra,
+            NODE_DISK: str(settings.data_dir),
             "SLUICE_DATA_DIR": str(settings.data_dir),
             "SLUICE_DATABASE_URL": store_url,
             "SLUICE_PORT": str(settings.port),
@@ -43,6 +44,7 @@ class Plane:
             "SLUICE_SPARK_MASTER": settings.spark_master,
             "SLUICE_SPARK_CONF": json.dumps(SMALL),
             "SLUICE_RESTART_BACKOFF_MIN_S": "0.1",
+            **extra,
         }
         self.url = f"http://127.0.0.1:{settings.port}"
         self.client = httpx.Client(base_url=self.url, timeout=20.0, trust_env=False)

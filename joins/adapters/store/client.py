@@ -84,7 +84,7 @@ class StoreAddress:
         if table.is_azure:
             if table.account:
                 config[_NAMES[AZURE_ACCOUNT]] = table.account
-            endpoint = chosen.get(AZURE_ENDPOINT)
+            endpoint = chosen.get(AZURE_ENDPOINT, os.environ.get("AZURE_STORAGE_ENDPOINT"))
         else:
             endpoint = chosen.get(S3_ENDPOINT, os.environ.get("AWS_ENDPOINT_URL"))
             hosted = chosen.get(S3_PATH_STYLE, "true").lower() == "false"
