@@ -4,14 +4,16 @@ Jobs on a standalone Spark of this machine, with one to sixteen executors of a c
 topics with many partitions in batches of many tasks. The time of a batch is
 
     driver + each_task * tasks + each_partition * partitions
-        + (start * tasks + each_record * records) / cores
+        + (start * tasks + each_read * partitions + each_record * records) / cores
 
-with the executors' cores, of which this machine gives no more than it has. The terms are fitted to
-the runs with fewest and most executors; the runs between must lie where the terms say.
+with the executors' cores, of which this machine gives no more than it has. The first line is the
+time of a batch in which no task runs, as Spark's log of events says; the second is the rest. The
+terms are fitted to the runs with fewest and most executors; the runs between must lie where the
+terms say.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from statistics import median
 from typing import Any
@@ -20,9 +22,11 @@ import numpy as np
 
 from service.config import Settings
 from service.embedded.java import find_java
+from tests.bench.batches import pinned_span
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from tests.bench.shop import DatabaseUsers, Stream, clicks_of, delta_output, users
+from tests.bench.spark_events import event_log_conf, newest_tasks, seconds_of
 from tests.bench.subject import opened_and_stopped
 from tests.support.standalone import NodeWorld, executor_conf, packed_wheel, running_cluster
 from tests.support.topics import unique_name
@@ -31,7 +35,8 @@ EXECUTORS = (1, 2, 4, 16)
 FITTED = (EXECUTORS[0], EXECUTORS[-1])
 PLANNED = (16, 64, 256)  # cores that the model speaks of
 _DIM = 10_000
-_BATCHES = 8
+_RECORDS, _BATCHES = 400_000, 10  # at least so many of both, of which the second half counts
+_POOL = "probe"  # of the jobs of batches
 _BATCH_OF_PLAN = 500_000
 _ALL_EXECUTORS = {
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
@@ -60,11 +65,17 @@ SHAPES = (
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A measured batch: the median of several."""
+    """A measured batch: medians of several.
+
+    Attributes:
+        ms: how long it took.
+        serial_ms: how much of that no task ran.
+    """
 
     executors: int
     shape: Shape
     ms: float
+    serial_ms: float
 
     @property
     def cores(self) -> int:
@@ -79,7 +90,7 @@ class Model:
     Attributes:
         driver: of any batch.
         each_task, each_partition: which the driver spends one after the other.
-        start: of a task where it runs.
+        start, each_read: of a task, and of a partition, where it runs.
         each_record: there.
     """
 
@@ -87,19 +98,25 @@ class Model:
     each_task: float
     each_partition: float
     start: float
+    each_read: float
     each_record: float
 
     @classmethod
     def of(cls, points: Sequence[Point]) -> "Model":
         """The terms that fit best, none below zero; what counts is the share of an error."""
-        scale = np.array([1 / point.ms for point in points])
-        rows = np.array([_terms(point.shape, point.cores) for point in points]) * scale[:, None]
-        return cls(*_not_negative(rows, np.ones(len(points))))
+        driver = _fit(points, _driver_terms, [p.serial_ms for p in points])
+        elsewhere = _fit(points, _task_terms, [p.ms - p.serial_ms for p in points])
+        return cls(*driver, *elsewhere)
+
+    def serial_ms(self, shape: Shape) -> float:
+        """How much of a batch only the driver does."""
+        terms = (self.driver, self.each_task, self.each_partition)
+        return float(np.dot(terms, _driver_terms(shape, 1)))
 
     def ms(self, shape: Shape, cores: int) -> float:
         """How long a batch takes."""
-        terms = (self.driver, self.each_task, self.each_partition, self.start, self.each_record)
-        return float(np.dot(terms, _terms(shape, cores)))
+        terms = (self.start, self.each_read, self.each_record)
+        return self.serial_ms(shape) + float(np.dot(terms, _task_terms(shape, cores)))
 
     def error(self, point: Point) -> float:
         """How far a measured batch is from what we say, as a share of it."""
@@ -111,8 +128,22 @@ class Model:
         return round(shape.records / self.ms(shape, cores) * 1_000)
 
 
-def _terms(shape: Shape, cores: int) -> tuple[float, ...]:
-    return 1.0, shape.tasks, shape.partitions, shape.tasks / cores, shape.records / cores
+Terms = Callable[[Shape, int], tuple[float, ...]]
+
+
+def _driver_terms(shape: Shape, _: int) -> tuple[float, ...]:
+    return 1.0, shape.tasks, shape.partitions
+
+
+def _task_terms(shape: Shape, cores: int) -> tuple[float, ...]:
+    return shape.tasks / cores, shape.partitions / cores, shape.records / cores
+
+
+def _fit(points: Sequence[Point], terms: Terms, values: Sequence[float]) -> list[float]:
+    """By the shares that the errors have of the whole batches."""
+    scale = np.array([1 / point.ms for point in points])
+    rows = np.array([terms(point.shape, point.cores) for point in points])
+    return _not_negative(rows * scale[:, None], np.array(values) * scale)
 
 
 def _not_negative(rows: np.ndarray, values: np.ndarray) -> list[float]:
@@ -140,7 +171,7 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
         conf = {**executor_conf(packed_wheel(place.new("wheel"))), **_ALL_EXECUTORS}
         given = {"spark_master": cluster.master, "spark_conf": conf}
         points = [
-            Point(executors, shape, _median_ms(place, given, table, executors, shape))
+            _measured(place, given, table, executors, shape)
             for executors in EXECUTORS
             for shape in SHAPES
         ]
@@ -149,7 +180,9 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     facts = {
         "model_ms": {name: float(f"{value:.3g}") for name, value in asdict(model).items()},
         "records_per_s": {str(cores): model.records_per_s(cores) for cores in PLANNED},
-        "points": [[p.executors, *astuple(p.shape), round(p.ms, 1)] for p in points],
+        "points": [
+            [p.executors, *astuple(p.shape), round(p.ms, 1), round(p.serial_ms, 1)] for p in points
+        ],
     }
     size = f"1 to {max(EXECUTORS)} executors, 2 to 256 partitions, {dim:,} rows"
     each, full = model.each_task + model.each_partition, dim >= _DIM
@@ -166,16 +199,18 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
     ]
 
 
-def _median_ms(
+def _measured(
     place: Place, given: Mapping[str, Any], table: DatabaseUsers, executors: int, shape: Shape
-) -> float:
+) -> Point:
+    events = place.new("events")
+    events.mkdir()
     of_shape = {
         "spark.cores.max": str(executors),
         "spark.default.parallelism": str(shape.tasks),
     }
     settings = {
         **given,
-        "spark_conf": {**given["spark_conf"], **of_shape},
+        "spark_conf": {**given["spark_conf"], **of_shape, **event_log_conf(events)},
         "max_records_per_batch": shape.records,
     }
     stream = Stream(place.kafka, partitions=shape.partitions)
@@ -184,7 +219,14 @@ def _median_ms(
         place.rig(**settings) as rig,
         opened_and_stopped(place, rig, table, stream, output) as subject,
     ):
-        stream.append(shape.records * _BATCHES, clicks_of(table.rows))
-        ms = median(each.seconds for each in subject.drain()) * 1_000
-    place.say(f"{executors} executors, {shape}: {ms:.1f} ms")
-    return ms
+        batches = max(_BATCHES, _RECORDS // shape.records)
+        stream.append(shape.records * batches, clicks_of(table.rows))
+        times = subject.drain()[batches // 2 :]
+        tasks = newest_tasks(events, _POOL)
+        ms = median(each.seconds for each in times) * 1_000
+        serial_ms = 1_000 * median(
+            each.seconds - seconds_of(tasks, pinned_span(subject.checkpoint, [each]))
+            for each in times
+        )
+    place.say(f"{executors} executors, {shape}: {ms:.1f} ms, {serial_ms:.1f} without a task")
+    return Point(executors, shape, ms, serial_ms)
