@@ -3,9 +3,17 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
+import structlog
+
 from service.config import Settings
+from service.jobs.store.job import JobError
+from service.jobs.store.store import JobStore
+from watermark.errors import SluiceError
+
+_log = structlog.get_logger(__name__)
 
 
 def back_off_s(settings: Settings, failures: int) -> float:
@@ -21,25 +29,35 @@ class _Attempt:
     retry_at: float | None = None
 
 
-class Attempts:
-    """One kind of work, by job.
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kind of work.
 
-    Args:
-        at_once: for so many jobs.
+    Attributes:
         name: of the threads.
+        failed: what a job shows in front of the reason.
+        at_once: for so many jobs.
         doubled: how often the first wait is doubled already.
     """
 
-    def __init__(self, settings: Settings, at_once: int, name: str, *, doubled: int = 0) -> None:
+    name: str
+    failed: str
+    at_once: int
+    doubled: int = 0
+
+
+class Attempts:
+    """One kind of work, by job; a job shows why its own has failed."""
+
+    def __init__(self, store: JobStore, settings: Settings, work: Work) -> None:
+        self._store = store
         self._settings = settings
-        self._at_once = at_once
-        self._name = name
-        self._doubled = doubled
+        self._work = work
         self._attempts: dict[str, _Attempt] = {}
         self._threads = self._new_threads()
 
     def _new_threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(max_workers=self._at_once, thread_name_prefix=self._name)
+        return ThreadPoolExecutor(self._work.at_once, thread_name_prefix=self._work.name)
 
     def begin_anew(self) -> None:
         """Forget what was begun: another control plane may have led since."""
@@ -59,7 +77,7 @@ class Attempts:
         """Whether the work was ever begun."""
         return job_id in self._attempts
 
-    def is_done(self, job_id: str, work: Callable[[], bool]) -> bool:
+    def is_done(self, job_id: str, work: Callable[[], None]) -> bool:
         """Whether the work has succeeded; where it is not under way, `work` is begun when due."""
         attempt = self._attempts.get(job_id)
         if attempt is None:
@@ -71,11 +89,28 @@ class Attempts:
             return True
         now = time.monotonic()
         if attempt.retry_at is None:
-            failures = attempt.failures + 1 + self._doubled
+            failures = attempt.failures + 1 + self._work.doubled
             attempt.retry_at = now + back_off_s(self._settings, failures)
         elif now >= attempt.retry_at:
             self._begin(job_id, work, failures=attempt.failures + 1)
         return False
 
-    def _begin(self, job_id: str, work: Callable[[], bool], *, failures: int) -> None:
-        self._attempts[job_id] = _Attempt(self._threads.submit(work), failures)
+    def _begin(self, job_id: str, work: Callable[[], None], *, failures: int) -> None:
+        self._attempts[job_id] = _Attempt(self._threads.submit(self._try, job_id, work), failures)
+
+    def _try(self, job_id: str, work: Callable[[], None]) -> bool:
+        try:
+            work()
+        except SluiceError as exc:
+            self._show(job_id, JobError(exc.fault, exc.message, exc.hint))
+            return False
+        except Exception as exc:  # shown to the operator and tried again later
+            _log.exception(self._work.failed, job_id=job_id)
+            hint = "Look at the log of the control plane."
+            self._show(job_id, JobError(type(exc).__name__, str(exc), hint))
+            return False
+        return True
+
+    def _show(self, job_id: str, error: JobError) -> None:
+        with suppress(SluiceError):  # the job store may be away, too
+            self._store.set_reason(job_id, f"{self._work.failed}: {error.message}", error)

@@ -4,14 +4,13 @@ import structlog
 
 from joins.durable.stored import stop_storing
 from service.config import Settings
-from service.jobs.store.job import Job, JobError
+from service.jobs.store.job import Job
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.attempts import Attempts
+from service.jobs.supervise.attempts import Attempts, Work
 from service.jobs.supervise.hooks import Remover
-from watermark.errors import SluiceError
 
-_AT_ONCE = 2
+_WORK = Work("removal", "removal failed", at_once=2, doubled=1)
 _REMEMBERED = 1_000
 _log = structlog.get_logger(__name__)
 
@@ -23,7 +22,7 @@ class Removals:
         self._store = store
         self._settings = settings
         self._remove = remove
-        self._attempts = Attempts(settings, _AT_ONCE, "removal", doubled=1)
+        self._attempts = Attempts(store, settings, _WORK)
         self._left: dict[str, tuple[str, ...]] = {}
 
     def begin_anew(self) -> None:
@@ -52,24 +51,11 @@ class Removals:
         """Begin, or look at, the removal of a job that has no runner any more."""
         self._attempts.is_done(job.id, lambda: self._remove_now(job))
 
-    def _remove_now(self, job: Job) -> bool:
+    def _remove_now(self, job: Job) -> None:
         layout = JobLayout(self._settings.jobs_dir / job.id)
-        try:
-            left = self._remove(layout.job_dir, self._settings, output=job.remove_output)
-            self._tell(job.id, left)
-            layout.discard()
-            stop_storing(layout.job_dir)
-            self._store.delete(job.id)
-        except SluiceError as exc:
-            self._show(job, JobError(type(exc).__name__, exc.message, exc.hint))
-            return False
-        except Exception as exc:  # shown to the operator and tried again later
-            _log.exception("job cannot be removed", job_id=job.id)
-            hint = "Look at the log of the control plane."
-            self._show(job, JobError(type(exc).__name__, str(exc), hint))
-            return False
+        left = self._remove(layout.job_dir, self._settings, output=job.remove_output)
+        self._tell(job.id, left)
+        layout.discard()
+        stop_storing(layout.job_dir)
+        self._store.delete(job.id)
         _log.info("job removed", job_id=job.id, output=job.remove_output, left=left)
-        return True
-
-    def _show(self, job: Job, error: JobError) -> None:
-        self._store.set_reason(job.id, f"removal failed: {error.message}", error)

@@ -4,7 +4,6 @@ A control plane that takes over does so for each job before it looks at it (ADR-
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 
 import structlog
 
@@ -12,13 +11,12 @@ from joins.durable.stored_directory import restore
 from joins.plan.errors import CheckpointError
 from service.config import Settings
 from service.jobs.store.events import begin_events
-from service.jobs.store.job import DesiredState, Job, JobError, JobState
+from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout, write_private
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.attempts import Attempts
-from watermark.errors import SluiceError
+from service.jobs.supervise.attempts import Attempts, Work
 
-_AT_ONCE = 4
+_WORK = Work("restoration", "files cannot be restored", at_once=4)
 _log = structlog.get_logger(__name__)
 
 
@@ -33,7 +31,7 @@ class Restorations:
         self._store = store
         self._settings = settings
         self._done = done
-        self._attempts = Attempts(settings, _AT_ONCE, "restoration")
+        self._attempts = Attempts(store, settings, _WORK)
 
     def begin_anew(self) -> None:
         """Forget what was restored: another control plane may have led since."""
@@ -55,20 +53,11 @@ class Restorations:
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)
 
-    def _try(self, job: Job) -> bool:
+    def _try(self, job: Job) -> None:
         try:
             self._restore(job)
-        except SluiceError as exc:
-            self._show(job, JobError(exc.fault, exc.message, exc.hint))
-            return False
-        except Exception as exc:  # shown to the operator and tried again later
-            _log.exception("job cannot be restored", job_id=job.id)
-            hint = "Look at the log of the control plane."
-            self._show(job, JobError(type(exc).__name__, str(exc), hint))
-            return False
         finally:
             self._done()
-        return True
 
     def _restore(self, job: Job) -> None:
         layout = self._layout(job)
@@ -89,7 +78,3 @@ class Restorations:
             write_private(layout.secrets, secrets)
         begin_events(layout.job_dir, job.events_offset)
         _log.info("job restored", job_id=job.id)
-
-    def _show(self, job: Job, error: JobError) -> None:
-        with suppress(SluiceError):  # the job store may be away, too
-            self._store.set_reason(job.id, f"files cannot be restored: {error.message}", error)

@@ -1,0 +1,55 @@
+"""Work in the background is tried again, whatever has become of it."""
+
+import pytest
+
+from service.config import Settings
+from service.errors import ControlPlaneError
+from service.jobs.supervise.attempts import Attempts, Work
+from tests.support.wait import wait_until
+
+WORK = Work("removal", "removal failed", at_once=1)
+
+
+class Shown:
+    """What of a job store is needed."""
+
+    def __init__(self, *, is_away=False):
+        self.reasons = []
+        self._is_away = is_away
+
+    def set_reason(self, job_id, reason, error):
+        if self._is_away:
+            raise ControlPlaneError("the job store is away", hint="Start the database.")
+        self.reasons.append((job_id, reason, error.type))
+
+
+@pytest.fixture
+def settings(tmp_path):
+    return Settings.load(data_dir=tmp_path, restart_backoff_min_s=0.01)
+
+
+FAILURES = {
+    "refused": (ControlPlaneError("it is locked", hint="Wait."), "it is locked"),
+    "unknown": (OSError("no such device"), "no such device"),
+}
+
+
+@pytest.mark.parametrize(("error", "told"), FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("is_away", [False, True], ids=["store_there", "store_away"])
+def test_work_that_fails_is_shown_and_tried_again(settings, error, told, is_away):
+    store, results = Shown(is_away=is_away), [error, error, None]
+
+    def work():
+        result = results.pop(0)
+        if result is not None:
+            raise result
+
+    attempts = Attempts(store, settings, WORK)
+    try:
+        wait_until(lambda: attempts.is_done("a", work), what="the third attempt")
+    finally:
+        attempts.close()
+    assert results == []
+    shown = [(job, reason) for job, reason, _ in store.reasons]
+    assert shown == ([] if is_away else [("a", f"removal failed: {told}")] * 2)
+    assert attempts.is_done("a", work), "what is done is not done again"
