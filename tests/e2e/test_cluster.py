@@ -42,7 +42,7 @@ from tests.support.wait import wait_until
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
 WORKER = "joins.worker.daemon"
 PARTITIONS, MACHINES, PART = 3, 3, 4_000
-MINUTE_S, AWAY_S = 60, 25
+MINUTE_S, AWAY_S = 60, 60
 VISITS = "item STRING, ts TIMESTAMP(3), WATERMARK FOR ts AS ts"
 COUNTS = """SET 'table.exec.emit.allow-lateness' = '1 h';
 {visits}

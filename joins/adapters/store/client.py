@@ -50,6 +50,11 @@ _RETRIES = 5
 _SHOWN = 300
 _DEBUG = re.compile(r"\s*Debug source:[\s\S]*")
 _QUERY = re.compile(r"\?[^\s\"')]+")  # where a shared access signature is
+_SKEWED = ("RequestTimeTooSkewed", "RequestExpired", "Request date header too old")
+_SET_CLOCKS = "Set the clock of this machine right: signatures are valid for some minutes only."
+_GIVE_CREDENTIALS = (
+    "Give credentials that are valid now and may list, read, write and delete there."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +204,10 @@ def store_errors(place: object) -> Iterator[None]:
     except failures.NotFoundError:
         raise FileNotFoundError(str(place)) from None
     except (failures.PermissionDeniedError, failures.UnauthenticatedError) as exc:
+        skewed = any(words in str(exc) for words in _SKEWED)
         raise StoreRefusedError(
             f'store refuses "{place}": {plain(str(exc))}',
-            hint="Give credentials that are valid now and may list, read, write and delete there.",
+            hint=_SET_CLOCKS if skewed else _GIVE_CREDENTIALS,
         ) from None
     except failures.BaseError as exc:
         raise StoreUnavailableError(
