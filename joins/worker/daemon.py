@@ -84,8 +84,8 @@ def place_for_sockets() -> Iterator[None]:
 
     It has a short name, for a socket's must have fewer than 104 bytes.
     """
-    told = os.environ.get(SOCKETS)
-    if told is None or _is_private(told):
+    directory = os.environ.get(SOCKETS)
+    if directory is None or _is_private(directory):
         yield
         return
     with TemporaryDirectory(prefix="sluice-", dir="/tmp") as own:
@@ -95,8 +95,8 @@ def place_for_sockets() -> Iterator[None]:
 
 def _is_private(directory: str) -> bool:
     with suppress(FileNotFoundError):
-        found = os.stat(directory)
-        return found.st_uid == os.getuid() and not found.st_mode & 0o077
+        status = os.stat(directory)
+        return status.st_uid == os.getuid() and not status.st_mode & 0o077
     return False
 
 

@@ -30,8 +30,8 @@ class _Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """A kind of work.
+class WorkKind:
+    """A kind of work in the background.
 
     Attributes:
         name: of the threads.
@@ -49,15 +49,15 @@ class Work:
 class Attempts:
     """One kind of work, by job; a job shows why its own has failed."""
 
-    def __init__(self, store: JobStore, settings: Settings, work: Work) -> None:
+    def __init__(self, store: JobStore, settings: Settings, kind: WorkKind) -> None:
         self._store = store
         self._settings = settings
-        self._work = work
+        self._kind = kind
         self._attempts: dict[str, _Attempt] = {}
         self._threads = self._new_threads()
 
     def _new_threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._work.at_once, thread_name_prefix=self._work.name)
+        return ThreadPoolExecutor(self._kind.at_once, thread_name_prefix=self._kind.name)
 
     def begin_anew(self) -> None:
         """Forget what was begun: another control plane may have led since."""
@@ -89,7 +89,7 @@ class Attempts:
             return True
         now = time.monotonic()
         if attempt.retry_at is None:
-            failures = attempt.failures + 1 + self._work.doubled
+            failures = attempt.failures + 1 + self._kind.doubled
             attempt.retry_at = now + back_off_s(self._settings, failures)
         elif now >= attempt.retry_at:
             self._begin(job_id, work, failures=attempt.failures + 1)
@@ -105,7 +105,7 @@ class Attempts:
             self._show(job_id, JobError(exc.fault, exc.message, exc.hint))
             return False
         except Exception as exc:  # shown to the operator and tried again later
-            _log.exception(self._work.failed, job_id=job_id)
+            _log.exception(self._kind.failed, job_id=job_id)
             hint = "Look at the log of the control plane."
             self._show(job_id, JobError(type(exc).__name__, str(exc), hint))
             return False
@@ -113,4 +113,4 @@ class Attempts:
 
     def _show(self, job_id: str, error: JobError) -> None:
         with suppress(SluiceError):  # the job store may be away, too
-            self._store.set_reason(job_id, f"{self._work.failed}: {error.message}", error)
+            self._store.set_reason(job_id, f"{self._kind.failed}: {error.message}", error)

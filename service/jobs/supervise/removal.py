@@ -7,10 +7,10 @@ from service.config import Settings
 from service.jobs.store.job import Job
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.attempts import Attempts, Work
+from service.jobs.supervise.attempts import Attempts, WorkKind
 from service.jobs.supervise.hooks import Remover
 
-_WORK = Work("removal", "removal failed", at_once=2, doubled=1)
+_KIND = WorkKind("removal", "removal failed", at_once=2, doubled=1)
 _REMEMBERED = 1_000
 _log = structlog.get_logger(__name__)
 
@@ -22,7 +22,7 @@ class Removals:
         self._store = store
         self._settings = settings
         self._remove = remove
-        self._attempts = Attempts(store, settings, _WORK)
+        self._attempts = Attempts(store, settings, _KIND)
         self._left: dict[str, tuple[str, ...]] = {}
 
     def begin_anew(self) -> None:

@@ -14,9 +14,9 @@ from service.jobs.store.events import begin_events
 from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout, write_private
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.attempts import Attempts, Work
+from service.jobs.supervise.attempts import Attempts, WorkKind
 
-_WORK = Work("restoration", "files cannot be restored", at_once=4)
+_KIND = WorkKind("restoration", "files cannot be restored", at_once=4)
 _log = structlog.get_logger(__name__)
 
 
@@ -31,7 +31,7 @@ class Restorations:
         self._store = store
         self._settings = settings
         self._done = done
-        self._attempts = Attempts(store, settings, _WORK)
+        self._attempts = Attempts(store, settings, _KIND)
 
     def begin_anew(self) -> None:
         """Forget what was restored: another control plane may have led since."""

@@ -4,10 +4,10 @@ import pytest
 
 from service.config import Settings
 from service.errors import ControlPlaneError
-from service.jobs.supervise.attempts import Attempts, Work
+from service.jobs.supervise.attempts import Attempts, WorkKind
 from tests.support.wait import wait_until
 
-WORK = Work("removal", "removal failed", at_once=1)
+KIND = WorkKind("removal", "removal failed", at_once=1)
 
 
 class Shown:
@@ -44,7 +44,7 @@ def test_work_that_fails_is_shown_and_tried_again(settings, error, told, is_away
         if result is not None:
             raise result
 
-    attempts = Attempts(store, settings, WORK)
+    attempts = Attempts(store, settings, KIND)
     try:
         wait_until(lambda: attempts.is_done("a", work), what="the third attempt")
     finally:
