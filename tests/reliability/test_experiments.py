@@ -1,5 +1,6 @@
 """What the experiments plan; they are run by `make reliability`."""
 
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -7,6 +8,7 @@ from functools import partial
 import pytest
 
 from tests.reliability import event_runs, event_switch, event_time
+from tests.reliability.__main__ import Lanes
 from tests.reliability.crash_points import (
     ACTIONS,
     IMPOSSIBLE,
@@ -19,6 +21,8 @@ from tests.reliability.crash_points import (
 from tests.reliability.crash_shapes import compare, parts_of
 from tests.reliability.event_runs import Run
 from tests.reliability.oracle import Verdict
+from tests.support.rig import is_alive
+from tests.support.wait import wait_until
 
 
 def test_every_combination_is_run_or_has_a_reason() -> None:
@@ -83,3 +87,21 @@ def test_a_run_that_there_is_not_is_refused_with_those_that_there_are() -> None:
     planned = [Run("every-point", ("as-of",), ()), Run("commits", ("as-of",), ())]
     with pytest.raises(ValueError, match=r'no run is named "kill-9": every-point, commits'):
         event_time.chosen_runs(planned, "kill-9")
+
+
+def test_whoever_ends_the_lanes_ends_all_that_runs_in_them(tmp_path, processes) -> None:
+    files = [tmp_path / "one", tmp_path / "two"]
+
+    def run(file):
+        lanes.run_within(["sh", "-c", f"sleep 1000 & echo $! > {file}; wait"], None)
+
+    with Lanes(2) as lanes:
+        lanes.each(run, files)
+        wait_until(lambda: all(f.exists() and f.read_text() for f in files), what="both run")
+    pids = [int(file.read_text()) for file in files]
+    wait_until(lambda: not any(map(is_alive, pids)), what="both are gone")
+
+
+def test_a_command_that_runs_out_of_its_time_is_ended(processes) -> None:
+    with Lanes(1) as lanes, pytest.raises(subprocess.TimeoutExpired):
+        lanes.run_within(["sleep", "1000"], 0.1)
