@@ -146,7 +146,12 @@ def _attempts(told: list[Told]) -> tuple[list[Attempt], list[int]]:
     """All snapshots, the oldest first; and for each record the newest one when it came."""
     attempts: list[Attempt] = []
     numbers = [0] * len(told)
-    for at in sorted(range(len(told)), key=lambda at: told[at].at_ms):
+
+    def when(at: int) -> tuple[int, bool]:
+        """Rows of the same millisecond in other partitions are behind the first one."""
+        return told[at].at_ms, told[at].mark not in _FIRSTS
+
+    for at in sorted(range(len(told)), key=when):
         one = told[at]
         if one.is_copied:
             is_new = not attempts or one.position != attempts[-1].position

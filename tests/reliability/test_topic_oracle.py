@@ -67,6 +67,18 @@ def given_up_and_begun_again() -> Topic:
     return topic
 
 
+def test_rows_of_the_same_millisecond_are_of_one_snapshot_whatever_their_partitions() -> None:
+    topic = Topic()
+    for key, mark in ((1, FIRST), (2, ROW), (3, ROW), (4, LAST)):
+        topic.add(key, f"user {key}", mark, 7)
+    for record in topic.records:
+        record.timestamp = 1_000
+    history = topic.history()
+    assert len(history.attempts) == 1
+    assert row_at(history, 2, 0, 0) == "user 2"
+    assert history.is_whole({0: (0, 1, 0), 1: (0, 1, 0)})
+
+
 STATES = {
     "before_anything": (1, -1, 0, None),
     "a_row_of_the_first_one": (2, 0, 0, "b"),
