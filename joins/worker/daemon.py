@@ -94,7 +94,7 @@ def place_for_sockets() -> Iterator[None]:
 
 
 def _is_private(directory: str) -> bool:
-    with suppress(FileNotFoundError):
+    with suppress(OSError):
         status = os.stat(directory)
         return status.st_uid == os.getuid() and not status.st_mode & 0o077
     return False
