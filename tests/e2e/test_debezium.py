@@ -31,8 +31,20 @@ FILL = {
 }
 ROWS = 4000
 SETTLED_WITHIN_S = 180.0  # rows that were read at several times are proven by the settle time alone
-SLOW = {"max.batch.size": "20", "max.queue.size": "40", "poll.interval.ms": "200"}  # 40 s
-QUICK = {"max.batch.size": "2048", "max.queue.size": "8192", "poll.interval.ms": "50"}
+PRODUCER = "producer.override."
+SLOW = {  # a request for each row, one after the other
+    "max.batch.size": "20",
+    "max.queue.size": "40",
+    f"{PRODUCER}batch.size": "0",
+    f"{PRODUCER}max.in.flight.requests.per.connection": "1",
+}
+QUICK = {
+    "max.batch.size": "2048",
+    "max.queue.size": "8192",
+    "poll.interval.ms": "50",
+    f"{PRODUCER}batch.size": "16384",
+    f"{PRODUCER}max.in.flight.requests.per.connection": "5",
+}
 CHUNKED = {"snapshot.max.threads": "3", "snapshot.max.threads.multiplier": "2"}  # of one table
 # What a connector writes otherwise than the database has it; tests of golden records say how.
 LOST = {
