@@ -60,12 +60,10 @@ class Executors:
 
     Attributes:
         planes: the directory below which the control planes have theirs.
-        settings: of both, besides their own.
-        told: variables that say the same and more.
+        told: variables of both control planes that say so.
     """
 
     planes: Path
-    settings: Mapping[str, Any] = field(default_factory=dict)
     told: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,10 +81,14 @@ def executors(
         return
     directory = tmp_path_factory.mktemp("cluster")
     conf = {**SMALL, **executor_conf(packed_wheel(directory / "wheel"))}
-    told = {"SLUICE_SPARK_CONF": json.dumps(conf), "SLUICE_INDEX_DIR": f"{{{NODE_DISK}}}/index"}
     world = NodeWorld((planes,), store.environment)
     with running_cluster(directory / "machines", java, world, workers=2) as cluster:
-        yield Executors(planes, {"spark_master": cluster.master}, told)
+        told = {
+            "SLUICE_SPARK_MASTER": cluster.master,
+            "SLUICE_SPARK_CONF": json.dumps(conf),
+            "SLUICE_INDEX_DIR": f"{{{NODE_DISK}}}/index",
+        }
+        yield Executors(planes, told)
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +100,12 @@ def pair(
     prepared: None,
 ) -> Iterator[Pair]:
     directory = executors.planes
-    given = {"warehouse": store.warehouse, **executors.settings}
+    warehouse = store.warehouse
     settings = [
-        rig_settings(directory / name, kafka, port=free_port(), **given) for name in ("one", "two")
+        rig_settings(directory / name, kafka, port=free_port(), warehouse=warehouse)
+        for name in ("one", "two")
     ]
-    extra = {"SLUICE_WAREHOUSE": store.warehouse, **executors.told, **store.environment}
+    extra = {"SLUICE_WAREHOUSE": warehouse, **executors.told, **store.environment}
     url = new_store_url(postgres)
     planes = Pair(settings, [url, url], directory / "planes.log", extra)
     yield planes

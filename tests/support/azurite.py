@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pytest
 
 from joins.adapters.store.path import StorePath
 from joins.plan.store_tables import AZURE_ENDPOINT, AZURE_KEY, StoreOptions
+from service.embedded.process import free_port
 from tests.support.wait import wait_until
 
 _PACKAGE = "azurite@3.35.0"
@@ -25,12 +25,6 @@ _ACCOUNT = "devstoreaccount1"
 _KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _CONTAINER = "lake"
 _ADDRESS = f"abfss://{_CONTAINER}@{_ACCOUNT}.dfs.core.windows.net"
-
-
-def _free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 class Azurite:
@@ -83,7 +77,7 @@ def azurite(directory: Path) -> Iterator[Azurite]:
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm, which has Azurite")
-    home, port = directory / "azurite", _free_port()
+    home, port = directory / "azurite", free_port()
     home.mkdir()
     install = [npm, "install", "--prefix", str(home), "--no-fund", "--no-audit", "--silent"]
     subprocess.run([*install, _PACKAGE], check=True, timeout=240)
