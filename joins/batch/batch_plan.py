@@ -7,7 +7,7 @@ from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
-from joins.adapters.kafka.stream_cluster import StreamCluster
+from joins.adapters.kafka.stream_cluster import StreamCluster, StreamDescription
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import Steps
@@ -18,10 +18,11 @@ from joins.durable.event_pin import EventPin
 from joins.durable.pins import Pin
 from joins.plan.errors import FencedError
 from joins.stream.bounds import behind_backlog, cut, up_to_backlog
-from joins.stream.guards import first_offsets
+from joins.stream.guards import first_offsets, wrong_topic
 from joins.worker.work import spread
 
 _WAIT_S = 0.5
+_KNOWN_S = 1.0  # the topics; more partitions come seldom, and readers know a topic by its id
 _RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
 
 
@@ -73,6 +74,7 @@ class BatchPlanner:
         self._parts = parts
         self._cluster = StreamCluster(KafkaCluster(settings.kafka, keep_open=True), settings.topics)
         self._records = KafkaRecords(settings.kafka)
+        self._known: tuple[float, StreamDescription] | None = None
 
     def close(self) -> None:
         """Close the connections."""
@@ -90,17 +92,27 @@ class BatchPlanner:
         """Batch `number`, behind these offsets and this state, as things are now.
 
         Raises:
-            GuardError: the topic lacks what it had.
+            GuardError: the topic lacks what it had, or is another one.
             SourceUnavailableError: no broker answers.
         """
         life = self._settings.life
-        there = cut(self._cluster.end_offsets(), life.end_offsets)
+        there = cut(self._cluster.end_offsets(self._topics()), life.end_offsets)
         start = first_offsets(behind, there, life)
         there = up_to_backlog(start, there, life.backlog_offsets)
         limit = self._hooks.limit()
         if self._parts is not None and self._parts.spec.on_event:
             limit = min(limit, _RECORDS_ON_EVENT)
         return self._planned(number, (start, spread(start, there, limit)), state)
+
+    def _topics(self) -> StreamDescription:
+        now_s = time.monotonic()
+        if self._known is None or now_s - self._known[0] > _KNOWN_S:
+            description = self._cluster.describe()
+            fault = wrong_topic(self._settings.life, description.topic_ids, {})
+            if fault is not None:
+                raise fault
+            self._known = (now_s, description)
+        return self._known[1]
 
     def quiet(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
         """The same without records; the topic is not asked."""

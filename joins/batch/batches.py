@@ -17,6 +17,7 @@ from joins.plan.errors import RecordsExpiredError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics, index_of
 from joins.stream.guards import records_expired
+from joins.worker.placement import parallelism
 from joins.worker.staging import no_room, reading_error
 from joins.worker.topic_reader import TopicReader, range_item
 from joins.worker.work import Work, split
@@ -84,7 +85,7 @@ class ProbeHooks:
         limit: records of the next batch, at the most.
         restore: make the indexes of pinned versions anew, which are lost or damaged.
         on_pin: a batch begins under this pin.
-        check: see, once a batch has read, that it read what it was meant to.
+        check: see, once a batch has read, that the stream still is what it was.
         on_finish: a batch whose output is committed.
     """
 
@@ -96,7 +97,7 @@ class ProbeHooks:
     limit: Callable[[], int]
     restore: Callable[[Mapping[str, int]], None]
     on_pin: Callable[[Pin], None]
-    check: Callable[[Pin], None]
+    check: Callable[[], None]
     on_finish: Callable[[FinishedBatch], None]
     guards: LoopGuards
 
@@ -138,7 +139,7 @@ def records_work(
     With `reads` only those of the topics at these indexes; one task even if there are none.
     """
     ranges = {n: r for n, r in pin.ranges().items() if not reads or index_of(n) in reads}
-    parts = split(ranges, spark.sparkContext.defaultParallelism, whole=whole)
+    parts = split(ranges, parallelism(spark), whole=whole)
     if reads and not parts:
         parts = [{}]
     return Work.of(spark, [range_item(part) for part in parts], reader, has_index=True)

@@ -175,7 +175,7 @@ class EventBatches:
             worker_errors(self._parts.reader.topics, pin, self._parts.hooks.restore),
         ):
             done, changes = self._staged(task, pin)
-        self._parts.hooks.check(pin)
+        self._parts.hooks.check()
         clock.ends("join")
         hit("C6", pin.batch)
         after = done.move.after.counted(done.report.counts)

@@ -1,7 +1,7 @@
 """A batch of a job that joins records as they come: one stage for each INSERT, then the commits.
 
-Order: the join on the workers, the look at the topic's identity, the dead letters' commit, the
-commit of each output. A retry under the same pin completes what is missing and repeats nothing.
+Order: the join on the workers, the dead letters' commit, the commit of each output. A retry under
+the same pin completes what is missing and repeats nothing.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class JoinBatches:
         hit("C4", number)
         with worker_errors(self._reader.topics, pin, self._hooks.restore):
             staged = self._inserts.stage(self._work_of, pin, committed)
-        self._hooks.check(pin)
+        self._hooks.check()
         clock.ends("join")
         hit("C6", number)
         self._hooks.dead_letters.commit(number, epoch, staged.dead_letters, pin_json(pin))

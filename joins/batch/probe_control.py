@@ -9,8 +9,6 @@ from typing import Any
 import structlog
 
 from joins.adapters.delta.log import DeltaLog
-from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.batch.batches import FinishedBatch
 from joins.batch.event_batch import EventTables
 from joins.batch.fence import check_fence
@@ -31,7 +29,7 @@ from joins.plan.errors import (
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.sinks.port import CommittedBatches
-from joins.stream.guards import TopicGuard, TopicView, check_batch
+from joins.stream.guards import TopicGuard, TopicView
 from joins.stream.resumption import resumption
 from watermark.errors import SluiceError
 
@@ -63,7 +61,7 @@ class ControlParts:
 
 
 class ProbeControl:
-    """One job's probe; all calls but `report` and `check_batch` come from the main loop.
+    """One job's probe; all calls but `report` and `check` come from the main loop.
 
     Attributes:
         turn: held while a batch runs.
@@ -76,9 +74,6 @@ class ProbeControl:
         self.progress = ProbeProgress(parts.checkpoint, self.lives, parts.kafka)
         self.turn = threading.Lock()
         self._guard = TopicGuard(parts.checkpoint.directory / "guards.json", self.lives.current)
-        self._batch_cluster = StreamCluster(
-            KafkaCluster(parts.kafka, keep_open=True), self.lives.current.topics
-        )
 
     def open(self) -> None:
         """Complete what an earlier runner has left; the tables are fenced already."""
@@ -89,7 +84,6 @@ class ProbeControl:
     def close(self) -> None:
         """Close the connections."""
         self.progress.close()
-        self._batch_cluster.close()
 
     def may_run(self) -> bool:
         """Whether nothing waits for an acknowledgement; the stall is shown until then."""
@@ -137,20 +131,17 @@ class ProbeControl:
         if isinstance(error, SluiceError):
             self._guard.report(error)
 
-    def check_batch(self, pin: Pin) -> None:
-        """After a batch has read: was it the right topic, and is the next batch's still there?
+    def check(self) -> None:
+        """On the batch's thread, before what it has read is committed.
 
-        On the batch's thread. What is gone behind it keeps the next one from being committed.
+        What it has read was of the right topics, as its readers have seen to.
 
         Raises:
-            GuardError: nothing of the batch may be committed.
+            SluiceError: meanwhile the stream was found not to be what it was.
         """
         fault = self._guard.fault()
         if fault is not None:
             raise fault
-        lost = check_batch(self._batch_cluster, self.lives.current, pin.end_offsets)
-        if lost is not None:
-            self._guard.report(lost)
 
     # Starting
     # ----------------------------------------------------------------------------------------
@@ -218,14 +209,9 @@ class ProbeControl:
         with self._quiet():
             check_fence(self.pins, self._parts.dead_letters, self._parts.meta.epoch)
             self.lives.add_topics(topics)
-            self._read_topics()
+            self.progress.read_topics(self.lives.current.topics)
             self._guard.continues(self.lives.current)
         self.progress.look_soon()
-
-    def _read_topics(self) -> None:
-        topics = self.lives.current.topics
-        self._batch_cluster.topics = topics
-        self.progress.read_topics(topics)
 
     # Acknowledgements
     # --------------------------------------------------------------------------------
@@ -254,7 +240,7 @@ class ProbeControl:
                 for output in self._parts.outputs:
                     output.retract(batch, self._parts.meta.epoch)
             self.lives.begin(life)
-            self._read_topics()
+            self.progress.read_topics(self.lives.current.topics)
             self._abandon(life)
             self._guard.begin(life, view)
         self._parts.stalls.clear(_PART)

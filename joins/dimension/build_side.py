@@ -31,6 +31,7 @@ from joins.loop.loop import Loop, LoopSettings
 from joins.loop.turns import LoopGuards
 from joins.plan.plan import KafkaOptions, WatermarkSpec
 from joins.plan.stream_topics import StreamTopics
+from joins.worker.placement import parallelism
 from joins.worker.staging import BatchReport, TaskReport, current_origin, reading_error
 from joins.worker.topic_reader import TopicReader, range_item
 from joins.worker.work import Work, split, spread
@@ -192,7 +193,7 @@ class BuildSide:
         last = self._log.batches.last_batch()
         batch = 0 if last is None else last + 1
         # the digest of a partition is made by one task, in the order of its offsets
-        parts = split(ranges, self._spark.sparkContext.defaultParallelism, whole=True)
+        parts = split(ranges, parallelism(self._spark), whole=True)
         work = Work.of(self._spark, [range_item(part) for part in parts], self._reader)
         stage = partial(stage_changes, task=self._task, batch=batch, state=before)
         try:

@@ -257,7 +257,7 @@ class TemporalJoin:
             limit=self._limit.records,
             restore=self._restore_indexes,
             on_pin=self.progress.begins,
-            check=self.control.check_batch,
+            check=self.control.check,
             on_finish=self._finished,
             guards=replace(self._guards(_PROBE), lock=self.control.turn),
         )

@@ -365,29 +365,6 @@ def first_offsets(before: Mapping[int, int], ends: Mapping[int, int], life: Life
     return start
 
 
-def check_batch(
-    cluster: StreamCluster, life: Life, end: Mapping[int, int]
-) -> RecordsLostError | None:
-    """See, after a batch has read, that what it read were the life's topics.
-
-    Returns:
-        That records behind the batch are gone. It has all of its own; None if nothing is gone.
-
-    Raises:
-        GuardError: it was not, or may not have been.
-        SourceUnavailableError: no broker answers; the batch must not be committed.
-    """
-    description = cluster.describe()
-    fault = wrong_topic(life, description.topic_ids, {})
-    if fault is not None:
-        raise fault
-    begin = cluster.beginning_offsets(description)
-    missing = sorted(set(end) - set(begin))
-    if missing:
-        raise partitions_missing(life.topics, missing)
-    return records_lost(life.topics, {p: begin[p] for p in begin.keys() & end.keys()}, end)
-
-
 def records_expired(topics: StreamTopics, error: RecordsExpiredError) -> RecordsLostError:
     """A batch could not read its records because a topic does not have them."""
     return RecordsLostError(

@@ -10,8 +10,7 @@ import zlib
 from functools import lru_cache
 from typing import Any
 
-from pyspark import RDD, SparkContext
-from pyspark.serializers import UTF8Deserializer
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from joins.worker.threads import TAG
@@ -34,23 +33,19 @@ def nodes_for(spark: SparkSession) -> Nodes:
     return nodes[first:] + nodes[:first]
 
 
+def parallelism(spark: SparkSession) -> int:
+    """Tasks that can run at the same time, as they were within the last seconds."""
+    return _parallelism(spark.sparkContext, int(time.monotonic() / _KNOWN_S))
+
+
+@lru_cache(maxsize=4)
+def _parallelism(context: SparkContext, _: int) -> int:
+    return int(context.defaultParallelism)
+
+
 @lru_cache(maxsize=4)
 def _nodes(context: SparkContext, _: int) -> Nodes:
     executors: Any = context._jsc.sc().statusStore().executorList(True)  # those that live
     known = (executors.apply(at) for at in range(executors.length()))
     hosts = {str(each.hostPort()).rpartition(":")[0] for each in known if each.id() != _DRIVER}
     return tuple(sorted(hosts))
-
-
-@lru_cache(maxsize=64)
-def numbers(context: SparkContext, count: int, nodes: Nodes) -> "RDD[int]":
-    """A task a number; made once, which is a part of what a small batch costs."""
-    if not nodes:
-        return context.parallelize(range(count), count)
-    jvm: Any = context._jvm
-    sequence, pair = jvm.PythonUtils.toSeq, jvm.scala.Tuple2
-    placed = [pair(str(n), sequence([nodes[n % len(nodes)]])) for n in range(count)]
-    text = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("java.lang.String"))
-    texts = context._jsc.sc().makeRDD(sequence(placed), text).toJavaRDD()
-    as_texts: Any = UTF8Deserializer
-    return RDD(texts, context, as_texts()).map(int)

@@ -8,8 +8,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from joins.adapters.kafka.records import Ranges
-from joins.worker.placement import nodes_for, numbers
+from joins.worker.placement import nodes_for
 from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_hints
+from joins.worker.tasks import collected
 
 RECORDS_WORTH_A_TASK = 5_000
 """A task costs 20 ms of a core before its first record."""
@@ -108,8 +109,8 @@ class Work:
             return merge_reports(row.report for row in rows)
         reading = _Reading(self.items, self.read, stage)
         nodes = nodes_for(self.spark) if self.has_index else ()
-        tasks = numbers(self.spark.sparkContext, len(self.items), nodes)
-        return merge_reports(tasks.mapPartitions(reading.texts).collect())
+        context = self.spark.sparkContext
+        return merge_reports(collected(context, len(self.items), nodes, reading.texts))
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:

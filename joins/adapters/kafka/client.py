@@ -5,7 +5,7 @@ Requests go through its connection manager, which it keeps private: its version 
 
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
@@ -69,6 +69,40 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         The answer is awaited for, or the `KafkaError` that there is instead.
         """
         answer: Awaitable[Any] = self._manager.send(request, node)
+        return answer
+
+    def partition_offsets(
+        self, specs: Mapping[TopicPartition, Any], isolation: IsolationLevel
+    ) -> dict[TopicPartition, Any]:
+        """As `list_partition_offsets`, which asks who leads first; here they are known at first.
+
+        Raises:
+            KafkaError: as that.
+        """
+        try:
+            return self.run(self._offsets_of_known, specs, isolation)
+        except (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError):
+            raise
+        except kafka_errors.KafkaError:  # others may lead by now
+            answer: dict[TopicPartition, Any] = self.list_partition_offsets(
+                specs, isolation_level=isolation
+            )
+            return answer
+
+    async def _offsets_of_known(
+        self, specs: Mapping[TopicPartition, Any], isolation: IsolationLevel
+    ) -> dict[TopicPartition, Any]:
+        leaders = await self.leaders_of({each.topic for each in specs})
+        led: dict[int, dict[TopicPartition, Any]] = {}
+        for each, spec in specs.items():
+            led.setdefault(leaders[each.topic].get(each.partition, -1), {})[each] = spec
+        requests = [
+            self.ask(self._list_partition_offsets_request(own, isolation.value), node)
+            for node, own in led.items()
+        ]
+        answer = {}
+        for request in requests:
+            answer.update(self._list_partition_offsets_process_response(await request))
         return answer
 
     async def pause(self, seconds: float) -> None:

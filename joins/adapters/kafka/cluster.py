@@ -151,7 +151,7 @@ class KafkaCluster:
 
     def describe_all(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
         """Those of the topics that the cluster has, by name; one request."""
-        return self._answer(lambda admin: _described(admin, topics))
+        return self._answer(lambda admin: described(admin, topics))
 
     def topics(self) -> list[str]:
         """The names of all topics that this user may see."""
@@ -228,9 +228,8 @@ class KafkaCluster:
         answer: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
         with self._admin() as admin:
             try:
-                results = admin.list_partition_offsets(
-                    specs, isolation_level=LEVELS[isolation or self._kafka.isolation]
-                )
+                level = LEVELS[isolation or self._kafka.isolation]
+                results = admin.partition_offsets(specs, level)
             except kafka_errors.UnknownTopicOrPartitionError as exc:
                 raise SourceError(
                     f'topic "{", ".join(answer)}" was deleted',
@@ -356,7 +355,7 @@ def _own_topics(admin: KafkaAdminClient) -> list[str]:
     return [str(name) for name in admin.list_topics()]
 
 
-def _described(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[str, TopicDescription]:
+def described(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[str, TopicDescription]:
     """What the cluster says of the topics that it has."""
     descriptions = {}
     for topic in admin.describe_topics(list(topics)):

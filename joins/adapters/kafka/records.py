@@ -4,7 +4,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,9 @@ from kafka.future import Future
 from kafka.protocol.consumer import FetchRequest
 
 from joins.adapters.kafka.client import LEVELS, KafkaClient, failure, passing
+from joins.adapters.kafka.cluster import described
 from joins.adapters.kafka.codecs import decompressed
+from joins.adapters.kafka.fetch_sizes import FetchLimits, FetchSizes
 from joins.adapters.kafka.options import client_options
 from joins.kernels.calendar.ticks import FIRST, LAST, MICROS_OF_MS
 from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, DecodedRecords, decode
@@ -25,7 +26,6 @@ from joins.kernels.records.layout import (
     RecordFormatError,
 )
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
-from joins.plan.kafka_client import ClientNumber
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of
 
@@ -77,24 +77,6 @@ _COLUMNS: Mapping[str, Callable[[DecodedRecords, int], pa.Array]] = {
 OF_A_CHANGELOG = ("key", "value", "partition", "offset")
 
 
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
-    """How long a broker waits for a first record, and how much it sends; a batch it sends whole."""
-
-    wait_ms: int = 500
-    partition_bytes: int = 8 << 20
-    response_bytes: int = 64 << 20
-
-    @classmethod
-    def of(cls, kafka: KafkaOptions) -> Self:
-        """As the properties say."""
-        limits, sizes = cls(), dict(kafka.properties)
-        return cls(
-            partition_bytes=int(sizes.get(ClientNumber.PARTITION_BYTES, limits.partition_bytes)),
-            response_bytes=int(sizes.get(ClientNumber.FETCH_BYTES, limits.response_bytes)),
-        )
-
-
 class KafkaRecords:
     """Reads offset ranges of topics of one cluster, for one thread; belongs to no consumer group.
 
@@ -104,6 +86,7 @@ class KafkaRecords:
     def __init__(self, kafka: KafkaOptions) -> None:
         self._kafka = kafka
         self._limits = FetchLimits.of(kafka)
+        self._sizes = FetchSizes()
         self._client: KafkaClient | None = None
         self._parked: dict[int, Future] = {}  # by broker: what `wait` has asked
         self._asks_anew = False
@@ -223,13 +206,16 @@ class KafkaRecords:
     def _pieces(self, topics: StreamTopics, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
         """What comes of each partition, piece by piece."""
         unfinished = {p: r for p, r in ranges.items() if r[0] < r[1]}
-        heard_at, failed = time.monotonic(), None
+        heard_at, failed, by_name = time.monotonic(), None, set[int]()
         while unfinished:
             client = self._connected()
             answers, failed = client.run(self._fetched, topics, unfinished, failed is not None)
-            for partition, answer in answers:
+            for partition, (name, answer) in answers.items():
                 first, end = unfinished[partition]
                 records = self._decoded(answer, (first, end))
+                self._sizes.see(topics.topic_of(partition).name, answer.records or b"", records)
+                if name:
+                    by_name.add(index_of(partition))
                 if len(records):
                     yield partition, records
                 if records.next_offset is not None:
@@ -240,6 +226,21 @@ class KafkaRecords:
             if time.monotonic() - heard_at > (_UNKNOWN_S if unknown else _SILENCE_S):
                 silence = f"no record within {_SILENCE_S:.0f} s"
                 raise failed or kafka_errors.KafkaTimeoutError(silence)
+        self._check_ids([topics.topics[index] for index in by_name])
+
+    def _check_ids(self, topics: Sequence[StreamTopic]) -> None:
+        """See that what was read by names was of topics with these ids, as far as they have any.
+
+        Raises:
+            UnknownTopicIdError: it may have been of another topic.
+        """
+        known = {each.name: each.topic_id for each in topics if topic_uuid(each.topic_id)}
+        if not known:
+            return
+        now = described(self._connected(), list(known))
+        for name, topic_id in known.items():
+            if name not in now or now[name].topic_id != topic_id:
+                raise kafka_errors.UnknownTopicIdError(name)
 
     def _connected(self) -> KafkaClient:
         if self._client is None:
@@ -249,8 +250,11 @@ class KafkaRecords:
 
     async def _fetched(
         self, topics: StreamTopics, ranges: Ranges, anew: bool
-    ) -> tuple[list[tuple[int, Any]], kafka_errors.KafkaError | None]:
-        """One answer of each broker: what it has of its partitions, and why others have failed."""
+    ) -> tuple[dict[int, tuple[str, Any]], kafka_errors.KafkaError | None]:
+        """One answer of each broker: what it has of its partitions, and why others have failed.
+
+        By number each with the name by which it was read, "" where that was by the topic's id.
+        """
         client = self._connected()
         if anew:
             await client.pause(_PAUSE_S)
@@ -261,35 +265,50 @@ class KafkaRecords:
             if node == _NOBODY:
                 failed = kafka_errors.LeaderNotAvailableError(str([*map(topics.place, firsts)]))
             else:
-                requests.append(client.ask(self._request(topics, firsts, self._limits), node))
-        answers = []
+                wanted = {p: self._wanted(topics, p, ranges[p]) for p in firsts}
+                request = self._request(topics, firsts, self._limits, wanted)
+                requests.append(client.ask(request, node))
+        answers = {}
         for request in requests:
             try:
                 response = await request
                 failed = failure(response.error_code, topics.text) or failed
-                for number, one in _answered(topics, response):
+                for number, name, one in _answered(topics, response):
                     error = failure(one.error_code, topics.place(number))
                     if error is None:
-                        answers.append((number, one))
+                        answers[number] = (name, one)
                     failed = error or failed
             except kafka_errors.KafkaError as exc:
                 failed = passing(exc)
         return answers, failed
 
+    def _wanted(self, topics: StreamTopics, number: int, bounds: tuple[int, int]) -> int:
+        """Bytes of a partition to ask for."""
+        offsets = bounds[1] - bounds[0]
+        return self._sizes.wanted(
+            topics.topic_of(number).name, offsets, self._limits.partition_bytes
+        )
+
     def _request(
-        self, topics: StreamTopics, firsts: Mapping[int, int], limits: FetchLimits
+        self,
+        topics: StreamTopics,
+        firsts: Mapping[int, int],
+        limits: FetchLimits,
+        wanted: Mapping[int, int] | None = None,
     ) -> FetchRequest:
+        """Of each partition of `firsts` as many bytes as `wanted` says, else as the limits say."""
         topic_type = FetchRequest.FetchTopic
         parts = topics.by_topic(firsts)
         ids = {index: topic_uuid(topics.topics[index].topic_id) for index in parts}
         by_id = None not in ids.values()
         requested = []
         for index, offsets in parts.items():
+            sizes = topics.by_topic(wanted or {}).get(index, {})
             partitions = [
                 topic_type.FetchPartition(
                     partition=partition,
                     fetch_offset=first,
-                    partition_max_bytes=limits.partition_bytes,
+                    partition_max_bytes=sizes.get(partition, limits.partition_bytes),
                 )
                 for partition, first in offsets.items()
             ]
@@ -348,14 +367,14 @@ async def _leaders(
     }
 
 
-def _answered(topics: StreamTopics, response: Any) -> Iterator[tuple[int, Any]]:  # noqa: ANN401
-    """What a response has of each partition, by its number."""
+def _answered(topics: StreamTopics, response: Any) -> Iterator[tuple[int, str, Any]]:  # noqa: ANN401
+    """Number of a partition, its topic's name if the response has that, what it has of it."""
     for answer in response.responses:
         index = 0
         if topics.are_several:
             index = next(i for i, t in enumerate(topics.topics) if _is_of(answer, t))
         for one in answer.partitions:
-            yield index * SPAN + one.partition_index, one
+            yield index * SPAN + one.partition_index, answer.topic or "", one
 
 
 def _is_of(answer: Any, topic: StreamTopic) -> bool:  # noqa: ANN401

@@ -7,6 +7,7 @@ import time
 import pytest
 from kafka import KafkaProducer
 
+from joins.adapters.kafka import records as fetched
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import (
     OF_A_CHANGELOG,
@@ -53,6 +54,36 @@ def test_one_connection_serves_several_reads(kafka, topic):
         for first in (40, 0, 20):
             (batch,) = records.batches(StreamTopics.one(topic), {1: (first, first + 1)})
             assert batch.column("offset").to_pylist() == [first]
+
+
+def test_a_few_records_of_many_are_asked_for_by_their_bytes(kafka):
+    """A broker sends what it may: a batch of a long topic was read many times over."""
+    topic = create_topic(kafka.bootstrap_servers)
+    with KafkaProducer(bootstrap_servers=kafka.bootstrap_servers) as producer:
+        for _ in range(4_000):
+            producer.send(topic, b"x" * 1_000)
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        sizes, topics = list[int](), StreamTopics.one(topic)
+        see = records._sizes.see
+        records._sizes.see = lambda *of: (sizes.append(len(of[1])), see(*of))
+        for first in range(0, 4_000, 100):
+            batches = records.batches(topics, {0: (first, first + 100)})
+            offsets = [n for batch in batches for n in batch.column("offset").to_pylist()]
+            assert offsets == list(range(first, first + 100))
+    assert sizes[0] > 1_000_000
+    assert max(sizes[1:]) < 300_000
+
+
+def test_records_are_read_whole_however_their_sizes_change(kafka):
+    """What was seen says little of what comes: each answer has a batch at least."""
+    topic, lengths = create_topic(kafka.bootstrap_servers), [1, 200_000, 1, 1, 900_000, 10, 300_000]
+    for length in lengths:
+        produce(kafka.bootstrap_servers, topic, [{"n": "x" * length}])
+    with KafkaRecords(KafkaOptions(kafka.bootstrap_servers, "")) as records:
+        for first in range(len(lengths)):
+            batches = records.batches(StreamTopics.one(topic), {0: (first, len(lengths))})
+            values = [v for batch in batches for v in batch.column("value").to_pylist()]
+            assert [len(json.loads(v)["n"]) for v in values] == lengths[first:]
 
 
 def test_removed_records_are_an_error_and_never_skipped(kafka, topic):
@@ -105,7 +136,10 @@ def test_a_timestamp_that_no_calendar_has_is_null_and_keeps_nobody_from_reading(
     assert read_ms == [0, 253_402_300_799_999_000, None, None, None, 1_000]
 
 
-def test_another_topic_of_the_same_name_is_not_read(kafka, topic):
+@pytest.mark.parametrize("newest_fetch", [17, 12], ids=["by_id", "by_name"])
+def test_another_topic_of_the_same_name_is_not_read(kafka, topic, newest_fetch, monkeypatch):
+    """Brokers before Kafka 3.1 are asked by names; what they have answered is checked behind it."""
+    monkeypatch.setattr(fetched, "_BY_ID", min(newest_fetch, fetched._BY_ID))
     cluster = KafkaCluster(KafkaOptions(kafka.bootstrap_servers, ""), keep_open=True)
     first = StreamTopics.one(topic, cluster.require(topic).topic_id)
     assert first.first.topic_id
