@@ -16,6 +16,8 @@ from pyspark.util import _load_from_socket
 
 Texts = Callable[[Iterable[int]], Iterator[str]]
 """What a task does: it is given its numbers."""
+_READS: Any = UTF8Deserializer
+_PICKLES: Any = CloudPickleSerializer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,10 @@ def collected(context: SparkContext, count: int, nodes: tuple[str, ...], work: T
     Raises:
         Py4JJavaError: a task has failed for the last time, or its job was cancelled.
     """
-    jvm, pickler = _jvm_of(context), CloudPickleSerializer()
-    read: Any = UTF8Deserializer
-    pickled = pickler.dumps((_OfAPartition(work), None, read(), context.serializer))
+    jvm, reads, pickles = _jvm_of(context), _READS(), _PICKLES()
+    pickled = pickles.dumps((_OfAPartition(work), None, reads, context.serializer))
     if len(pickled) > jvm.largest_bytes:
-        pickled = pickler.dumps(context.broadcast(pickled))  # it goes with the RDD
+        pickled = pickles.dumps(context.broadcast(pickled))  # it goes with the RDD
     sent = context._pickled_broadcast_vars  # those that the function has named
     broadcasts = [each._jbroadcast for each in sent] or jvm.nothing
     sent.clear()

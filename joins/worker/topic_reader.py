@@ -12,6 +12,8 @@ from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.staging import telling_hints
 
+_ROWS, _BYTES = 10_000, 4 << 20  # of a batch that is worth its work
+
 
 @cache
 def _records(kafka: KafkaOptions) -> KafkaRecords:
@@ -22,6 +24,19 @@ def _records(kafka: KafkaOptions) -> KafkaRecords:
 def range_item(ranges: Ranges) -> str:
     """What `TopicReader` takes: a task's ranges."""
     return json.dumps({str(partition): list(bounds) for partition, bounds in ranges.items()})
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: each costs a kernel as much as thousands of rows."""
+    small, rows, size = list[pa.RecordBatch](), 0, 0
+    for batch in batches:
+        small.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _ROWS or size >= _BYTES:
+            yield pa.concat_batches(small)
+            small, rows, size = [], 0, 0
+    if small:
+        yield pa.concat_batches(small)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +61,5 @@ class TopicReader:
             for item in batch.column(0).to_pylist():
                 ranges = {int(p): (first, end) for p, (first, end) in json.loads(item).items()}
                 with telling_hints():
-                    yield from _records(self.kafka).batches(self.topics, ranges, self.columns)
+                    read = _records(self.kafka).batches(self.topics, ranges, self.columns)
+                    yield from _gathered(read)
