@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -22,7 +22,7 @@ from joins.stream.guards import first_offsets, wrong_topic
 from joins.worker.work import spread
 
 _WAIT_S = 0.5
-_KNOWN_S = 1.0  # the topics; more partitions come seldom, and readers know a topic by its id
+_KNOWN_S = 1.0  # readers know a topic by its id
 _RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
 
 
@@ -63,6 +63,19 @@ class BatchPlan:
         return any(end > self.start.get(p, 0) for p, end in self.end.items())
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the cluster has said of the topics.
+
+    Attributes:
+        at_s: when they were described; their ends are no older.
+    """
+
+    at_s: float
+    topics: StreamDescription
+    ends: Mapping[int, int]
+
+
 class BatchPlanner:
     """Plans the batches of one loop, on its thread."""
 
@@ -74,7 +87,7 @@ class BatchPlanner:
         self._parts = parts
         self._cluster = StreamCluster(KafkaCluster(settings.kafka, keep_open=True), settings.topics)
         self._records = KafkaRecords(settings.kafka)
-        self._known: tuple[float, StreamDescription] | None = None
+        self._known: _Known | None = None
 
     def close(self) -> None:
         """Close the connections."""
@@ -95,24 +108,27 @@ class BatchPlanner:
             GuardError: the topic lacks what it had, or is another one.
             SourceUnavailableError: no broker answers.
         """
-        life = self._settings.life
-        there = cut(self._cluster.end_offsets(self._topics()), life.end_offsets)
-        start = first_offsets(behind, there, life)
-        there = up_to_backlog(start, there, life.backlog_offsets)
-        limit = self._hooks.limit()
+        life, limit = self._settings.life, self._hooks.limit()
         if self._parts is not None and self._parts.spec.on_event:
             limit = min(limit, _RECORDS_ON_EVENT)
+        there = cut(self._ends(behind, limit), life.end_offsets)
+        start = first_offsets(behind, there, life)
+        there = up_to_backlog(start, there, life.backlog_offsets)
         return self._planned(number, (start, spread(start, there, limit)), state)
 
-    def _topics(self) -> StreamDescription:
-        now_s = time.monotonic()
-        if self._known is None or now_s - self._known[0] > _KNOWN_S:
-            description = self._cluster.describe()
-            fault = wrong_topic(self._settings.life, description.topic_ids, {})
+    def _ends(self, behind: Mapping[int, int], limit: int) -> Mapping[int, int]:
+        """Where the partitions end; or did within the last second, if that makes a whole batch."""
+        known, now_s = self._known, time.monotonic()
+        if known is None or now_s - known.at_s > _KNOWN_S:
+            topics = self._cluster.describe()
+            fault = wrong_topic(self._settings.life, topics.topic_ids, {})
             if fault is not None:
                 raise fault
-            self._known = (now_s, description)
-        return self._known[1]
+            known = _Known(now_s, topics, {})
+        if sum(max(0, end - behind.get(p, end)) for p, end in known.ends.items()) < limit:
+            known = replace(known, ends=self._cluster.end_offsets(known.topics))
+        self._known = known
+        return known.ends
 
     def quiet(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
         """The same without records; the topic is not asked."""

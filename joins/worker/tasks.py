@@ -36,6 +36,7 @@ class _Jvm:
 
     Attributes:
         function, rdd: classes.
+        collect: runs an RDD, and says where what its tasks give can be read.
         environment, includes: of the workers.
         nothing: an empty list.
         largest_bytes: of a function that goes with each task; a larger one is broadcast.
@@ -43,6 +44,7 @@ class _Jvm:
 
     function: Any
     rdd: Any
+    collect: Any
     environment: Any
     includes: Any
     nothing: Any
@@ -55,6 +57,7 @@ class _Jvm:
         return cls(
             jvm.SimplePythonFunction,
             jvm.PythonRDD,
+            jvm.PythonRDD.collectAndServe,
             MapConverter().convert(context.environment, client),
             ListConverter().convert(context._python_includes, client),
             ListConverter().convert([], client),
@@ -81,7 +84,7 @@ def collected(context: SparkContext, count: int, nodes: tuple[str, ...], work: T
     """The texts of so many tasks, in their order; of `nodes` each task prefers one, if any.
 
     Raises:
-        Py4JJavaError: a task has failed for the last time, or its job was cancelled.
+        PySparkException: a task has failed for the last time, or its job was cancelled.
     """
     jvm, reads, pickles = _jvm_of(context), _READS(), _PICKLES()
     pickled = pickles.dumps((_OfAPartition(work), None, reads, context.serializer))
@@ -100,5 +103,5 @@ def collected(context: SparkContext, count: int, nodes: tuple[str, ...], work: T
         context._javaAccumulator,
     )
     rdd = jvm.rdd(numbered(context, count, nodes), function, False, False)
-    with _load_from_socket(jvm.rdd.collectAndServe(rdd), context.serializer) as stream:
+    with _load_from_socket(jvm.collect(rdd), context.serializer) as stream:
         return list(stream)

@@ -9,6 +9,10 @@ from typing import Any
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
 
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopics
+
 
 def unique_name(prefix: str = "t") -> str:
     """A name that no other test has: for topics, databases, jobs."""
@@ -31,6 +35,12 @@ def create_topic(
     finally:
         admin.close()
     return name
+
+
+def identified(bootstrap_servers: str, topic: str) -> StreamTopics:
+    """A stream of that one topic, with the id that it has."""
+    cluster = KafkaCluster(KafkaOptions(bootstrap_servers, topic))
+    return StreamTopics.one(topic, cluster.require(topic).topic_id)
 
 
 def add_partitions(bootstrap_servers: str, topic: str, total: int) -> None:

@@ -1,6 +1,7 @@
 """Plans of event batches on a real topic: what is read, how far, and what the pin keeps."""
 
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 
@@ -15,10 +16,15 @@ from joins.durable.pins import PinStore
 from joins.durable.probe_lives import Life
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.loop.turns import BatchTurns, LoopGuards
-from joins.plan.errors import FencedError, OffsetsWentBackError, PartitionsMissingError
+from joins.plan.errors import (
+    FencedError,
+    OffsetsWentBackError,
+    PartitionsMissingError,
+    TopicIdentityChangedError,
+)
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
-from tests.support.topics import add_partitions, create_topic, produce
+from tests.support.topics import add_partitions, create_topic, identified, produce
 
 VERSIONS = {"rates": 7}
 
@@ -29,6 +35,7 @@ class Topic:
     def __init__(self, root, kafka):
         self.servers = kafka.bootstrap_servers
         self.name = create_topic(self.servers, partitions=2)
+        self.topics = identified(self.servers, self.name)
         for partition, count in ((0, 60), (1, 30)):
             produce(self.servers, self.name, [{"n": n} for n in range(count)], partition=partition)
         for name in ("dead", "late"):
@@ -44,7 +51,7 @@ class Topic:
             limit=lambda: self.limit,
             restore=lambda _: None,
             on_pin=lambda _: None,
-            check=lambda _: None,
+            check=lambda: None,
             on_finish=lambda _: None,
             guards=LoopGuards(Failpoints(), BatchTurns(), lambda _: None),
         )
@@ -59,9 +66,7 @@ class Topic:
 
     def planner(self, *, limit=1_000, on_event=False, **life):
         kafka = KafkaOptions(self.servers, self.name)
-        found = Life(
-            "probe", 0, StreamTopics.one(self.name), **{"start_offsets": {0: 0, 1: 0}, **life}
-        )
+        found = Life("probe", 0, self.topics, **{"start_offsets": {0: 0, 1: 0}, **life})
         self.limit = limit
         settings = ProbeSettings(kafka, found, {})
         parts = replace(self.parts, spec=replace(self.parts.spec, on_event=on_event))
@@ -87,6 +92,25 @@ def test_a_batch_reads_what_is_there_with_what_dimensions_have_said(topic):
 
 def test_a_limited_batch_has_a_share_of_each_partition(topic):
     assert topic.planner(limit=30).next(0, {0: 0, 1: 0}, EventState()).end == {0: 20, 1: 10}
+
+
+def test_who_has_a_whole_batch_before_him_does_not_ask_again_where_the_topic_ends(topic):
+    planner = topic.planner(limit=40)
+    ends = planner._cluster.end_offsets
+    asked = []
+    planner._cluster.end_offsets = lambda of: asked.append(1) or ends(of)
+    at, batches = {0: 0, 1: 0}, []
+    while (plan := planner.next(len(batches), at, EventState())).has_records():
+        batches.append(plan)
+        at = plan.end
+    assert at == {0: 60, 1: 30}
+    assert (len(batches), len(asked)) == (3, 3), "once at first, then for the rest, then for more"
+
+
+def test_a_topic_that_is_another_one_is_not_planned_for(topic):
+    topic.topics = StreamTopics.one(topic.name, str(uuid4()))
+    with pytest.raises(TopicIdentityChangedError):
+        topic.planner().next(0, {0: 0, 1: 0}, EventState())
 
 
 def test_a_bounded_stream_is_read_to_its_end_and_says_so(topic):

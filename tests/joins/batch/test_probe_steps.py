@@ -20,13 +20,12 @@ from joins.kernels.probe.probe import DEAD_LETTERS, kernel_spec
 from joins.loop.turns import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, RecordsLostError
 from joins.plan.plan import KafkaOptions
-from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import ProbeTask
 from joins.worker.staging import BatchReport, TaskReport
 from joins.worker.topic_reader import TopicReader
 from tests.support.probe import PLAN
 from tests.support.spark_jobs import jobs_of
-from tests.support.topics import create_topic, produce
+from tests.support.topics import create_topic, identified, produce
 
 RECORDS = {0: 60, 1: 30}
 
@@ -67,6 +66,7 @@ class Side:
         create_table(root / "dead", DEAD_LETTERS)
         self.root, self.spark, self.servers = root, spark, kafka.bootstrap_servers
         self.topic = create_topic(self.servers, partitions=2)
+        self.topics = identified(self.servers, self.topic)
         for partition, count in RECORDS.items():
             records = [{"n": n} for n in range(count)]
             produce(self.servers, self.topic, records, partition=partition)
@@ -77,9 +77,7 @@ class Side:
 
     def steps(self, failpoints="", **life) -> ProbeSteps:
         """Of a new loop, which has found where it is."""
-        life = Life(
-            "probe", 0, StreamTopics.one(self.topic), **{"start_offsets": {0: 0, 1: 0}, **life}
-        )
+        life = Life("probe", 0, self.topics, **{"start_offsets": {0: 0, 1: 0}, **life})
         faults = Failpoints(failpoints, self.root / "failpoints")
         hooks = ProbeHooks(
             epoch=1,
@@ -90,14 +88,14 @@ class Side:
             limit=lambda: self.limit,
             restore=lambda versions: None,
             on_pin=lambda pin: None,
-            check=lambda pin: None,
+            check=lambda: None,
             on_finish=self.finished.append,
             guards=LoopGuards(faults, BatchTurns(), lambda error: None),
         )
         kafka = KafkaOptions(self.servers, self.topic)
         task = ProbeTask(kernel_spec(PLAN), {}, self.root / "dead", 1)
         inserts = Inserts([ProbeInsert(task, Lookups(), writer) for writer in self.writers])
-        reader = TopicReader(kafka, StreamTopics.one(self.topic), OF_THE_PROBE)
+        reader = TopicReader(kafka, self.topics, OF_THE_PROBE)
         settings = ProbeSettings(kafka, life, life.start_offsets)
         steps = ProbeSteps(JoinBatches(self.spark, inserts, reader, hooks), settings, hooks)
         self.all.append(steps)

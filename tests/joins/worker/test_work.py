@@ -1,11 +1,17 @@
 """The work of a batch's tasks: what each has of the records, and in which order."""
 
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 
-from joins.worker.placement import nodes_for, numbers
+from joins.worker.placement import nodes_for
+from joins.worker.tasks import collected, numbered
 from joins.worker.work import RECORDS_WORTH_A_TASK, Work, split, spread
 
 SHARES = {
@@ -67,11 +73,38 @@ def test_a_task_gets_what_is_read_for_its_item(spark):
     assert [row.x for row in rows] == ["AB", "C"], "without a reader: the items"
 
 
+def texts_of(numbers: Iterable[int], of: bytes = b"") -> Iterator[str]:
+    return (str(number + len(of)) for number in numbers)
+
+
+def test_a_function_that_is_too_large_for_each_task_is_broadcast(spark):
+    """As PySpark does it; it is random, so that nothing makes it small."""
+    large = partial(texts_of, of=os.urandom(3 << 20))
+    for _ in range(2):
+        assert collected(spark.sparkContext, 2, (), large) == [str(3 << 20), str((3 << 20) + 1)]
+
+
+def test_a_broadcast_that_a_function_names_is_there(spark):
+    rows = spark.sparkContext.broadcast(b"12345")
+
+    def lengths(numbers: Iterable[int]) -> Iterator[str]:
+        return (str(number + len(rows.value)) for number in numbers)
+
+    assert collected(spark.sparkContext, 2, (), lengths) == ["5", "6"]
+
+
+def test_a_task_that_fails_says_why(spark):
+    def fails(numbers: Iterable[int]) -> Iterator[str]:
+        return (str(1 // number) for number in numbers)
+
+    with pytest.raises(PySparkException, match="ZeroDivisionError"):
+        collected(spark.sparkContext, 1, (), fails)
+
+
 def test_a_task_prefers_the_same_node_each_time_and_runs_where_there_is_none(spark):
     context, nodes = spark.sparkContext, ("one", "two", "three")
-    tasks = numbers(context, 5, nodes)
-    assert tasks.collect() == list(range(5)), "nobody is called so"
-    placed = numbers(context, 5, nodes)._prev_jrdd.rdd()
+    assert collected(context, 5, nodes, texts_of) == list("01234"), "nobody is called so"
+    placed = numbered(context, 5, nodes)
     preferred = [placed.preferredLocations(part).mkString() for part in placed.partitions()]
     assert preferred == ["one", "two", "three", "one", "two"]
     assert nodes_for(spark) == (), "all is on this machine"
