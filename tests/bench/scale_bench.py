@@ -35,7 +35,8 @@ EXECUTORS = (1, 2, 4, 16)
 FITTED = (EXECUTORS[0], EXECUTORS[-1])
 PLANNED = (16, 64, 256)  # cores that the model speaks of
 _DIM = 10_000
-_RECORDS, _BATCHES = 400_000, 10  # at least so many of both, of which the second half counts
+_RECORDS, _BATCHES = 400_000, 40  # at least so many of both; the second half counts, JVMs are warm
+_LEAST_MS = 110.0  # of a batch: no two begin within 100 ms, and a pause is no driver's work
 _POOL = "probe"  # of the jobs of batches
 _BATCH_OF_PLAN = 500_000
 _ALL_EXECUTORS = {
@@ -54,11 +55,11 @@ class Shape:
 
 
 SHAPES = (
-    Shape(2, 2, 10_000),
+    Shape(2, 2, 200_000),
     Shape(16, 4, 80_000),
     Shape(16, 16, 80_000),
     Shape(64, 32, 160_000),
-    Shape(256, 4, 20_000),
+    Shape(256, 4, 80_000),
     Shape(256, 64, 320_000),
 )
 
@@ -228,5 +229,7 @@ def _measured(
             each.seconds - seconds_of(tasks, pinned_span(subject.checkpoint, [each]))
             for each in times
         )
+    if ms < _LEAST_MS:
+        raise ValueError(f"a batch of {shape} takes {ms:.1f} ms: give its shape more records")
     place.say(f"{executors} executors, {shape}: {ms:.1f} ms, {serial_ms:.1f} without a task")
     return Point(executors, shape, ms, serial_ms)
