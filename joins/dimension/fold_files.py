@@ -14,7 +14,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -29,7 +29,7 @@ from joins.adapters.store.path import path_as_json, path_from_json
 from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.fold_rows import CHANGE_TYPE, FILE_ROWS, FoldRows, FoldTask
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
-from joins.kernels.table_path import TablePath, readable
+from joins.kernels.table_path import TablePath, readable, row_count
 
 MAX_CHANGES = 8_000_000  # of more the keys alone would take gigabytes
 HERE_ROWS = 50_000
@@ -154,7 +154,8 @@ class FoldFiles:
             None if there are too many changes for a table in a directory, or if the process failed,
             as the log says then.
         """
-        changes, held = map(_rows, (self.task.files, self.task.current))
+        changes = sum(map(row_count, self.task.files))
+        held = sum(map(row_count, self.task.current))
         if changes + held <= HERE_ROWS:
             return self.write()
         if changes > MAX_CHANGES and isinstance(self.root, Path):
@@ -170,10 +171,6 @@ class FoldFiles:
             )
             return None
         return StagedFold.from_json(done.stdout)
-
-
-def _rows(files: Sequence[TablePath]) -> int:
-    return sum(int(pq.read_metadata(readable(file)).num_rows) for file in files)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from typing import Protocol, Self
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
 
 
 class ObjectStatus(Protocol):
@@ -113,6 +114,18 @@ def readable(file: TablePath) -> Path | pa.NativeFile:
         OSError: a store does not have the file, or does not answer; of a `Path` its reader does.
     """
     return file if isinstance(file, Path) else file.open_input()
+
+
+def row_count(file: TablePath) -> int:
+    """Rows of a Parquet file, by its end.
+
+    Raises:
+        OSError: it is not there, or does not answer.
+        ArrowException: it is no Parquet file.
+    """
+    # A name goes through Arrow's file systems, which takes seven times as long as the file.
+    with pa.OSFile(str(file)) if isinstance(file, Path) else file.open_input() as opened:
+        return int(pq.read_metadata(opened).num_rows)
 
 
 def remove_below(place: TablePath) -> None:

@@ -18,7 +18,7 @@ from joins.adapters.delta.source import DeltaColumn, SourceTable, load_table
 from joins.adapters.delta.types import in_declared_shape
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.json.wire import to_wire
-from joins.kernels.table_path import TablePath, readable
+from joins.kernels.table_path import TablePath, readable, row_count
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.types import arrow_type
 from watermark.errors import SluiceError
@@ -81,7 +81,7 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
         if mask is not None:
             rows += int(mask.sum())
         else:
-            rows += pq.read_metadata(readable(path)).num_rows if count is None else count
+            rows += row_count(path) if count is None else count
         files.append(DataFile(action["path"], action.get("partition") or {}, mask))
     return tuple(files), rows
 
@@ -150,7 +150,7 @@ def rows_in(table: SourceTable, files: Sequence[DataFile]) -> int:
     total = 0
     for file in files:
         with _file_errors(table, file):
-            total += int(pq.read_metadata(readable(_local(table.path, file.path))).num_rows)
+            total += row_count(_local(table.path, file.path))
     return total
 
 

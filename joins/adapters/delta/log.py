@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-import pyarrow.parquet as pq
 from deltalake import Transaction
 
 from joins.adapters.delta.batches import EPOCH_KEY, TableBatches, followed_ids
@@ -34,7 +33,7 @@ from joins.adapters.delta.writer import CommitWriter
 from joins.adapters.store.path import StorePath
 from joins.durable.app_ids import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
-from joins.kernels.table_path import TablePath, readable
+from joins.kernels.table_path import TablePath, row_count
 from joins.plan.errors import SinkError
 
 __all__ = [  # what the callers of a log need, wherever it is
@@ -313,7 +312,7 @@ class DeltaLog:
                 hint="The file was changed from outside; the batch is run again.",
             )
         if rows is None:
-            rows = pq.read_metadata(readable(path)).num_rows
+            rows = row_count(path)
         if rows != file.rows:
             raise SinkError(
                 f'staged file "{path}" has {rows} rows, its task counted {file.rows}',

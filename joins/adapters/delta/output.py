@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -29,7 +28,7 @@ from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.versions import Seen
-from joins.kernels.table_path import TablePath, readable
+from joins.kernels.table_path import TablePath, row_count
 from joins.plan.errors import ConstraintViolatedError, SinkError
 
 _log = structlog.get_logger(__name__)
@@ -167,8 +166,7 @@ class SparkCommits:
         stats = json.loads(action.get("stats") or "{}")
         if "numRecords" in stats:
             return int(stats["numRecords"])
-        file = self._log.path / unquote(action["path"])
-        return int(pq.read_metadata(readable(file)).num_rows)
+        return row_count(self._log.path / unquote(action["path"]))
 
     def _violation(self, text: str) -> ConstraintViolatedError | None:
         """What Spark's words say of a violated constraint, without a value of the row."""

@@ -25,7 +25,7 @@ from joins.kernels.changelog.changes import (
 from joins.kernels.expressions.casts import Mask, mask_of, whole
 from joins.kernels.index.hash_table import Rows
 from joins.kernels.index.hashing import Hashes, hash_rows
-from joins.kernels.table_path import TablePath, readable
+from joins.kernels.table_path import TablePath, readable, row_count
 
 FILE_ROWS = 1 << 20
 CHANGE_TYPE = pa.field("_change_type", pa.string())
@@ -76,7 +76,7 @@ class FoldRows:
     def __init__(self, task: FoldTask) -> None:
         self._task = task
         files = (*task.current, *task.files)
-        counts = [pq.read_metadata(readable(file)).num_rows for file in files]
+        counts = [row_count(file) for file in files]
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
         self._first_change = int(self._starts[len(task.current)])
         self._kept, self._gone, self._updated = self._compared()
