@@ -33,7 +33,7 @@ class FetchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Density:
     """What the newest answer has told of a topic."""
 
     bytes_an_offset: float
@@ -44,7 +44,7 @@ class FetchSizes:
     """What was seen of each topic, by its name."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, _Seen] = {}
+        self._seen: dict[str, _Density] = {}
 
     def see(self, topic: str, data: bytes, records: DecodedRecords) -> None:
         """An answer: `data` of one partition, and what was made of it.
@@ -55,9 +55,9 @@ class FetchSizes:
         first = BatchHeader.at(memoryview(data), 0)
         if first is not None and records.next_offset is not None and records.batches:
             each = len(data) / (records.next_offset - first.base_offset)
-            self._seen[topic] = _Seen(each, max(batch.size for batch in records.batches))
+            self._seen[topic] = _Density(each, max(batch.size for batch in records.batches))
 
-    def wanted(self, topic: str, offsets: int, most: int) -> int:
+    def to_ask(self, topic: str, offsets: int, most: int) -> int:
         """Bytes to ask for where so many offsets are wanted; `most` while nothing is known.
 
         The batches at both ends have other records, too.

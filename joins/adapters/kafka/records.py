@@ -265,8 +265,8 @@ class KafkaRecords:
             if node == _NOBODY:
                 failed = kafka_errors.LeaderNotAvailableError(str([*map(topics.place, firsts)]))
             else:
-                wanted = {p: self._wanted(topics, p, ranges[p]) for p in firsts}
-                request = self._request(topics, firsts, self._limits, wanted)
+                sizes = {p: self._bytes_of(topics, p, ranges[p]) for p in firsts}
+                request = self._request(topics, firsts, self._limits, sizes)
                 requests.append(client.ask(request, node))
         answers = {}
         for request in requests:
@@ -282,10 +282,10 @@ class KafkaRecords:
                 failed = passing(exc)
         return answers, failed
 
-    def _wanted(self, topics: StreamTopics, number: int, bounds: tuple[int, int]) -> int:
+    def _bytes_of(self, topics: StreamTopics, number: int, bounds: tuple[int, int]) -> int:
         """Bytes of a partition to ask for."""
         offsets = bounds[1] - bounds[0]
-        return self._sizes.wanted(
+        return self._sizes.to_ask(
             topics.topic_of(number).name, offsets, self._limits.partition_bytes
         )
 
@@ -294,21 +294,20 @@ class KafkaRecords:
         topics: StreamTopics,
         firsts: Mapping[int, int],
         limits: FetchLimits,
-        wanted: Mapping[int, int] | None = None,
+        sizes: Mapping[int, int] | None = None,
     ) -> FetchRequest:
-        """Of each partition of `firsts` as many bytes as `wanted` says, else as the limits say."""
+        """Of each partition of `firsts` as many bytes as `sizes` says, else as the limits say."""
         topic_type = FetchRequest.FetchTopic
         parts = topics.by_topic(firsts)
         ids = {index: topic_uuid(topics.topics[index].topic_id) for index in parts}
         by_id = None not in ids.values()
-        requested = []
+        requested, most = [], dict(sizes or {})
         for index, offsets in parts.items():
-            sizes = topics.by_topic(wanted or {}).get(index, {})
             partitions = [
                 topic_type.FetchPartition(
                     partition=partition,
                     fetch_offset=first,
-                    partition_max_bytes=sizes.get(partition, limits.partition_bytes),
+                    partition_max_bytes=most.get(index * SPAN + partition, limits.partition_bytes),
                 )
                 for partition, first in offsets.items()
             ]
