@@ -111,13 +111,17 @@ class BatchPlanner:
         life, limit = self._settings.life, self._hooks.limit()
         if self._parts is not None and self._parts.spec.on_event:
             limit = min(limit, _RECORDS_ON_EVENT)
-        there = cut(self._ends(behind, limit), life.end_offsets)
+        there = self._ends(behind, limit)
         start = first_offsets(behind, there, life)
         there = up_to_backlog(start, there, life.backlog_offsets)
         return self._planned(number, (start, spread(start, there, limit)), state)
 
     def _ends(self, behind: Mapping[int, int], limit: int) -> Mapping[int, int]:
-        """Where the partitions end; or did within the last second, if that makes a whole batch."""
+        """Where the partitions end; or did within the last second, if that makes a whole batch.
+
+        Of a bounded stream none beyond its end.
+        """
+        bounds = self._settings.life.end_offsets
         known, now_s = self._known, time.monotonic()
         if known is None or now_s - known.at_s > _KNOWN_S:
             topics = self._cluster.describe()
@@ -126,7 +130,8 @@ class BatchPlanner:
                 raise fault
             known = _Known(now_s, topics, {})
         if sum(max(0, end - behind.get(p, end)) for p, end in known.ends.items()) < limit:
-            known = replace(known, ends=self._cluster.end_offsets(known.topics))
+            ends = cut(self._cluster.end_offsets(known.topics), bounds)
+            known = replace(known, ends=ends)
         self._known = known
         return known.ends
 

@@ -93,6 +93,8 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         self, specs: Mapping[TopicPartition, Any], isolation: IsolationLevel
     ) -> dict[TopicPartition, Any]:
         leaders = await self.leaders_of({each.topic for each in specs})
+        if any(leaders[each.topic].get(each.partition, -1) < 0 for each in specs):
+            leaders = await self.leaders_of(leaders, anew=True)
         led: dict[int, dict[TopicPartition, Any]] = {}
         for each, spec in specs.items():
             led.setdefault(leaders[each.topic].get(each.partition, -1), {})[each] = spec

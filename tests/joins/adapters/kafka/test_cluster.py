@@ -11,7 +11,13 @@ from joins.adapters.kafka.options import client_options
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port
-from tests.support.topics import create_topic, delete_topics, produce, unique_name
+from tests.support.topics import (
+    add_partitions,
+    create_topic,
+    delete_topics,
+    produce,
+    unique_name,
+)
 from tests.support.wait import wait_until
 
 LOGIN = (
@@ -149,4 +155,23 @@ def test_a_kept_client_answers_again_and_again(kafka, topic):
             assert cluster.end_offsets(topic)[0] == count
     finally:
         cluster.close()
+        cluster.close()
+
+
+def test_a_kept_client_follows_a_topic_that_grows_and_one_that_is_created_again(kafka, topic):
+    """It knows who led what it was asked for before."""
+    servers = kafka.bootstrap_servers
+    cluster = KafkaCluster(KafkaOptions(servers, ""), keep_open=True)
+    try:
+        assert cluster.end_offsets(topic) == {0: 0, 1: 0}
+        add_partitions(servers, topic, 4)
+        wait_until(lambda: cluster.end_offsets(topic) == dict.fromkeys(range(4), 0))
+        delete_topics(servers, topic)
+        wait_until(lambda: cluster.describe(topic) is None)
+        with pytest.raises(SourceError, match=topic):
+            cluster.end_offsets(topic)
+        create_topic(servers, topic, partitions=1)
+        produce(servers, topic, ["new"])
+        assert cluster.end_offsets(topic) == {0: 1}
+    finally:
         cluster.close()
