@@ -14,6 +14,8 @@ from pyspark import SparkContext
 from pyspark.serializers import CloudPickleSerializer, UTF8Deserializer
 from pyspark.util import _load_from_socket
 
+from joins.worker.placement import Nodes
+
 Texts = Callable[[Iterable[int]], Iterator[str]]
 """What a task does: it is given its numbers."""
 _READS: Any = UTF8Deserializer
@@ -69,7 +71,7 @@ _jvm_of = lru_cache(maxsize=4)(_Jvm.of)
 
 
 @lru_cache(maxsize=64)
-def numbered(context: SparkContext, count: int, nodes: tuple[str, ...]) -> Any:  # noqa: ANN401
+def numbered(context: SparkContext, count: int, nodes: Nodes) -> Any:  # noqa: ANN401
     """An RDD of the JVM with a partition for each number; of `nodes` each prefers one, if any."""
     jvm: Any = context._jvm
     sequence, pair = jvm.PythonUtils.toSeq, jvm.scala.Tuple2
@@ -80,7 +82,7 @@ def numbered(context: SparkContext, count: int, nodes: tuple[str, ...]) -> Any: 
     return spark.sc().makeRDD(sequence(placed), text)
 
 
-def collected(context: SparkContext, count: int, nodes: tuple[str, ...], work: Texts) -> list[str]:
+def collected(context: SparkContext, count: int, nodes: Nodes, work: Texts) -> list[str]:
     """The texts of so many tasks, in their order; of `nodes` each task prefers one, if any.
 
     Raises:

@@ -8,6 +8,7 @@ from functools import cache
 import pyarrow as pa
 
 from joins.adapters.kafka.records import KafkaRecords, Ranges
+from joins.kernels.expressions.casts import whole_batch
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.staging import telling_hints
@@ -33,10 +34,10 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         small.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= _ROWS or size >= _BYTES:
-            yield pa.concat_batches(small)
+            yield whole_batch(small)
             small, rows, size = [], 0, 0
     if small:
-        yield pa.concat_batches(small)
+        yield whole_batch(small)
 
 
 @dataclass(frozen=True, slots=True)

@@ -339,10 +339,8 @@ class KafkaCluster:
         A partition whose records are all older is left out.
         """
         with self._admin() as admin:
-            results = admin.list_partition_offsets(
-                {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()},
-                isolation_level=LEVELS[self._kafka.isolation],
-            )
+            specs = {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()}
+            results = admin.partition_offsets(specs, LEVELS[self._kafka.isolation])
         return {
             tp.partition: (value.offset, value.timestamp)
             for tp, value in results.items()

@@ -31,6 +31,7 @@ from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of
 
 Ranges = Mapping[int, tuple[int, int]]
 """Number of a partition → first offset and the one behind the last."""
+_Shares = Mapping[int, tuple[int, int]]  # number of a partition → first offset, most bytes
 
 _BOOTSTRAP_MS = 5_000
 _SILENCE_S = 30.0
@@ -132,7 +133,7 @@ class KafkaRecords:
         At the latest after `seconds`, or when the cluster does not answer: who reads then is told.
         Each broker is asked once and answers when it has something.
         """
-        limits = FetchLimits(wait_ms=int(1000 * seconds), partition_bytes=1, response_bytes=1)
+        limits = FetchLimits(wait_ms=int(1000 * seconds), response_bytes=1)
         try:
             self._connected().run(self._first_answer, topics, offsets, limits)
         except (kafka_errors.KafkaError, OSError, ValueError):
@@ -151,7 +152,7 @@ class KafkaRecords:
 
         leaders = await _leaders(client, topics, offsets, anew=self._asks_anew)
         self._asks_anew = False
-        led = _by_leader(leaders, offsets)
+        led = _by_leader(leaders, {number: (offset, 1) for number, offset in offsets.items()})
         led.pop(_NOBODY, None)
         for node, own in led.items():
             parked = self._parked.get(node)
@@ -261,13 +262,14 @@ class KafkaRecords:
         leaders = await _leaders(client, topics, ranges, anew=anew)
         failed = None
         requests = []
-        for node, firsts in _by_leader(leaders, {p: r[0] for p, r in ranges.items()}).items():
+        shares = {
+            p: (first, self._bytes_of(topics, p, end - first)) for p, (first, end) in ranges.items()
+        }
+        for node, own in _by_leader(leaders, shares).items():
             if node == _NOBODY:
-                failed = kafka_errors.LeaderNotAvailableError(str([*map(topics.place, firsts)]))
+                failed = kafka_errors.LeaderNotAvailableError(str([*map(topics.place, own)]))
             else:
-                sizes = {p: self._bytes_of(topics, p, ranges[p]) for p in firsts}
-                request = self._request(topics, firsts, self._limits, sizes)
-                requests.append(client.ask(request, node))
+                requests.append(client.ask(self._request(topics, own, self._limits), node))
         answers = {}
         for request in requests:
             try:
@@ -282,34 +284,23 @@ class KafkaRecords:
                 failed = passing(exc)
         return answers, failed
 
-    def _bytes_of(self, topics: StreamTopics, number: int, bounds: tuple[int, int]) -> int:
-        """Bytes of a partition to ask for."""
-        offsets = bounds[1] - bounds[0]
-        return self._sizes.to_ask(
-            topics.topic_of(number).name, offsets, self._limits.partition_bytes
-        )
+    def _bytes_of(self, topics: StreamTopics, number: int, offsets: int) -> int:
+        """Bytes of a partition to ask for, of which so many offsets are wanted."""
+        name = topics.topic_of(number).name
+        return self._sizes.to_ask(name, offsets, self._limits.partition_bytes)
 
-    def _request(
-        self,
-        topics: StreamTopics,
-        firsts: Mapping[int, int],
-        limits: FetchLimits,
-        sizes: Mapping[int, int] | None = None,
-    ) -> FetchRequest:
-        """Of each partition of `firsts` as many bytes as `sizes` says, else as the limits say."""
+    def _request(self, topics: StreamTopics, shares: _Shares, limits: FetchLimits) -> FetchRequest:
         topic_type = FetchRequest.FetchTopic
-        parts = topics.by_topic(firsts)
+        parts = topics.by_topic(shares)
         ids = {index: topic_uuid(topics.topics[index].topic_id) for index in parts}
         by_id = None not in ids.values()
-        requested, most = [], dict(sizes or {})
-        for index, offsets in parts.items():
+        requested = []
+        for index, own in parts.items():
             partitions = [
                 topic_type.FetchPartition(
-                    partition=partition,
-                    fetch_offset=first,
-                    partition_max_bytes=most.get(index * SPAN + partition, limits.partition_bytes),
+                    partition=partition, fetch_offset=first, partition_max_bytes=most
                 )
-                for partition, first in offsets.items()
+                for partition, (first, most) in own.items()
             ]
             named: dict[str, Any] = {"topic": topics.topics[index].name}
             if by_id:
@@ -383,11 +374,13 @@ def _is_of(answer: Any, topic: StreamTopic) -> bool:  # noqa: ANN401
     return bool(answer.topic_id == topic_uuid(topic.topic_id))
 
 
-def _by_leader(leaders: Mapping[int, int], offsets: Mapping[int, int]) -> dict[int, dict[int, int]]:
-    """Broker → its partitions of `offsets`; under `_NOBODY` those that none leads."""
-    led: dict[int, dict[int, int]] = {}
-    for partition, offset in offsets.items():
-        led.setdefault(leaders.get(partition, _NOBODY), {})[partition] = offset
+def _by_leader(
+    leaders: Mapping[int, int], shares: _Shares
+) -> dict[int, dict[int, tuple[int, int]]]:
+    """Broker → its partitions of `shares`; under `_NOBODY` those that none leads."""
+    led: dict[int, dict[int, tuple[int, int]]] = {}
+    for partition, share in shares.items():
+        led.setdefault(leaders.get(partition, _NOBODY), {})[partition] = share
     return dict(sorted(led.items()))
 
 

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
@@ -58,6 +58,11 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
     """A column in one piece."""
     combined = column.combine_chunks()
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def whole_batch(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of all parts in one piece; a single part is not copied."""
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
 def mask_of(array: pa.Array | pa.ChunkedArray) -> Mask:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joins.kernels.expressions.casts import Mask
+from joins.kernels.expressions.casts import Mask, whole_batch
 from joins.kernels.probe.arrivals import OFFSET, TIME, ArrivalColumns
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.table_path import TablePath, readable
@@ -279,10 +279,10 @@ def _in_slices(
             continue
         pending.append(each if len(rows) == each.num_rows else each.take(pa.array(rows)))
         if sum(part.num_rows for part in pending) >= limit:
-            yield _whole(pending)
+            yield whole_batch(pending)
             pending = []
     if pending:
-        yield _whole(pending)
+        yield whole_batch(pending)
 
 
 def _picked(parts: Sequence[pa.RecordBatch], starts: Rows, rows: Rows) -> pa.RecordBatch:
@@ -295,8 +295,4 @@ def _picked(parts: Sequence[pa.RecordBatch], starts: Rows, rows: Rows) -> pa.Rec
         pieces.append(parts[at].take(pa.array(local)))
     back = np.empty(len(rows), dtype=np.int64)
     back[by_part] = np.arange(len(rows))
-    return _whole(pieces).take(pa.array(back))
-
-
-def _whole(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+    return whole_batch(pieces).take(pa.array(back))
