@@ -50,7 +50,7 @@ Batch = Annotated[
 
 
 @app.command("ls")
-def list_letters(  # noqa: PLR0913 (typer makes each parameter an option)
+def list_letters(
     job: Job,
     limit: Annotated[int, typer.Option(help="Most letters to list.", min=1, max=500)] = 100,
     cursor: Annotated[str | None, typer.Option(help="Where the last page ended.")] = None,
@@ -78,7 +78,7 @@ def _show_letters(page: "DeadLetterPage") -> None:
 
 
 @app.command("show")
-def show_letter(  # noqa: PLR0913 (typer makes each parameter an option)
+def show_letter(
     job: Job,
     place: Place,
     batch: Batch = None,

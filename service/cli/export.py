@@ -37,7 +37,7 @@ Once = Annotated[
 
 
 @app.command()
-def openlineage(  # noqa: PLR0913 (typer makes each parameter an option)
+def openlineage(
     to: To = None,
     namespace: Annotated[str, typer.Option(help="Of the jobs in OpenLineage.")] = "sluice",
     cursor: CursorFile = None,

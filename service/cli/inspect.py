@@ -54,7 +54,7 @@ _COORDINATES = re.compile(r"[A-Za-z0-9._-]{1,249}/\d{1,10}/\d{1,19}")
 _RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("unknown")}
 
 
-def acknowledge(  # noqa: PLR0913 (typer makes each parameter an option)
+def acknowledge(
     job: Job,
     cause: Annotated[str, typer.Argument(help="The cause, as sluice jobs get shows it.")],
     reason: Annotated[str, typer.Option(help="Why; it is kept.")],
@@ -84,7 +84,7 @@ def _show_acknowledgement(acknowledgement: "AcknowledgementView") -> None:
     show(facts_table(shown))
 
 
-def replay(  # noqa: PLR0913 (typer makes each parameter an option)
+def replay(
     job: Job,
     batch: Annotated[
         int | None, typer.Option(help="Number of the batch; the newest if left out.", min=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SHOWN_WARNING = 2000
 
 
-def submit(  # noqa: PLR0913 (typer makes each parameter an option)
+def submit(
     script: Script,
     name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
     wait: WaitFor = None,

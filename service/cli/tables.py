@@ -83,7 +83,7 @@ def _show_versions(tables: Iterable["DimensionVersions"]) -> None:
 
 
 @app.command("get")
-def get_rows(  # noqa: PLR0913 (typer makes each parameter an option)
+def get_rows(
     job: Job,
     name: TableName,
     keys: Annotated[
@@ -131,7 +131,7 @@ def _when(absent: "AbsentKey | OldestOfKey") -> str:
 
 
 @app.command("diff")
-def show_changes(  # noqa: PLR0913 (typer makes each parameter an option)
+def show_changes(
     job: Job,
     name: TableName,
     first: Annotated[
@@ -180,7 +180,7 @@ def _changed(item: "RowChange | VersionOfKey", key: Iterable[str]) -> tuple[str,
 
 
 @app.command("history")
-def show_history(  # noqa: PLR0913 (typer makes each parameter an option)
+def show_history(
     job: Job,
     name: TableName,
     key: Annotated[

@@ -28,7 +28,7 @@ DataDir = Annotated[
 
 
 @app.command("create")
-def create_token(  # noqa: PLR0913 (typer makes each parameter an option)
+def create_token(
     name: Annotated[str, typer.Option(help="Whose it is; the audit log has it.")],
     scope: Annotated[
         TokenScope, typer.Option(help="Each includes those before it.")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _KEY_S = 0.5
 
 
-def top(  # noqa: PLR0913 (typer makes each parameter an option)
+def top(
     sort: Annotated[Order, typer.Option(help="What comes first.", case_sensitive=False)] = (
         Order.RATE
     ),

@@ -94,7 +94,7 @@ def list_dimensions(job_id: JobId, services: Injected) -> DimensionList:
     response_model=DimensionRows,
     responses=_RESPONSES,
 )
-def show_rows(  # noqa: PLR0913 (FastAPI makes each parameter a part of the request)
+def show_rows(
     job_id: JobId,
     table: TableName,
     services: Injected,
@@ -121,7 +121,7 @@ def show_rows(  # noqa: PLR0913 (FastAPI makes each parameter a part of the requ
     response_model=DimensionChanges,
     responses=_RESPONSES,
 )
-def show_changes(  # noqa: PLR0913 (FastAPI makes each parameter a part of the request)
+def show_changes(
     job_id: JobId,
     table: TableName,
     services: Injected,
@@ -150,7 +150,7 @@ def show_changes(  # noqa: PLR0913 (FastAPI makes each parameter a part of the r
 
 
 @router.get("/{job_id}/dimensions/{table}/history", summary="Tell which versions changed a key")
-def show_history(  # noqa: PLR0913 (FastAPI makes each parameter a part of the request)
+def show_history(
     job_id: JobId,
     table: TableName,
     services: Injected,

@@ -38,7 +38,7 @@ SampleSize = Annotated[
 ]
 
 
-def inspect_topic(  # noqa: PLR0913 (typer makes each parameter an option)
+def inspect_topic(
     topic: TopicName,
     bootstrap_servers: Servers = None,
     registry: RegistryUrl = None,

@@ -46,7 +46,7 @@ app = typer.Typer(help="Make topics, write to them and look at them.", no_args_i
 
 
 @app.command("create")
-def create_topic(  # noqa: PLR0913 (typer makes each parameter an option)
+def create_topic(
     topic: TopicName,
     partitions: Annotated[int, typer.Option(help="How many it gets.", min=1, max=10_000)] = 1,
     replication: Annotated[
@@ -237,7 +237,7 @@ def _show_sent(sent: Sent) -> None:
 
 
 @app.command("peek")
-def peek_records(  # noqa: PLR0913 (typer makes each parameter an option)
+def peek_records(
     topic: TopicName,
     first: Annotated[
         int | None, typer.Option(help="So many of the oldest records.", min=1, max=10_000)

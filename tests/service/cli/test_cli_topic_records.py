@@ -116,7 +116,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "given", "said", "there"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_record_is_refused_and_those_before_it_are_counted(  # noqa: PLR0913 (a case)
+def test_what_is_no_record_is_refused_and_those_before_it_are_counted(
     topic, kafka, arguments, given, said, there
 ):
     name = create_topic(kafka.bootstrap_servers)

@@ -90,7 +90,7 @@ def disk(tmp_path_factory, processes):
 
 
 @pytest.fixture(scope="module")
-def shop(disk, tmp_path_factory, java, broker_jars, database_home, spark_jars, chromium):  # noqa: PLR0913 (fixtures)
+def shop(disk, tmp_path_factory, java, broker_jars, database_home, spark_jars, chromium):
     directory = tmp_path_factory.mktemp("shop")
     patience = {"runner_hang_report_s": HANG_S, "runner_hang_kill_s": HANG_S}
     with (

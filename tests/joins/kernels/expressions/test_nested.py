@@ -184,7 +184,7 @@ class UnfitError(Exception):
     """The reference finds that a value does not fit."""
 
 
-def reference(value, kind):  # noqa: C901 - a line a type, to be read against the table of types
+def reference(value, kind):
     """What `kind` makes of a value of `json.loads`, one value after the other."""
     if value is None:
         return None
