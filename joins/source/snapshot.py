@@ -181,8 +181,9 @@ class SnapshotCoordinator(SourceCoordinator):
             if kept is None or kept.needed is None:
                 raise
             again = f"{exc.hint} The table is then copied again by itself."
+            is_same = exc.message in kept.needed
             raise SourceError(
-                f"{kept.needed}; now {exc.message}",
+                kept.needed if is_same else f"{kept.needed}; now {exc.message}",
                 hint=exc.OF_A_JOB if isinstance(exc, DefinitionError) else again,
             ) from exc
         return now

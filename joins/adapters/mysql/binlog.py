@@ -22,6 +22,7 @@ from joins.adapters.mysql.cdc_config import (
 )
 from joins.adapters.mysql.parser import Effect, Target
 from joins.adapters.mysql.query import Statement
+from joins.adapters.mysql.replication import check_logged
 from joins.adapters.mysql.sender import ChangelogSender
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
@@ -200,6 +201,7 @@ class BinlogSession:
         elif isinstance(event, Boundary):
             self._boundary = max(self._boundary, (event.file, event.pos))
         elif isinstance(event, FileOpened):
+            check_logged(self._config.connection)  # each connection and each restart opens a file
             self._require_same_file(event)
         else:
             self._require_harmless(event)

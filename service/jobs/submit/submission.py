@@ -123,7 +123,7 @@ class Submissions:
         secrets = SecretResolver.of(self._settings, job_dir)
         with self._outside.one(), within(OUTSIDE_S):
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
-        advice = self._hooks.advise(plan, self._settings)
+            advice = self._hooks.advise(plan, self._settings, secrets)
         return Draft(plan, (*planned.warnings, *advice))
 
     def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:
