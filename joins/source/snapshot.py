@@ -8,7 +8,7 @@ table fits its declaration.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
 from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
@@ -33,10 +34,12 @@ from joins.adapters.mysql.position import (
     take_high,
     take_low,
 )
+from joins.adapters.mysql.sender import RESERVED_BYTES
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.durable.stalls import Stalls
 from joins.plan.errors import (
     DefinitionError,
@@ -48,6 +51,7 @@ from joins.plan.errors import (
 from joins.plan.plan import Dimension, KafkaOptions, MysqlCdcSource
 from joins.source.chunk_reader import (
     COMPRESSION,
+    DEAD_ROWS,
     MOST_BODY_BYTES,
     ChunkReader,
     ChunkStage,
@@ -108,6 +112,7 @@ class SnapshotCoordinator(SourceCoordinator):
         kafka = replace(settings.kafka, topic=settings.topic).compressing(COMPRESSION)
         self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
+        self._most_bytes: int | None = None
         self.state: SourceState | None = None
 
     def view(self) -> SourceView | None:
@@ -136,7 +141,9 @@ class SnapshotCoordinator(SourceCoordinator):
     def _run_once(self) -> None:
         state = self._load_state()
         self._start_process(state)
-        if not state.chunks_complete:
+        if state.chunks_complete:
+            self._producer.close()
+        else:
             self._read_snapshot(state)
         if self._stopping.is_set():
             return
@@ -278,6 +285,7 @@ class SnapshotCoordinator(SourceCoordinator):
             kafka=replace(settings.kafka, topic=settings.topic),
             partitions=settings.partitions,
             offset_file=settings.offset_file,
+            most_bytes=self._message_bytes(),
         )
         self._process = SourceProcess(
             "joins.adapters.mysql.binlog", config, partial(self._on_event, state.generation)
@@ -318,6 +326,26 @@ class SnapshotCoordinator(SourceCoordinator):
         finally:
             wait([sending])
 
+    @property
+    def _dead_rows_file(self) -> Path:
+        """Rows that the topic cannot take, as far as the copy has them."""
+        return self._settings.state_file.with_suffix(".dead.json")
+
+    def _message_bytes(self) -> int:
+        """What a message of the topic may have."""
+        if self._most_bytes is None:
+            self._most_bytes = self._producer.message_bytes() or MOST_MESSAGE_BYTES
+        return self._most_bytes
+
+    def warnings(self) -> list[Mapping[str, Any]]:
+        """Rows that are missing since the topic cannot take them."""
+        state = self.state
+        if state is None or self._most_bytes is None:
+            return []
+        name = f"{state.table.database}.{state.table.table}"
+        copied = DeadRows(self._dead_rows_file, state.generation, self._most_bytes).warning(name)
+        return [each for each in (copied, self.progress.get("dead_rows")) if each is not None]
+
     def _reader(self, state: SourceState) -> ChunkReader:
         settings = self._settings
         task = SnapshotTask(
@@ -327,12 +355,16 @@ class SnapshotCoordinator(SourceCoordinator):
             state.generation,
             settings.partitions,
         )
-        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.place)
+        value_bytes = self._message_bytes() - RESERVED_BYTES
+        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.place, value_bytes)
         size = GroupSize(settings.tasks, self._source.chunk_rows, settings.rows_per_job)
         return ChunkReader(self._spark, stage, size)
 
     def _send_group(self, chunks: Sequence[Chunk], report: BatchReport) -> None:
         """Send what a job has read, and keep that it is there."""
+        state = self._require_state()
+        dead = DeadRows(self._dead_rows_file, state.generation, self._message_bytes())
+        dead.add([DeadRow(*row) for detail in report.details for row in detail[DEAD_ROWS]])
         self._producer.send_files(self._staged.paths(report))
         self._staged.remove(report)
         state, through = self._require_state(), chunks[-1].through

@@ -214,9 +214,9 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 
 def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[WarningView]:
-    """Of the stream, and of the topics that are dimensions."""
-    groups = (source.progress.get("group_offsets") for source in join.parts.sources)
-    warnings = [*join.progress.warnings(), *(each for each in groups if each is not None)]
+    """Of the stream, and of the dimensions' sources."""
+    of_sources = (each for source in join.parts.sources for each in source.warnings())
+    warnings = [*join.progress.warnings(), *of_sources]
     unproven = [
         WarningView(
             type=fault.type,
