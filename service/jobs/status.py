@@ -271,21 +271,23 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
 
 
 def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
-    progress, counts = join.progress, join.progress.counts
-    known = progress.ends_at_ms is not None
+    progress = join.progress
+    committed, ends = progress.committed, progress.ends
+    counts, newest = committed.counts, committed.newest
+    known = ends.at_ms is not None
     unread = progress.held().held_records if known else None
-    life, newest = join.control.lives.current, progress.newest
+    life = join.control.lives.current
     places = life.topics.places
     return ProbeView(
         topic=life.topics.text,
         topics=list(life.topics.read_names),
         start_offsets=places(join.parts.meta.probe_start_offsets),
         next_offsets=places(life.topics.read_of(progress.next_offsets)),
-        end_offsets=places(progress.end_offsets if known else {}),
-        ends_at_ms=progress.ends_at_ms,
+        end_offsets=places(ends.end_offsets if known else {}),
+        ends_at_ms=ends.at_ms,
         bounded_offsets=None if life.end_offsets is None else places(life.end_offsets),
         held_records=unread if is_loading else 0,
-        held_bytes=progress.held_bytes if known and is_loading else None,
+        held_bytes=ends.held_bytes if known and is_loading else None,
         lag_records=unread,
         held_is_upper_bound=join.parts.generator is None,
         open_transactions=_open_transactions(join),
@@ -296,7 +298,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         dead_letters=counts.dead_letters,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
-        batch_stages_ms=dict(progress.stages_ms),
+        batch_stages_ms=dict(committed.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )
 
