@@ -28,6 +28,7 @@ from watermark.model import PROCESSING_TIME, Watermark
 from watermark.phase import Phase
 from watermark.valve import ChannelState
 
+_LONG_STEP_S = 15.0
 _MEANWHILE = "meanwhile records are joined with the rows that came before"
 
 
@@ -225,7 +226,29 @@ def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[War
         )
         for _, fault in _faults(join, opening, stall=False)
     ]
-    return [*(WarningView.model_validate(each) for each in warnings), *unproven]
+    return [
+        *(WarningView.model_validate(each) for each in warnings),
+        *unproven,
+        *_conditions(join),
+    ]
+
+
+def _conditions(join: TemporalJoin) -> list[WarningView]:
+    """What does not succeed, or takes long, behind the batches."""
+    found = [
+        WarningView(
+            type="upkeep-failing" if each.error is not None else "upkeep-slow",
+            message=each.text,
+            hint=each.hint or "Look at the load of the machine, and at the runner's log.",
+        )
+        for each in join.upkeep.conditions()
+    ]
+    activity = join.reporter.activity
+    lasts_s = time.monotonic() - activity.since_s
+    if activity.step is not None and lasts_s > _LONG_STEP_S:
+        text = f"{activity.step}, for {lasts_s:.0f} s"
+        found.append(WarningView(type="long-step", message=text, hint="Wait until it is done."))
+    return found
 
 
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
