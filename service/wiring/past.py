@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.probe_lives import known_topics
-from joins.durable.requests import Handler, Request
+from joins.durable.requests import Request, TurnHandler
 from joins.kernels.table_path import TablePath
 from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.lookback.dead_letters import DeadLetters
@@ -67,7 +67,7 @@ def _resolved(path: TablePath) -> TablePath:
     return path.resolve() if isinstance(path, Path) else path
 
 
-def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handler:
+def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> TurnHandler:
     """What carries out requests to join dead letters again, or refuses them."""
     if job.plan.needs_event_batches:
         return partial(_refuse, job.plan)
@@ -88,5 +88,5 @@ def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handl
     return DeadLetterReplay(parts).handle
 
 
-def _refuse(plan: JoinPlan, _: Request) -> NoReturn:
+def _refuse(plan: JoinPlan, _: Request, *, turn: object) -> NoReturn:
     raise not_replayable(plan)

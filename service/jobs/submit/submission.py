@@ -1,11 +1,11 @@
 """From a script to a stored job: plan, preflight, directory and row; nothing half-started stays."""
 
 import hashlib
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from joins.adapters.deadline import within
+from joins.kernels.own_directory import OwnDirectory
 from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.errors import JobConflictError, StoreError, SubmissionError
@@ -104,8 +104,8 @@ class Submissions:
         planned = self._planned(sql, name)
         if not outside:
             return Draft(planned.plan, tuple(planned.warnings))
-        with tempfile.TemporaryDirectory(prefix="sluice-draft-") as directory:
-            return self._checked(planned, Path(directory))
+        with OwnDirectory("draft") as directory:
+            return self._checked(planned, directory)
 
     def dump(self, plan: JoinPlan) -> bytes:
         """The plan as it would be kept."""
