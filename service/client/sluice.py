@@ -77,28 +77,36 @@ class Sluice(AbstractContextManager["Sluice"]):
         self.close()
 
     def submit(
-        self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
+        self,
+        sql: str,
+        name: str | None = None,
+        *,
+        idempotency_key: str | None = None,
+        append: bool = False,
     ) -> RemoteJob:
         """Submit a script; the job is durable when this returns, and there once.
 
         Args:
             sql: the script.
-            name: for people; the sink's name when left out.
+            name: unique among jobs that can run; the sink's name when left out.
+            append: write to an output to which another job writes, too.
             idempotency_key: the same key is the same job, also for another process; a new one if
                 left out.
 
         Raises:
             InvalidRequestError: the script cannot be planned, or what it names cannot be used.
-            ConflictError: the key belongs to another submission.
+            ConflictError: the key belongs to another submission, or a job that can run has the
+                name or writes to an output of the script.
         """
-        body = {"sql": sql} if name is None else {"sql": sql, "name": name}
+        body = _script(sql, name, append=append)
         headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
         job = self._transport.post(JobSummary, "/v1/jobs", json=body, headers=headers)
         return RemoteJob(self._transport, job.id)
 
-    def validate(self, sql: str) -> Validation:
+    def validate(self, sql: str, name: str | None = None, *, append: bool = False) -> Validation:
         """Check a script and everything that it names, as `submit` does; nothing is kept."""
-        return self._transport.post(Validation, "/v1/jobs:validate", json={"sql": sql})
+        body = _script(sql, name, append=append)
+        return self._transport.post(Validation, "/v1/jobs:validate", json=body)
 
     def statements(self, sql: str) -> list[AnswerView]:
         """What the questions of a script are answered; nothing is declared for later.
@@ -165,3 +173,8 @@ class Sluice(AbstractContextManager["Sluice"]):
     def revoke_token(self, token_id: str) -> None:
         """End a token."""
         self._transport.send("DELETE", f"/v1/tokens/{token_id}")
+
+
+def _script(sql: str, name: str | None, *, append: bool) -> dict[str, object]:
+    named: dict[str, object] = {} if name is None else {"name": name}
+    return {"sql": sql, **named, **({"append": True} if append else {})}
