@@ -34,11 +34,11 @@ from joins.job.parts import JobParts
 from joins.job.upkeep import JobUpkeep
 from joins.loop.loop import Loop
 from joins.loop.turns import BatchTurns, LoopGuards
+from joins.plan.causes import cause_of
 from joins.plan.errors import (
     CheckpointError,
     FencedError,
     ForeignRecordError,
-    JoinError,
     NothingToAcknowledgeError,
     SnapshotUnprovenError,
     StoppingError,
@@ -183,10 +183,7 @@ class TemporalJoin:
         except SluiceError as exc:
             self.parts.stalls.note("opening", exc)
         except OSError as exc:
-            error = JoinError(
-                f"opening failed: {exc}", hint="Make room, or repair the job's directory."
-            )
-            self.parts.stalls.note("opening", error)
+            self.parts.stalls.note("opening", cause_of(exc, "opening failed"))
 
     def _open(self) -> None:
         """LOAD → JOIN: first the lookups, so that a batch finds them; then the phase, durable."""

@@ -4,19 +4,21 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 from uuid import uuid4
 
 from service.client import html
 from service.client.catalog import Catalog
 from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
-from service.client.transport import Transport
+from service.client.transport import Transport, parsed
 from service.errors import JobNotFoundError
 from service.schemas.inspection import CheckReport
 from service.schemas.job_list import JobPage, ListedJob
 from service.schemas.jobs import JobSummary
 from service.schemas.program import VersionView
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
+from service.schemas.secrets import SecretList, StoredSecret
 from service.schemas.tokens import CreatedToken, TokenPage, TokenView
 from service.security.credentials import Credentials
 
@@ -173,6 +175,27 @@ class Sluice(AbstractContextManager["Sluice"]):
     def revoke_token(self, token_id: str) -> None:
         """End a token."""
         self._transport.send("DELETE", f"/v1/tokens/{token_id}")
+
+    def secrets(self) -> SecretList:
+        """The secrets that jobs can refer to, without their values. Needs scope admin."""
+        return self._transport.ask(SecretList, "/v1/secrets")
+
+    def set_secret(self, name: str, value: str) -> StoredSecret:
+        """Keep a secret in the control plane's directory, in place of the one of that name.
+
+        Raises:
+            InvalidRequestError: the name or the value cannot be one of a secret.
+            ControlPlaneError: the value would travel in the clear; nothing was sent.
+        """
+        self._transport.check_way("secret")
+        path = f"/v1/secrets/{quote(name, safe='')}"
+        answer = self._transport.send("PUT", path, json={"value": value})
+        return parsed(StoredSecret, answer.json())
+
+    def remove_secret(self, name: str) -> SecretList:
+        """Forget a secret of the control plane's directory; those that are left."""
+        path = f"/v1/secrets/{quote(name, safe='')}"
+        return parsed(SecretList, self._transport.send("DELETE", path).json())
 
 
 def _script(sql: str, name: str | None, *, append: bool) -> dict[str, object]:

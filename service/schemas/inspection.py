@@ -37,6 +37,9 @@ class StallView(Document):
     type: str
     message: str
     hint: str
+    detail: Annotated[
+        str, Field(description="The text of a library or server behind it; often empty.")
+    ] = ""
     choices: Annotated[
         list[str], Field(description="Of an acknowledgement; empty if it needs none.")
     ] = []

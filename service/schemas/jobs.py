@@ -41,6 +41,9 @@ class ErrorView(Document):
     type: str
     message: str
     hint: str
+    detail: Annotated[
+        str, Field(description="The text of a library or server behind it; often empty.")
+    ] = ""
 
 
 class RemovalView(Document):

@@ -85,11 +85,13 @@ class JobError:
 
     Attributes:
         type: what is wrong, in kebab case, such as `source-unavailable`.
+        detail: the text of a library or server behind it; often empty.
     """
 
     type: str
     message: str
     hint: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
