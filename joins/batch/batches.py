@@ -13,7 +13,7 @@ from joins.batch.event_state import EventState
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
 from joins.loop.turns import LoopGuards
-from joins.plan.causes import told_in
+from joins.plan.causes import fault_in
 from joins.plan.errors import IndexDirectoryError, RecordsExpiredError, SourceError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics, index_of
@@ -159,7 +159,7 @@ def worker_errors(
     try:
         yield
     except Exception as exc:
-        known = told_in(str(exc))
+        known = fault_in(str(exc))
         if isinstance(known, RecordsExpiredError):
             raise records_expired(topics, known) from exc
         if isinstance(known, IndexDirectoryError | SourceError):

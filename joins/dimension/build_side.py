@@ -29,7 +29,7 @@ from joins.kernels.probe.files import ParquetStage
 from joins.kernels.table_path import TablePath
 from joins.loop.loop import Loop, LoopSettings
 from joins.loop.turns import LoopGuards
-from joins.plan.causes import told_in
+from joins.plan.causes import fault_in
 from joins.plan.plan import KafkaOptions, WatermarkSpec
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.placement import parallelism
@@ -200,7 +200,7 @@ class BuildSide:
         try:
             report = work.report(stage)
         except (PySparkException, Py4JError) as exc:
-            known = told_in(str(exc))
+            known = fault_in(str(exc))
             if known is None:
                 raise
             raise known from exc

@@ -1,7 +1,7 @@
 """What an exception of a library, the file system or the JVM means, as an error of ours.
 
 The message is one sentence; the exception's own text is the error's `detail`. An exception in a
-task reaches the driver as a line of its traceback, `told`, and is found there by `told_in`.
+task reaches the driver as a line of its traceback, `fault_line`, and `fault_in` finds it there.
 """
 
 import errno
@@ -57,6 +57,10 @@ _TEXTS = tuple(
 _TOLD = re.compile(r"sluice-fault: (\{.*\})")
 _MOST_DETAIL = 2_000
 _AGAIN = "the work is tried again by itself."
+_HINT = (
+    "Check disk, mount and permissions of what the detail names, for the user of Sluice; the work "
+    "is tried again by itself."
+)
 
 
 def cause_of(error: BaseException, what: str) -> SluiceError:
@@ -67,9 +71,9 @@ def cause_of(error: BaseException, what: str) -> SluiceError:
         what: has happened, such as `probe query ended`; the message begins with it.
     """
     for each in _chain(error):
-        told = each if isinstance(each, SluiceError) else told_in(str(each))
-        if told is not None:
-            return told
+        ours = each if isinstance(each, SluiceError) else fault_in(str(each))
+        if ours is not None:
+            return ours
     for each in _chain(error):
         code, name = _code_of(each)
         if code is not None:
@@ -81,15 +85,15 @@ def cause_of(error: BaseException, what: str) -> SluiceError:
     )
 
 
-def told(error: BaseException, what: str) -> str:
+def fault_line(error: BaseException, what: str) -> str:
     """The error as one line, for the traceback of a task."""
     ours = cause_of(error, what)
     parts = {name: getattr(ours, name) for name in ("fault", "message", "hint", "detail")}
     return "sluice-fault: " + json.dumps(parts)
 
 
-def told_in(text: str) -> SluiceError | None:
-    """The error that a task has told; None if `text` has none."""
+def fault_in(text: str) -> SluiceError | None:
+    """The error in the line that `fault_line` wrote; None if `text` has none."""
     match = _TOLD.search(text)
     if match is None:
         return None
@@ -148,12 +152,10 @@ def _of_code(code: int, name: str | None, what: str, detail: str) -> JoinError:
         return DiskFullError(message, hint=DiskFullError.HINT, detail=detail)
     if code == errno.EROFS:
         message = f"{what}: the file system of{place or ' a directory'} is read-only"
-        hint = f"Mount it so that it can be written; {_AGAIN}"
-        return PermissionDeniedError(message, hint=hint, detail=detail)
+        return PermissionDeniedError(message, hint=_HINT, detail=detail)
     if code in _DENIED:
         message = f"{what}: this user may not use{place or ' a file'} ({text})"
-        hint = f"Give the user of Sluice the right to read and write it; {_AGAIN}"
-        return PermissionDeniedError(message, hint=hint, detail=detail)
+        return PermissionDeniedError(message, hint=_HINT, detail=detail)
     if code == errno.ENOMEM:
         return OutOfMemoryError(
             f"{what}: a process has no memory left",
@@ -174,7 +176,7 @@ def _of_code(code: int, name: str | None, what: str, detail: str) -> JoinError:
         return FileSystemError(message, hint=hint, detail=detail)
     return FileSystemError(
         f"{what}: the system refuses{place or ' an operation'} ({text})",
-        hint=f"Check the disk and the directory that the detail names; {_AGAIN}",
+        hint=_HINT,
         detail=detail,
     )
 

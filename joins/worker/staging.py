@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from joins.kernels.probe.files import FileOrigin, StagedFile
-from joins.plan.causes import told, told_in
+from joins.plan.causes import fault_line, fault_in
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
@@ -72,12 +72,12 @@ def merge_reports(texts: Iterable[str]) -> BatchReport:
 
 @contextmanager
 def telling_cause() -> Iterator[None]:
-    """In a task: an error reaches the driver as what it means; `told_in` finds it there."""
+    """In a task: an error reaches the driver as what it means; `fault_in` finds it there."""
     try:
         yield
     except Exception as exc:
-        if not any(map(told_in, getattr(exc, "__notes__", ()))):
-            exc.add_note(told(exc, "a task failed"))
+        if not any(map(fault_in, getattr(exc, "__notes__", ()))):
+            exc.add_note(fault_line(exc, "a task failed"))
         raise
 
 

@@ -15,7 +15,7 @@ from joins.adapters.mysql.source import check_source
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.records.decode import KEY, decode
 from joins.kernels.records.layout import BatchOrigin, record_batch
-from joins.plan.causes import told_in
+from joins.plan.causes import fault_in
 from joins.plan.errors import SourceUnavailableError
 from joins.plan.plan import COMPRESSION_TYPE, Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
@@ -100,7 +100,7 @@ def test_a_server_that_is_gone_is_told_with_its_hint(spark, mariadb, tmp_path):
         groups = ChunkReader(spark, stage, GroupSize(2, 500, 500)).groups(iter([Chunk(None, None)]))
         with pytest.raises((PySparkException, Py4JError)) as raised:
             next(groups)
-    known = told_in(str(raised.value))
+    known = fault_in(str(raised.value))
     assert isinstance(known, SourceUnavailableError)
     assert "cannot be reached" in known.message
     assert known.hint.startswith("Start the server")

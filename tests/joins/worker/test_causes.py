@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from joins.plan.causes import cause_of, told_in
+from joins.plan.causes import cause_of, fault_in
 from joins.plan.errors import (
     DiskFullError,
     FileSystemError,
@@ -108,8 +108,8 @@ def test_what_lies_behind_an_exception_counts():
 
 def test_a_line_that_is_cut_or_forged_tells_nothing():
     for text in ("sluice-fault: {", 'sluice-fault: {"fault": 1}', "sluice-fault: []", "x"):
-        assert told_in(text) is None
-    assert type(told_in('sluice-fault: {"fault": "?", "message": "m", "hint": "h"}')) is JoinError
+        assert fault_in(text) is None
+    assert type(fault_in('sluice-fault: {"fault": "?", "message": "m", "hint": "h"}')) is JoinError
 
 
 def _raising(batches, *, error):
@@ -170,6 +170,6 @@ def test_a_task_tells_its_cause_once():
         with telling_cause():
             raise OSError(errno.ENOSPC, "No space left on device", PATH)
     except OSError:
-        found = told_in(traceback.format_exc())
+        found = fault_in(traceback.format_exc())
     assert type(found) is DiskFullError
     assert found.message == f'a task failed: the disk of "{PATH}" is full (No space left on device)'

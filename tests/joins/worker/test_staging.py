@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from joins.kernels.index.room import Room
 from joins.kernels.probe.files import StagedFile
-from joins.plan.causes import told_in
+from joins.plan.causes import fault_in
 from joins.plan.errors import (
     IndexLockedError,
     JoinError,
@@ -93,12 +93,12 @@ def test_an_error_of_ours_is_found_in_what_spark_says(error):
             raise error
     except JoinError:
         told = f"Job aborted: {traceback.format_exc()}\n\tat org.apache.spark.Task.run(Task.scala)"
-    found = told_in(told)
+    found = fault_in(told)
     assert type(found) is type(error)
     assert (found.message, found.hint) == (error.message, error.hint)
     assert found.detail == error.detail
     assert told.count("sluice-fault") == 1
-    assert told_in("Job aborted: something else") is None
+    assert fault_in("Job aborted: something else") is None
 
 
 def _spared(batches):

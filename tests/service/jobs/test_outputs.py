@@ -223,6 +223,24 @@ def test_the_output_of_a_job_that_is_being_removed_is_not_free_yet(service):
     service.submit(plan)
 
 
+def test_the_ways_out_of_a_refusal_work(service):
+    plan = writing(table("out"), "enriched")
+
+    def refused(plan, match):
+        with pytest.raises(JobConflictError, match=match):
+            service.submit(plan)
+
+    first = service.submit(plan)
+    refused(plan, "has the name")
+    second = service.submit(replace(plan, name="second"), append=True)
+    refused(replace(plan, name="third"), "is written by")
+    service.store.delete(second.id)
+    service.store.want(first.id, DesiredState.REMOVED)
+    refused(plan, "is being removed")
+    service.store.delete(first.id)
+    service.submit(plan)
+
+
 def test_previews_are_not_compared(service):
     preview = writing(PrintSink(row_limit=10), "preview")
     assert [service.submit(preview).name for _ in range(2)] == ["preview", "preview"]
