@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from joins.kernels.probe.files import FileOrigin, StagedFile
-from joins.plan.causes import fault_line, fault_in
+from joins.plan.causes import fault_in, fault_line
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
