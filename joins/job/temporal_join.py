@@ -36,11 +36,11 @@ from joins.job.reporter import Reporter
 from joins.job.upkeep import JobUpkeep
 from joins.loop.loop import Loop
 from joins.loop.turns import BatchTurns, LoopGuards
+from joins.plan.causes import cause_of
 from joins.plan.errors import (
     CheckpointError,
     FencedError,
     ForeignRecordError,
-    JoinError,
     NothingToAcknowledgeError,
     SnapshotUnprovenError,
     StoppingError,
@@ -198,10 +198,7 @@ class TemporalJoin:
         except SluiceError as exc:
             self.parts.stalls.note("opening", exc)
         except OSError as exc:
-            error = JoinError(
-                f"opening failed: {exc}", hint="Make room, or repair the job's directory."
-            )
-            self.parts.stalls.note("opening", error)
+            self.parts.stalls.note("opening", cause_of(exc, "opening failed"))
 
     def _ready_indexes(self) -> Mapping[str, int] | None:
         """Dimension → version whose index is ready; None while one is being built.

@@ -785,6 +785,8 @@ class KafkaSink:
             null value.
         transactional_id_prefix: exactly once: what the transactional ids begin with. At least once
             if it is None.
+        cluster_id: Kafka's id of the cluster, from the submission; None before, or if the brokers
+            have none.
     """
 
     kafka: KafkaOptions
@@ -792,6 +794,7 @@ class KafkaSink:
     key: RecordKey | None = None
     upsert: bool = False
     transactional_id_prefix: str | None = None
+    cluster_id: str | None = None
     kind: Literal["kafka"] = "kafka"
 
 
