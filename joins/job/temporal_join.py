@@ -191,7 +191,6 @@ class TemporalJoin:
     def _open(self) -> None:
         """LOAD → JOIN: first the lookups, so that a batch finds them; then the phase, durable."""
         versions = {d.dimension.name: d.serve_index() for d in self.parts.dimensions}
-        self.parts.inserts.check(versions)
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions,
@@ -237,7 +236,6 @@ class TemporalJoin:
 
     def _start_probe(self) -> Loop:
         self._prepare_probe()
-        self.parts.inserts.forget()
         self.parts.inserts.read_topics(self.control.lives.current.topics)
         for dimension in self.parts.dimensions:
             dimension.serve_index()
