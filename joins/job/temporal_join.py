@@ -215,7 +215,6 @@ class TemporalJoin:
 
     def _open(self, versions: Mapping[str, int]) -> None:
         """LOAD → JOIN: the lookups are there, so that a batch finds them; the phase is durable."""
-        self.parts.inserts.check(versions)
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions,
@@ -261,7 +260,6 @@ class TemporalJoin:
 
     def _start_probe(self) -> Loop:
         self._prepare_probe()
-        self.parts.inserts.forget()
         self.parts.inserts.read_topics(self.control.lives.current.topics)
         with self.reporter.step("the lookup indexes of the newest versions are built"):
             for dimension in self.parts.dimensions:
