@@ -33,9 +33,11 @@ _LINK = re.compile(r"\[[^\]]*\]\([^)]*\)[.,]?")
 def documents() -> dict[str, str]:
     """Each document that may promise something, with the part of its text that does."""
     names = ["README.md", "ARCHITECTURE.md"]
-    for folder in ("explanation",):
+    for folder in ("explanation", "how-to", "tutorial"):
         names += sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / folder).glob("*"))
-    names += [f"docs/reference/{name}.md" for name in ("limits", "outputs")]
+    reference = ("limits", "outputs", "event-time", "formats", "contracts", "types", "language")
+    reference += ("statements", "connectors")
+    names += [f"docs/reference/{name}.md" for name in reference]
     texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
     packages = re.compile(r"^## Packages$.*?(?=^## )", re.MULTILINE | re.DOTALL)
     texts["ARCHITECTURE.md"] = packages.sub("", texts["ARCHITECTURE.md"])
