@@ -32,7 +32,7 @@ _LINK = re.compile(r"\[[^\]]*\]\([^)]*\)[.,]?")
 
 def documents() -> dict[str, str]:
     """Each document that may promise something, with the part of its text that does."""
-    names = ["README.md", "ARCHITECTURE.md"]
+    names = ["README.md", "ARCHITECTURE.md", "deploy/RUNBOOK.md", "deploy/README.md"]
     for folder in ("explanation", "how-to", "tutorial"):
         names += sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / folder).glob("*"))
     reference = ("limits", "outputs", "event-time", "formats", "contracts", "types", "language")
