@@ -5,14 +5,17 @@ import json
 import uuid
 from hashlib import md5
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.topic.decoding import debezium_options
 from joins.kernels.debezium.columns import ColumnReader
+from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.options import DebeziumOptions, SpecialValues
 from joins.kernels.debezium.raw import RawValues
+from joins.plan.plan import Field
 from tests.joins.kernels.debezium.test_golden import decoded, tables
 from tests.support.expressions import sql_type
 from tests.support.laws import examples
@@ -103,3 +106,31 @@ def test_infinite_values_fail_are_null_or_the_last_day(mode):
 def test_the_option_of_a_script_is_that_of_the_reader():
     assert debezium_options({}).special_values is SpecialValues.FAIL
     assert debezium_options({"special.values": "null"}).special_values is SpecialValues.NULL
+
+
+KEYS = st.one_of(st.none(), st.integers(0, 2))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("ud"), st.integers(0, 2), KEYS, st.booleans())))
+def test_a_key_that_contradicts_the_row_before_is_bad(changes):
+    """Else the row of the key before would stay for ever; what `before` does not say is no word."""
+    columns, lines = [Field("id", sql_type("INT")), Field("v", sql_type("INT"))], []
+    for op, key, old, has_member in changes:
+        before = {"id": old, "v": 1} if has_member else {"v": 1}
+        after = {"id": key, "v": 2} if op == "u" else None
+        lines.append((key, {"op": op, "before": before, "after": after, "source": {}}))
+    records = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([json.dumps({"id": key}).encode() for key, _ in lines], pa.binary()),
+            "value": pa.array([json.dumps(each).encode() for _, each in lines], pa.binary()),
+        }
+    )
+    rows = DebeziumDecoder(columns, ["id"]).decode(records)
+    expected = {
+        row
+        for row, (_, key, old, has_member) in enumerate(changes)
+        if has_member and old is not None and old != key
+    }
+    assert {bad.row for bad in rows.bad} == expected
+    assert all("the row before" in bad.reason for bad in rows.bad)
