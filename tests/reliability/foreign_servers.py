@@ -55,7 +55,7 @@ _FIELDS = (
 _COLUMNS = (
     "id BIGINT PRIMARY KEY, spare VARCHAR(300), v VARCHAR(50), n INT, d DECIMAL(12,3),"
     " dt DATETIME(3) NULL, ts TIMESTAMP(3) NULL, t TIME(3), e ENUM('a', 'b''c'), bl VARBINARY(9),"
-    " txt TEXT CHARACTER SET latin1, more DATETIME NULL"
+    " txt VARCHAR(50) CHARACTER SET latin1, more DATETIME NULL"
 )
 # As records have them, by the server's own functions.
 _SELECT = (
@@ -407,26 +407,31 @@ class Place:
         """The table with its first rows, on the server that they come from."""
         name = f"{self._schema}.{TABLE}"
         made = self._primary if case.replicates else self._server
+        if case.replicates:
+            self._replicate()
+        merged = case.engine == "MRG_MyISAM"
+        parts = (f"CREATE TABLE part ({_COLUMNS}) ENGINE=MyISAM",) if merged else ()
+        options = " UNION=(part) INSERT_METHOD=LAST" if merged else ""
         made.run(
             "CREATE DATABASE IF NOT EXISTS elsewhere",
             f"CREATE DATABASE {self._schema}",
             f"USE {self._schema}",
-            f"CREATE TABLE {TABLE} ({_COLUMNS}) ENGINE={case.engine}",
+            *parts,
+            f"CREATE TABLE {TABLE} ({_COLUMNS}) ENGINE={case.engine}{options}",
             "SET sql_mode='', time_zone='+00:00'",
             _FIRST.format(t=name),
             *(one.format(t=name) for one in case.after),
         )
-        if case.replicates:
-            self._replicate()
-            self._require_replicated(case)
+        self._require_replicated(case)
 
     def _replicate(self) -> None:
+        """Make the server a replica of the primary, from where that one is now."""
         primary = self._primary.database
+        ((file, place, *_),) = self._primary.run("SHOW MASTER STATUS")
         self._server.run(
             f"CHANGE MASTER TO MASTER_HOST='{LOOPBACK}', MASTER_PORT={primary.port},"
             f" MASTER_USER='{primary.cdc_user}', MASTER_PASSWORD='{primary.cdc_password}',"
-            " MASTER_USE_GTID=no, MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=4,"
-            " MASTER_SSL=0, IGNORE_DOMAIN_IDS=()",
+            f" MASTER_USE_GTID=no, MASTER_LOG_FILE='{file}', MASTER_LOG_POS={place}, MASTER_SSL=0",
             "START SLAVE",
         )
 
@@ -592,12 +597,6 @@ _MEANWHILE = (
         ),
     ),
 )
-_BACK = (
-    "SET GLOBAL binlog_row_image=FULL",
-    "SET GLOBAL binlog_row_metadata=FULL",
-    "SET GLOBAL binlog_format=ROW",
-    "SET GLOBAL log_bin_compress=OFF",
-)
 # Those of which the server says what values they take, and whose names tell that they are about
 # what is logged, read or compared; at full scale all of them.
 _DRAWN = re.compile(
@@ -609,7 +608,7 @@ _NOT_DRAWN = re.compile(
 )
 _VALUES = {
     "sql_select_limit": ("1",),
-    "time_zone": ("'+14:00'", "'-11:30'", "SYSTEM"),
+    "time_zone": ("'+12:45'", "'-11:30'", "SYSTEM"),
     "system_versioning_asof": ("'2020-01-01 00:00:00'",),
     "max_statement_time": ("0.4",),
     "group_concat_max_len": ("4",),
@@ -647,8 +646,16 @@ def drawn(lab: Lab, server: Server) -> Iterator[Case]:
             yield Case(f"{name}={value}", values={name: value})
 
 
+def cases(lab: Lab, server: Server) -> list[Case]:
+    """All servers, those with equal options one after the other; at small scale some are drawn."""
+    values, first = [*drawn(lab, server)], [*_ENGINES, *_MEANWHILE, *_STARTED]
+    if not lab.full:
+        values = lab.random("values").sample(values, lab.cases(20, 0))
+    return sorted([*values, *first], key=lambda case: sorted(map(str, case.options.items())))
+
+
 def run(lab: Lab) -> dict[str, Any]:
-    """Every server, those with equal options one after the other."""
+    """Every server."""
     logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)  # warns of what we handle
     settings = Settings.load()
     home = JarCache(settings.cache_dir, find_java(settings.cache_dir)).database_home()
@@ -657,11 +664,10 @@ def run(lab: Lab) -> dict[str, Any]:
     try:
         server.start({})
         primary.start({"server-id": "2", "gtid-domain-id": "2"})
-        cases = [*drawn(lab, server), *_ENGINES, *_MEANWHILE, *_STARTED]
-        cases.sort(key=lambda case: sorted(map(str, case.options.items())))
-        lab.say(f"{len(cases)} servers")
+        chosen = cases(lab, server)
+        lab.say(f"{len(chosen)} servers")
         with contextlib.closing(Place(lab, server, primary)) as place:
-            for case in cases[: lab.cases(len(cases), len(cases))]:
+            for case in chosen:
                 lab.say(case.name)
                 place.try_(case)
     finally:
