@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
@@ -33,6 +34,8 @@ from tests.support.shared_services import Place, SharedServices, ask, shared
 from tests.support.used_time import used_cpu_s
 
 PROCESSES = "processes"
+_LONGEST = ("experiment", "servers")
+_ONE_BY_ONE = ("test_small_scale.py",)
 _STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"})
 _quick: list[str] = []  # the test that runs and may start no process
 _older_threads: set[int] = set()  # of fixtures that several tests share: they may go on
@@ -42,13 +45,17 @@ _began_s = time.monotonic()
 Server = TypeVar("Server", bound=EmbeddedServer)
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks are selected
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs servers or other processes; their files run first, small tests at last."""
+    """Mark what needs servers or other processes; what takes longest runs first."""
     for item in items:
         if PROCESSES in getattr(item, "fixturenames", ()):
             item.add_marker("servers")
-    first = {item.path for item in items if item.get_closest_marker("servers")}
-    items.sort(key=lambda item: item.path not in first)
+    ranks: dict[Path, int] = {}
+    for item in items:
+        rank = next((n for n, mark in enumerate(_LONGEST) if item.get_closest_marker(mark)), 9)
+        ranks[item.path] = min(rank, ranks.get(item.path, 9))
+    items.sort(key=lambda item: (item.path.name not in _ONE_BY_ONE, ranks[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -79,6 +86,19 @@ def _say(config: pytest.Config, line: str) -> None:
     with capture.global_and_fixture_disabled() if capture else nullcontext():
         reporter.ensure_newline()
         reporter.write_line(line)
+
+
+class _ByFile(LoadFileScheduling):
+    """The tests of a file go to one worker, those of the small experiments to any."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return nodeid if file.rpartition("/")[2] in _ONE_BY_ONE else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile | None:
+    return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(optionalhook=True)
