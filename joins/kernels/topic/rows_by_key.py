@@ -119,7 +119,7 @@ def _spread(
     reasons = {int(rows[one.row]): one.reason for one in parsed.bad}
     places = rows[parsed.row_index.to_numpy()]
     for row in np.setdiff1d(rows, places).tolist():
-        reasons.setdefault(row, "it is an array without a row")
+        reasons.setdefault(row, "it has no row, and each record of a table has one")
     spread = np.full(count, -1, np.int64)
     spread[places] = np.arange(len(places))
     taken = pa.array(spread, mask=spread < 0)
