@@ -19,6 +19,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from math import isfinite
@@ -217,16 +218,19 @@ def _text_of(value: bytes | None) -> str:
     """The text of a record from its first bracket to its last."""
     if value is None:
         raise _UnfitError("the value is null")
-    try:
-        text = value.decode(json.detect_encoding(value))
-    except UnicodeDecodeError:
-        raise _UnfitError("the value is not UTF-8") from None
-    text = text.strip(" \t\n\r")
+    text = _decoded(value).strip(" \t\n\r")
     if not text:
         raise _UnfitError("the value is empty")
     if text[0] not in "{[":
         raise _UnfitError(_NO_OBJECT)
     return text
+
+
+def _decoded(value: bytes) -> str:
+    for encoding in (json.detect_encoding(value), "utf-8"):
+        with suppress(UnicodeDecodeError):
+            return value.decode(encoding)
+    raise _UnfitError("the value is not UTF-8")
 
 
 def _broken(error: Exception) -> _UnfitError:

@@ -171,7 +171,7 @@ class ParsedRecords:
         """The batch as joined so far; `matched` are the parsed rows with all dimensions."""
         alive = self._alive()
         with_match = np.zeros(len(alive), dtype=np.bool_)
-        with_match[self.input_rows[matched]] = True
+        with_match[matched] = True
         keep = alive[probe_rows]
         origin = self.input_rows[probe_rows[keep]]
         if not keep.all():

@@ -54,7 +54,8 @@ class KeyedRowDecoder:
         bad |= {row: (RecordFault.COLUMN, reason) for row, reason in reasons.items()}
         key = after.select([item.name for item in self._key])
         gone = np.flatnonzero(is_gone)
-        if self._deletes and not self._columns.are_in_key(key.schema.names):
+        columns = self._columns
+        if self._deletes and columns.key is not None and columns.key.is_in_value:
             own = self._keys(records.column("key"), np.arange(count), bad)
             self._refuse_other_keys(own, key, bad)
             key = own
