@@ -29,6 +29,9 @@ import pyarrow as pa
 
 from joins.kernels.expressions.casts import from_text, time_from_text
 
+OF_TEXT = {b"sql": b"TEXT"}
+"""The metadata of a string that is in quotes always: another type is read from its text."""
+
 _SHOWN_CHARACTERS = 60
 _NO_OBJECT = "the value is not one JSON object"
 _BLANKS = re.compile(r"[ \t\n\r]*")

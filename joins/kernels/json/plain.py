@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.compiled import compiled, inlined, one_at_a_time
+from joins.kernels.json.each import OF_TEXT
 from joins.kernels.json.scan import (
     CLOSED_OBJECT,
     COMMA,
@@ -77,7 +78,8 @@ class _Columns(NamedTuple):
         nexts: by column the next one of its hash.
         kinds: by column.
         limits: by column the least and the greatest integer, or the digits of a number before and
-            behind its point, or the bracket with which a nested value begins, 0 for any.
+            behind its point, or the bracket with which a nested value begins, 0 for any; of a text
+            1 if it has to be in quotes.
     """
 
     names: Bytes
@@ -89,7 +91,7 @@ class _Columns(NamedTuple):
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Self:
-        return cls._named(schema.names, [_described(item.type) for item in schema])
+        return cls._named(schema.names, [_limited(item) for item in schema])
 
     @classmethod
     def raw(cls, names: Sequence[str]) -> Self:
@@ -248,6 +250,12 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
     return rows[: _read_rows(firsts, lasts, columns, cells, (path, rows))], cells
 
 
+def _limited(item: pa.Field) -> tuple[int, int, int]:
+    """Kind and limits of a column; of a text whether it has to be in quotes."""
+    kind, low, high = _described(item.type)
+    return kind, int(item.metadata == OF_TEXT) if kind == _STRING else low, high
+
+
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
     """Kind and limits of a column; what is not read here counts as nested."""
     if pa.types.is_signed_integer(kind):
@@ -368,7 +376,7 @@ def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, 
             stop = last + 1 if last >= 0 else -1
         else:  # the text of a number or a boolean
             first = at
-            stop = last = scalar_end(at, end)
+            stop = last = scalar_end(at, end) if low == 0 else -1
     elif kind == _NESTED:
         first = at
         stop = last = value_end(at, end) if low in (0, byte_at(at)) else -1

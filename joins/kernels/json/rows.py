@@ -27,7 +27,7 @@ from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, t
 from joins.kernels.expressions.nested import mapped, parts_of
 from joins.kernels.formats.parsed import BadRow, ParsedRows
 from joins.kernels.json.decimals import has_decimal, with_bearable_decimals
-from joins.kernels.json.each import STRICT, JsonRules, read_each
+from joins.kernels.json.each import OF_TEXT, STRICT, JsonRules, read_each
 from joins.kernels.json.lines import lines_of
 from joins.kernels.json.maps import has_map, with_entries
 from joins.plan.plan import Field
@@ -208,14 +208,18 @@ def _read_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _read_field(item: pa.Field) -> pa.Field:
-    """What the JSON reader is asked for: text where we read the text ourselves."""
-    return pa.field(item.name, pa.string() if _is_time(item) else _read_type(item.type))
+    """What the readers are asked for: text where we read the text ourselves, which is in quotes."""
+    if _is_time(item):
+        return pa.field(item.name, pa.string(), metadata=OF_TEXT)
+    kind = _read_type(item.type)
+    is_own = pa.types.is_string(kind) and not pa.types.is_string(item.type)
+    return pa.field(item.name, kind, metadata=OF_TEXT if is_own else None)
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:
     """Of a map the list of its entries, as `with_entries` has written them."""
     if pa.types.is_struct(kind):
-        return pa.struct([(item.name, _read_type(item.type)) for item in kind])
+        return pa.struct([_read_field(item) for item in kind])
     if pa.types.is_map(kind):
         pair = pa.struct([("key", kind.key_type), ("value", _read_type(kind.item_type))])
         return pa.list_(pair)
