@@ -54,8 +54,8 @@ class KeyedRowDecoder:
         bad |= {row: (RecordFault.COLUMN, reason) for row, reason in reasons.items()}
         key = after.select([item.name for item in self._key])
         gone = np.flatnonzero(is_gone)
-        columns = self._columns
-        if self._deletes and columns.key is not None and columns.key.is_in_value:
+        of_key = self._columns.key
+        if self._deletes and of_key is not None and of_key.is_in_value:
             own = self._keys(records.column("key"), np.arange(count), bad)
             self._refuse_other_keys(own, key, bad)
             key = own
@@ -63,8 +63,8 @@ class KeyedRowDecoder:
             own = self._keys(records.column("key"), gone, bad)
             is_deleted = pa.array(is_gone)
             columns = [
-                pc.if_else(is_deleted, of_key, of_row)
-                for of_key, of_row in zip(own.columns, key.columns, strict=True)
+                pc.if_else(is_deleted, one, other)
+                for one, other in zip(own.columns, key.columns, strict=True)
             ]
             key = pa.RecordBatch.from_arrays(columns, schema=own.schema)
         else:
