@@ -69,7 +69,7 @@ class KeyedRowDecoder:
             key = pa.RecordBatch.from_arrays(columns, schema=own.schema)
         else:
             bad.update((int(row), (RecordFault.LAYOUT, _NO_ROW)) for row in gone)
-        kinds = np.where(is_gone, RecordKind.DELETE.value, RecordKind.UPDATE.value)
+        kinds = np.where(is_gone, RecordKind.DELETE.value, RecordKind.UPDATE.value).astype(object)
         kinds[list(bad)] = RecordKind.BAD.value
         nothing = pa.nulls(count, pa.string())
         return ChangeRows(

@@ -16,7 +16,7 @@ from joins.adapters.mysql.source import check_source
 from joins.adapters.registry.schemas import check_registries
 from joins.adapters.store.path import StorePath
 from joins.adapters.store.proof import prove_conditional_puts
-from joins.adapters.topic.check import check_topic
+from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.kernels.table_path import TablePath
@@ -266,9 +266,16 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
 
 
 def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
-    """What whoever submits `plan` should know of its outputs."""
+    """What whoever submits `plan` should know of its tables and its outputs."""
     texts = (text for insert in plan.inserts for text in _advice(insert, settings))
-    return tuple(dict.fromkeys(texts))
+    of_tables = filter(None, map(_of_nulls, plan.dimensions))
+    return tuple(dict.fromkeys((*of_tables, *texts)))
+
+
+def _of_nulls(dimension: Dimension) -> str:
+    """What a connector may have made of NULL; empty where it makes nothing of it."""
+    said = replaced_nulls(dimension.source) if isinstance(dimension.source, TopicSource) else None
+    return "" if said is None else f"table {dimension.name}: {said}."
 
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
