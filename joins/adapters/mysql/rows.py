@@ -1,103 +1,176 @@
 """Row images of the binlog, decoded straight to wire values.
 
-python-mysql-replication gives the events, the table map and its metadata; its own row decoding is
-not used: it shows negative fractional TIMEs wrongly, drops the zeros at the end of BINARY, knows
-only some collations, and decodes the columns that nobody asked for.
+How a column is decoded follows the table map of the event alone: what the table was when the job
+was submitted, or what it is now, says nothing about a row that was written in between.
 """
 # reads better long: one table of types, each beside the reader of its bytes.
 
 import datetime as dt
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 from pymysqlreplication.constants import FIELD_TYPE
 
+from joins.adapters.mysql.charsets import Charsets
+from joins.adapters.mysql.decimals import decimal_bytes, decimal_converter
 from joins.adapters.mysql.json import json_text
-from joins.adapters.mysql.table import CODECS, CapturedTable, MysqlColumn, ServerColumn
+from joins.adapters.mysql.row_events import (
+    BLOB_COMPRESSED,
+    TYPED_ARRAY,
+    VARCHAR_COMPRESSED,
+    VECTOR,
+    BinlogColumn,
+    RowsEvent,
+    TableMap,
+)
+from joins.adapters.mysql.table import CapturedTable, MysqlColumn
 from joins.kernels.json.wire import WIRE_TYPES, Encoding
 from joins.plan.errors import SnapshotNeededError, SourceError
 
 Value = int | float | bool | str | bytes | None
 Reader = Callable[[bytes, int], tuple[Value, int]]
 Row = list[Value]
+Change = tuple[Row | None, Row | None]
+"""A row before and after; None where there is none."""
 
 _EPOCH_ORDINAL = 719_163
 _DAY_US = 86_400_000_000
 _FRACTION_UNIT_US = {0: 0, 1: 10_000, 2: 100, 3: 1}
-_DECIMAL_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-_DECIMAL_GROUP = 9
 _SHORT_LENGTH = 255
 _FIRST_YEAR = 1900
-
-
-@dataclass(frozen=True, slots=True)
-class BinlogColumn:
-    """A column as the table map of a row event describes it.
-
-    Attributes:
-        kind: the field type's number.
-        meta: what its type says more: lengths, digits, members.
-        charset: of texts, None if the server did not name its collation.
-    """
-
-    name: str
-    kind: int
-    unsigned: bool
-    meta: Mapping[str, Any]
-    charset: str | None
+_BINARY = "binary"
+_ARRAY_PREFIX = 4
 
 
 class RowDecoder:
     """Decodes the row images of one table map to the captured columns, in their order.
 
     Raises:
-        SnapshotNeededError: at construction, if a captured column is gone or another type now.
+        SnapshotNeededError: at construction, if a captured column is gone or another type now, or
+            the images do not say where their values end.
+        SourceError: at construction, if the character set of a captured column is not known.
     """
 
-    def __init__(self, columns: Sequence[BinlogColumn], table: CapturedTable) -> None:
-        by_name = {column.name: column for column in columns}
-        where = f'table "{table.database}.{table.table}"'
-        slots: dict[str, tuple[int, MysqlColumn]] = {}
+    def __init__(
+        self, table_map: TableMap, table: CapturedTable, charsets: Charsets, *, is_mariadb: bool
+    ) -> None:
+        by_name = {column.name: column for column in table_map.columns}
+        self._where = f'table "{table.database}.{table.table}"'
+        _require_readable(self._where, table_map, is_mariadb)
+        slots: dict[str, int] = {}
         for slot, captured in enumerate(table.columns):
-            _require_same(where, captured, by_name.get(captured.server.name))
-            slots[captured.server.name] = (slot, captured)
+            now = by_name.get(captured.server.name)
+            _require_same(self._where, captured, now, charsets)
+            slots[captured.server.name] = slot
         self._plan: list[tuple[int, Reader]] = []
-        for column in columns:
-            slot, captured_column = slots.get(column.name, (-1, None))
-            reader = (
-                _skipper(column) if captured_column is None else _reader(column, captured_column)
-            )
-            self._plan.append((slot, reader))
-        self._width = len(table.columns)
+        for column in table_map.columns:
+            slot = slots.get(column.name, -1)
+            self._plan.append((slot, _skipper(column) if slot < 0 else _reader(column, charsets)))
+        self._captured = [column.captured.name for column in table.columns]
+        self._key = [self._captured.index(name) for name in table.primary_key]
+        self._by_place = [slot for slot, _ in self._plan]
 
-    @property
-    def column_count(self) -> int:
-        """Columns of the table, captured or not."""
-        return len(self._plan)
+    def changes(self, event: RowsEvent) -> Iterator[Change]:
+        """The rows before and after each change.
 
-    def row(self, image: bytes, start: int) -> tuple[Row, int]:
-        """The row image at `start`, every column present, and where it ends."""
-        values: Row = [None] * self._width
-        nulls = int.from_bytes(image[start : start + (len(self._plan) + 7) // 8], "little")
-        at = start + (len(self._plan) + 7) // 8
+        A column that an image after an update does not have is one that was not changed.
+
+        Raises:
+            SnapshotNeededError: a captured column is not in the images.
+            ValueError, LookupError, struct.error: the images are not what the table map says.
+        """
+        if event.columns != len(self._plan):
+            raise ValueError(f"images have {event.columns} columns, the table {len(self._plan)}")
+        self._require_present(event.present)
+        images, at = event.images, 0
+        nothing: Row = [None] * len(self._captured)
+        while at < len(images):
+            row, at = self._row(images, at, event.present, nothing)
+            self._require_key(row)
+            if event.op == "u":
+                after, at = self._row(images, at, event.present_after, row)
+                self._require_key(after)
+                yield row, after
+            else:
+                yield (row, None) if event.op == "d" else (None, row)
+
+    def _row(self, images: bytes, start: int, present: int, row: Row) -> tuple[Row, int]:
+        """The image at `start` over what `row` has, and where it ends."""
+        values = list(row)
+        at = start + (present.bit_count() + 7) // 8
+        nulls = int.from_bytes(images[start:at], "little")
         for slot, reader in self._plan:
-            if not nulls & 1:
-                value, at = reader(image, at)
+            if present & 1:
+                value: Value = None
+                if not nulls & 1:
+                    value, at = reader(images, at)
                 if slot >= 0:
                     values[slot] = value
-            nulls >>= 1
+                nulls >>= 1
+            present >>= 1
+        if at > len(images):
+            raise ValueError(f"an image ends {at - len(images)} bytes behind its event")
         return values, at
 
+    def _require_present(self, present: int) -> None:
+        missing = [
+            self._captured[slot]
+            for place, slot in enumerate(self._by_place)
+            if slot >= 0 and not present >> place & 1
+        ]
+        if missing:
+            raise SnapshotNeededError(
+                f'{self._where} has row events without column "{missing[0]}": a session wrote with '
+                'setting "binlog_row_image" other than FULL',
+                hint="Set binlog_row_image=FULL for all sessions; the table is copied again by "
+                "itself.",
+            )
 
-def _require_same(where: str, captured: MysqlColumn, now: BinlogColumn | None) -> None:
+    def _require_key(self, row: Row) -> None:
+        for slot in self._key:
+            if row[slot] is None:
+                raise ValueError(f'column "{self._captured[slot]}" of the primary key is NULL')
+
+
+def _require_readable(where: str, table_map: TableMap, is_mariadb: bool) -> None:
+    """Refuse columns without names, and those whose values say nowhere how long they are."""
+    for column in table_map.columns:
+        if not column.name:
+            raise SnapshotNeededError(
+                f"{where} has row events without column names: a session wrote with "
+                'setting "binlog_row_metadata" other than FULL',
+                hint="Set binlog_row_metadata=FULL for all sessions; the table is copied again by "
+                "itself.",
+            )
+        if is_mariadb and column.kind in _OLD_TIMES:
+            raise SnapshotNeededError(
+                f'{where} has column "{column.name}" in the format of MariaDB 5.3, whose length '
+                "the binlog does not tell",
+                hint="Run SET GLOBAL mysql56_temporal_format=ON and ALTER TABLE … FORCE; the table "
+                "is copied again by itself.",
+            )
+
+
+def _require_same(
+    where: str, captured: MysqlColumn, now: BinlogColumn | None, charsets: Charsets
+) -> None:
     name = captured.server.name
     if now is None:
         raise _redefined(where, f'column "{name}" is gone')
-    if captured.captured.encoding not in _encodings(now):
+    if now.collation is not None and now.collation not in charsets.collations:
+        raise SourceError(
+            f'{where} has column "{name}" with collation number {now.collation}, which the server '
+            "does not list",
+            hint="Convert the column to utf8mb4, and submit the job again.",
+        )
+    if captured.captured.encoding not in _encodings(now, _charset(now, charsets)):
         raise _redefined(where, f'column "{name}" is no longer {captured.server.column_type}')
+
+
+def _charset(column: BinlogColumn, charsets: Charsets) -> str:
+    """The character set of a text, `binary` of other columns."""
+    return _BINARY if column.collation is None else charsets.collations[column.collation]
 
 
 def _redefined(where: str, what: str) -> SnapshotNeededError:
@@ -114,7 +187,12 @@ _INTEGERS = {
     FIELD_TYPE.LONG: ("<I", "<i"),
     FIELD_TYPE.LONGLONG: ("<Q", "<q"),
 }
+_OLD_TIMES = frozenset({FIELD_TYPE.TIMESTAMP, FIELD_TYPE.DATETIME, FIELD_TYPE.TIME})
 _TEXTS = frozenset({FIELD_TYPE.VARCHAR, FIELD_TYPE.VAR_STRING, FIELD_TYPE.STRING})
+_BLOBS = frozenset(
+    {FIELD_TYPE.TINY_BLOB, FIELD_TYPE.MEDIUM_BLOB, FIELD_TYPE.LONG_BLOB, FIELD_TYPE.BLOB}
+)
+_PREFIXED = _BLOBS | {FIELD_TYPE.GEOMETRY, FIELD_TYPE.JSON, BLOB_COMPRESSED, VECTOR}
 _FIXED_SIZES = {
     FIELD_TYPE.TINY: 1,
     FIELD_TYPE.SHORT: 2,
@@ -125,6 +203,7 @@ _FIXED_SIZES = {
     FIELD_TYPE.DOUBLE: 8,
     FIELD_TYPE.YEAR: 1,
     FIELD_TYPE.DATE: 3,
+    FIELD_TYPE.NEWDATE: 3,
     FIELD_TYPE.TIME: 3,
     FIELD_TYPE.DATETIME: 8,
     FIELD_TYPE.TIMESTAMP: 4,
@@ -136,6 +215,9 @@ _KIND_ENCODINGS = {
     FIELD_TYPE.YEAR: {Encoding.INTEGER},
     FIELD_TYPE.NEWDECIMAL: {Encoding.DECIMAL},
     FIELD_TYPE.DATE: {Encoding.DATE},
+    FIELD_TYPE.NEWDATE: {Encoding.DATE},
+    FIELD_TYPE.TIME: {Encoding.TIME},
+    FIELD_TYPE.DATETIME: {Encoding.DATETIME},
     FIELD_TYPE.TIME2: {Encoding.TIME},
     FIELD_TYPE.DATETIME2: {Encoding.DATETIME},
     FIELD_TYPE.TIMESTAMP2: {Encoding.TIMESTAMP},
@@ -146,7 +228,7 @@ _KIND_ENCODINGS = {
 }
 
 
-def _encodings(column: BinlogColumn) -> set[Encoding]:
+def _encodings(column: BinlogColumn, charset: str) -> set[Encoding]:
     """How a column of that type may be written."""
     kind = column.kind
     if kind == FIELD_TYPE.LONGLONG and column.unsigned:
@@ -154,21 +236,34 @@ def _encodings(column: BinlogColumn) -> set[Encoding]:
     if kind in _INTEGERS or kind == FIELD_TYPE.INT24:
         return {Encoding.INTEGER}
     if kind == FIELD_TYPE.BIT:
-        return {Encoding.BOOLEAN if column.meta["bits"] == 1 else Encoding.BYTES}
-    if kind in _TEXTS or kind == FIELD_TYPE.BLOB:
-        if column.charset is None:
-            return {Encoding.STRING, Encoding.BYTES}
-        return {Encoding.BYTES if column.charset == "binary" else Encoding.STRING}
+        return {Encoding.BOOLEAN if _bit_count(column) == 1 else Encoding.BYTES}
+    if kind in _TEXTS or kind in _BLOBS:
+        return {Encoding.BYTES if charset == _BINARY else Encoding.STRING}
     return _KIND_ENCODINGS.get(kind, set())
+
+
+def _bit_count(column: BinlogColumn) -> int:
+    bits, whole_bytes = column.meta
+    return whole_bytes * 8 + bits
+
+
+def _most_bytes(column: BinlogColumn) -> int:
+    """The length that a CHAR, VARCHAR, BINARY or VARBINARY may have, in bytes."""
+    first, second = column.meta
+    if column.kind in (FIELD_TYPE.VARCHAR, VARCHAR_COMPRESSED):
+        return first | second << 8
+    return ((first & 0x30) ^ 0x30) << 4 | second
 
 
 def _size_reader(column: BinlogColumn) -> Callable[[bytes, int], tuple[int, int]]:
     """Where the content of a value begins and ends."""
-    kind, meta = column.kind, column.meta
-    if kind in _TEXTS:
-        prefix = 2 if meta["max_length"] > _SHORT_LENGTH else 1
-    elif kind in (FIELD_TYPE.BLOB, FIELD_TYPE.GEOMETRY, FIELD_TYPE.JSON):
-        prefix = meta["length_size"]
+    kind = column.kind
+    if kind in _TEXTS or kind == VARCHAR_COMPRESSED:
+        prefix = 2 if _most_bytes(column) > _SHORT_LENGTH else 1
+    elif kind in _PREFIXED:
+        prefix = column.meta[0]
+    elif kind == TYPED_ARRAY:
+        prefix = _ARRAY_PREFIX
     else:
         size = _fixed_size(column)
         return lambda image, at: (at, at + size)
@@ -185,21 +280,13 @@ def _fixed_size(column: BinlogColumn) -> int:
     if kind in _FIXED_SIZES:
         return _FIXED_SIZES[kind]
     if kind in _FRACTIONAL_SIZES:
-        return _FRACTIONAL_SIZES[kind] + (int(meta["fsp"]) + 1) // 2
+        return _FRACTIONAL_SIZES[kind] + (meta[0] + 1) // 2
     if kind in (FIELD_TYPE.ENUM, FIELD_TYPE.SET):
-        return int(meta["size"])
+        return meta[1]
     if kind == FIELD_TYPE.BIT:
-        return int(meta["bytes"])
-    if kind == FIELD_TYPE.NEWDECIMAL:
-        integral, scale = meta["precision"] - meta["decimals"], meta["decimals"]
-        return sum(
-            digits // _DECIMAL_GROUP * 4 + _DECIMAL_BYTES[digits % _DECIMAL_GROUP]
-            for digits in (integral, scale)
-        )
-    raise SourceError(
-        f'column "{column.name}" has field type {kind} in the binlog, which cannot be read',
-        hint="Remove that column from the table, or store it in another type.",
-    )
+        return (_bit_count(column) + 7) // 8
+    assert kind == FIELD_TYPE.NEWDECIMAL, kind  # the table map has known types only
+    return decimal_bytes(*meta)
 
 
 def _skipper(column: BinlogColumn) -> Reader:
@@ -207,24 +294,26 @@ def _skipper(column: BinlogColumn) -> Reader:
     return lambda image, at: (None, bounds(image, at)[1])
 
 
-def _reader(column: BinlogColumn, captured: MysqlColumn) -> Reader:
+def _reader(column: BinlogColumn, charsets: Charsets) -> Reader:
     if column.kind in _INTEGERS:
         unpack = struct.Struct(_INTEGERS[column.kind][0 if column.unsigned else 1])
         return lambda image, at: (unpack.unpack_from(image, at)[0], at + unpack.size)
     bounds = _size_reader(column)
-    convert = _converter(column, captured)
+    convert = _converter(column, charsets)
 
     def read(image: bytes, at: int) -> tuple[Value, int]:
         start, end = bounds(image, at)
+        if end > len(image):
+            raise ValueError(f'a value of column "{column.name}" ends behind its event')
         return convert(image[start:end]), end
 
     return read
 
 
-def _converter(column: BinlogColumn, captured: MysqlColumn) -> Callable[[bytes], Value]:
-    kind, meta, server = column.kind, column.meta, captured.server
-    if kind in _TEXTS or kind == FIELD_TYPE.BLOB:
-        return _text_converter(column, server)
+def _converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Value]:
+    kind, meta = column.kind, column.meta
+    if kind in _TEXTS or kind in _BLOBS:
+        return _text_converter(column, charsets)
     makers: dict[int, Callable[[], Callable[[bytes], Value]]] = {
         FIELD_TYPE.INT24: lambda: (
             lambda raw: int.from_bytes(raw, "little", signed=not column.unsigned)
@@ -232,65 +321,42 @@ def _converter(column: BinlogColumn, captured: MysqlColumn) -> Callable[[bytes],
         FIELD_TYPE.FLOAT: lambda: lambda raw: float(struct.unpack("<f", raw)[0]),
         FIELD_TYPE.DOUBLE: lambda: lambda raw: float(struct.unpack("<d", raw)[0]),
         FIELD_TYPE.YEAR: lambda: lambda raw: raw[0] and raw[0] + _FIRST_YEAR,
-        FIELD_TYPE.NEWDECIMAL: lambda: _decimal_converter(meta["precision"], meta["decimals"]),
+        FIELD_TYPE.NEWDECIMAL: lambda: decimal_converter(*meta),
         FIELD_TYPE.DATE: lambda: _date,
+        FIELD_TYPE.NEWDATE: lambda: _date,
         FIELD_TYPE.TIME2: lambda: _time_us,
         FIELD_TYPE.DATETIME2: lambda: _datetime_us,
-        FIELD_TYPE.TIMESTAMP2: lambda: _instant_converter(meta["fsp"]),
+        FIELD_TYPE.TIMESTAMP2: lambda: _instant_converter(meta[0]),
         FIELD_TYPE.TIMESTAMP: lambda: lambda raw: _instant(int.from_bytes(raw, "little"), ""),
-        FIELD_TYPE.ENUM: lambda: _enum_converter(_members(meta["enum_values"][1:], server)),
-        FIELD_TYPE.SET: lambda: _set_converter(_members(meta["set_values"], server)),
-        FIELD_TYPE.BIT: lambda: _bits if meta["bits"] > 1 else (lambda raw: raw != b"\0"),
+        FIELD_TYPE.DATETIME: lambda: _old_datetime_us,
+        FIELD_TYPE.TIME: lambda: _old_time_us,
+        FIELD_TYPE.ENUM: lambda: _enum_converter(_members(column, charsets)),
+        FIELD_TYPE.SET: lambda: _set_converter(_members(column, charsets)),
+        FIELD_TYPE.BIT: lambda: _bits if _bit_count(column) > 1 else (lambda raw: raw != b"\0"),
         FIELD_TYPE.JSON: lambda: json_text,
     }
     return makers[kind]()
 
 
-def _text_converter(column: BinlogColumn, server: ServerColumn) -> Callable[[bytes], Value]:
-    if column.charset == "binary" or server.charset is None:
-        if server.data_type == "binary":
-            length = int(column.meta["max_length"])
-            return lambda raw: raw.ljust(length, b"\0")
-        return lambda raw: raw
-    decode = text_decoder(column.charset or server.charset)
-    if server.data_type == "char":
-        return lambda raw: decode(raw).rstrip(" ")
-    return decode
+def _text_converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Value]:
+    """The server takes what pads a value of fixed length away, and so do images."""
+    charset = _charset(column, charsets)
+    is_fixed = column.kind == FIELD_TYPE.STRING
+    if charset == _BINARY:
+        length = _most_bytes(column) if is_fixed else 0
+        return lambda raw: raw.ljust(length, b"\0")
+    decode = charsets.decoder(charset)
+    return (lambda raw: decode(raw).rstrip(" ")) if is_fixed else decode
 
 
-def text_decoder(charset: str) -> Callable[[bytes], str]:
-    """Text of a character set as the server itself would convert it.
-
-    Raises:
-        SourceError: we do not know that character set.
-    """
-    if charset == "latin1":
-        table = "".join(_windows_1252(code) for code in range(256))
-        return lambda raw: _by_table(raw, table)
-    if charset not in CODECS:
-        raise SourceError(
-            f'a column has character set "{charset}", which we cannot read',
-            hint=f"Convert the column to one of {', '.join(CODECS)}.",
-        )
-    codec = CODECS[charset]
-    return lambda raw: raw.decode(codec)
-
-
-def _by_table(raw: bytes, table: str) -> str:
-    return raw.decode("ascii") if raw.isascii() else "".join([table[code] for code in raw])
-
-
-def _windows_1252(code: int) -> str:
-    """The server's latin1 is Windows-1252, with its five gaps as control characters."""
-    try:
-        return bytes([code]).decode("cp1252")
-    except UnicodeDecodeError:
-        return chr(code)
-
-
-def _members(binlog: Sequence[str], server: ServerColumn) -> Sequence[str]:
-    """ENUM and SET members: as declared, unless the type has been given others since."""
-    return server.members if len(server.members) == len(binlog) else binlog
+def _members(column: BinlogColumn, charsets: Charsets) -> list[str]:
+    """Members of ENUM and SET."""
+    if not column.members:
+        raise ValueError(f'the members of column "{column.name}" are not in the binlog')
+    charset = _charset(column, charsets)
+    if charset == _BINARY:
+        return [member.decode("utf-8") for member in column.members]
+    return list(map(charsets.decoder(charset), column.members))
 
 
 def _enum_converter(members: Sequence[str]) -> Callable[[bytes], Value]:
@@ -301,6 +367,8 @@ def _enum_converter(members: Sequence[str]) -> Callable[[bytes], Value]:
 def _set_converter(members: Sequence[str]) -> Callable[[bytes], Value]:
     def convert(raw: bytes) -> str:
         mask = int.from_bytes(raw, "little")
+        if mask >> len(members):
+            raise ValueError("a SET has more members than its type")
         return ",".join(member for bit, member in enumerate(members) if mask >> bit & 1)
 
     return convert
@@ -308,34 +376,6 @@ def _set_converter(members: Sequence[str]) -> Callable[[bytes], Value]:
 
 def _bits(raw: bytes) -> bytes:
     return raw[::-1]
-
-
-def _decimal_converter(precision: int, scale: int) -> Callable[[bytes], Value]:
-    integral = _decimal_groups(precision - scale, partial_first=True)
-    fraction = _decimal_groups(scale, partial_first=False)
-
-    def convert(raw: bytes) -> str:
-        negative = not raw[0] & 0x80
-        content = bytes([raw[0] ^ 0x80]) + raw[1:]
-        if negative:
-            content = bytes(byte ^ 0xFF for byte in content)
-        at, texts = 0, []
-        for size, digits in (*integral, *fraction):
-            texts.append(f"{int.from_bytes(content[at : at + size], 'big'):0{digits}d}")
-            at += size
-        whole = "".join(texts[: len(integral)]).lstrip("0") or "0"
-        rest = "".join(texts[len(integral) :])
-        return ("-" if negative else "") + whole + (f".{rest}" if rest else "")
-
-    return convert
-
-
-def _decimal_groups(digits: int, *, partial_first: bool) -> list[tuple[int, int]]:
-    """(bytes, digits) of each group."""
-    whole = [(4, _DECIMAL_GROUP)] * (digits // _DECIMAL_GROUP)
-    partial = digits % _DECIMAL_GROUP
-    rest = [(_DECIMAL_BYTES[partial], partial)] if partial else []
-    return rest + whole if partial_first else whole + rest
 
 
 def _days(year: int, month: int, day: int) -> int | None:
@@ -372,6 +412,24 @@ def _datetime_us(raw: bytes) -> int | None:
         return None
     fraction = int.from_bytes(raw[5:], "big") * _FRACTION_UNIT_US[len(raw) - 5]
     return days * _DAY_US + _clock_us(packed & 0x1FFFF) + fraction
+
+
+def _old_datetime_us(raw: bytes) -> int | None:
+    """As MySQL wrote them before version 5.6: decimal digits, one behind the other."""
+    day, clock = divmod(int.from_bytes(raw, "little"), 1_000_000)
+    days = _days(day // 10_000, day // 100 % 100, day % 100)
+    return None if days is None else days * _DAY_US + _digits_us(clock)
+
+
+def _old_time_us(raw: bytes) -> int:
+    number = int.from_bytes(raw, "little", signed=True)
+    micros = _digits_us(abs(number))
+    return -micros if number < 0 else micros
+
+
+def _digits_us(clock: int) -> int:
+    hours, minutes, seconds = clock // 10_000, clock // 100 % 100, clock % 100
+    return ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
 
 
 def _instant_converter(digits: int) -> Callable[[bytes], Value]:

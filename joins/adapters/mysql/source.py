@@ -10,6 +10,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import ER
 
+from joins.adapters.mysql.charsets import is_readable
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     connected,
@@ -19,7 +20,13 @@ from joins.adapters.mysql.connection import (
 )
 from joins.adapters.mysql.position import binlog_status
 from joins.adapters.mysql.replication import require_replication
-from joins.adapters.mysql.table import CapturedTable, MysqlColumn, ServerColumn, capture
+from joins.adapters.mysql.table import (
+    SIZED_TYPES,
+    CapturedTable,
+    MysqlColumn,
+    ServerColumn,
+    capture,
+)
 from joins.adapters.mysql.tokens import Modes, folded, readings
 from joins.plan.errors import DefinitionError, SourceError
 from joins.plan.names import suggestion
@@ -37,6 +44,7 @@ _REFUSED_OTHERWISE = (
     ("binlog_transaction_compression", "OFF"),
     ("binlog_row_value_options", ""),
 )
+_OLD_FORMAT = "mariadb-5.3"  # in the comment of such a type
 _SERVER_IDS = (1_000_000, 2**32 - 1)
 _NOT_PERMITTED = frozenset(
     {
@@ -48,7 +56,8 @@ _NOT_PERMITTED = frozenset(
 )
 _COLUMNS = (
     "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE,"
-    " CHARACTER_SET_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"
+    " c.CHARACTER_SET_NAME, GENERATION_EXPRESSION, MAXLEN FROM information_schema.COLUMNS c"
+    " LEFT JOIN information_schema.CHARACTER_SETS s ON s.CHARACTER_SET_NAME = c.CHARACTER_SET_NAME"
     " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"
 )
 _KEY = (
@@ -184,8 +193,9 @@ def _server_columns(
             scale=int(scale or 0),
             charset=None if charset is None else str(charset),
             computed_from=sources[str(name)],
+            is_readable=charset is None or is_readable(str(charset), int(most_bytes)),
         )
-        for name, data_type, column_type, precision, scale, charset, _ in column_rows
+        for name, data_type, column_type, precision, scale, charset, _, most_bytes in column_rows
     ]
 
 
@@ -209,14 +219,21 @@ def _named(expression: str, columns: Iterable[str]) -> set[str]:
 
 
 def _check_storage(config: MysqlConnectionConfig, columns: list[ServerColumn]) -> None:
-    """A compressed column makes every row of the table unreadable in the binlog."""
-    compressed = [column.name for column in columns if "COMPRESSED" in column.column_type]
-    if compressed:
-        raise SourceError(
-            f'{_table_name(config)} has compressed column "{compressed[0]}", '
-            "whose binlog format cannot be read",
-            hint="Store the column without COMPRESSED.",
-        )
+    """Columns whose values the binlog has in a form of which we cannot know where they end."""
+    for column in columns:
+        if _OLD_FORMAT in column.column_type:
+            raise SourceError(
+                f'{_table_name(config)} has column "{column.name}" of type {column.column_type}, '
+                "a format whose length the binlog does not tell",
+                hint="Run SET GLOBAL mysql56_temporal_format=ON, then "
+                f"ALTER TABLE {config.database}.{config.table} FORCE.",
+            )
+        if column.data_type not in SIZED_TYPES:
+            raise SourceError(
+                f'{_table_name(config)} has column "{column.name}" of type {column.column_type}, '
+                "whose values cannot be found in the binlog",
+                hint="Store the column in another type, or in another table.",
+            )
 
 
 def _check_cascades(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:

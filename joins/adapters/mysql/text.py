@@ -16,6 +16,7 @@ import pymysql
 from numpy.typing import NDArray
 from pymysql.constants import CR
 
+from joins.adapters.mysql.charsets import utf8_text
 from joins.adapters.mysql.login import SafeConnection
 from joins.adapters.mysql.table import MysqlColumn
 from joins.kernels.compiled import compiled, one_at_a_time
@@ -232,7 +233,16 @@ def wire_column(raw: pa.BinaryArray, column: MysqlColumn) -> pa.Array:
         return pc.binary_reverse(raw) if column.server.data_type == "bit" else raw
     if encoding is Encoding.BOOLEAN:
         return pc.not_equal(raw, pa.scalar(b"\0"))
-    return _from_text(raw.cast(pa.string()), encoding)
+    return _from_text(_texts(raw), encoding)
+
+
+def _texts(raw: pa.BinaryArray) -> pa.StringArray:
+    """Texts of the connection; as from the binlog, a surrogate becomes U+FFFD."""
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [None if value is None else utf8_text(value) for value in raw.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 def _from_text(text: pa.StringArray, encoding: Encoding) -> pa.Array:

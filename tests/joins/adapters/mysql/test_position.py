@@ -57,7 +57,7 @@ def keys_streamed(config, table, low: BinlogMark, high: BinlogMark) -> set[int]:
     try:
         for event in stream.events():
             if isinstance(event, RowImages):
-                keys |= {row[0] for row in event.decoded()}
+                keys |= {row[0] for change in event.changes() for row in change if row}
             end = (high.position.file, high.position.pos)
             if isinstance(event, Boundary) and (event.file, event.pos) >= end:
                 return keys

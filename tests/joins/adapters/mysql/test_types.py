@@ -192,7 +192,7 @@ def from_binlog(config, table: CapturedTable, low, high) -> dict[int, bytes]:
     try:
         for event in stream.events():
             if isinstance(event, RowImages):
-                rows += list(event.decoded())
+                rows += [after or before for before, after in event.changes()]
             end = (high.position.file, high.position.pos)
             if isinstance(event, Boundary) and (event.file, event.pos) >= end:
                 break
