@@ -25,6 +25,7 @@ NAMES = (
     "crash-points",
     "event-time",
     "foreign-ddl",
+    "foreign-rows",
     JOURNEYS,
     "kill-storm",
     "laws",

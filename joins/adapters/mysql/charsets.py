@@ -8,7 +8,7 @@ has: for every sequence of bytes, whether it is a character there, and what it i
 import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 from pymysql.connections import Connection
@@ -133,7 +133,7 @@ def character_table(connection: "Connection[Any]", charset: str) -> CharacterTab
         )
     found = {_LINE: "\n"}
     sequences = _asked(int(most[0][0]))
-    while part := [one for one, _ in zip(sequences, range(_ASKED_AT_ONCE), strict=False)]:
+    while part := list(islice(sequences, _ASKED_AT_ONCE)):
         found.update(_characters(connection, charset, part))
     return CharacterTable(found)
 

@@ -276,7 +276,8 @@ class _Told:
             data = _Bytes(self.extra[default_code])
             self.collations.update(dict.fromkeys(places, data.packed()))
             while data.left:
-                self.collations[places[data.packed()]] = data.packed()
+                place = places[data.packed()]
+                self.collations[place] = data.packed()
         elif each_code in self.extra:
             data = _Bytes(self.extra[each_code])
             self.collations.update({at: data.packed() for at in places})

@@ -327,7 +327,7 @@ def _converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Va
         FIELD_TYPE.TIME2: lambda: _time_us,
         FIELD_TYPE.DATETIME2: lambda: _datetime_us,
         FIELD_TYPE.TIMESTAMP2: lambda: _instant_converter(meta[0]),
-        FIELD_TYPE.TIMESTAMP: lambda: lambda raw: _instant(int.from_bytes(raw, "little"), ""),
+        FIELD_TYPE.TIMESTAMP: lambda: _old_instant,
         FIELD_TYPE.DATETIME: lambda: _old_datetime_us,
         FIELD_TYPE.TIME: lambda: _old_time_us,
         FIELD_TYPE.ENUM: lambda: _enum_converter(_members(column, charsets)),
@@ -434,6 +434,8 @@ def _digits_us(clock: int) -> int:
 
 def _instant_converter(digits: int) -> Callable[[bytes], Value]:
     def convert(raw: bytes) -> str | None:
+        if not any(raw):
+            return None  # 0000-00-00 00:00:00
         seconds = int.from_bytes(raw[:4], "big")
         fraction = int.from_bytes(raw[4:], "big") * _FRACTION_UNIT_US[len(raw) - 4]
         return _instant(seconds, f".{fraction:06d}"[: digits + 1] if digits else "")
@@ -441,9 +443,11 @@ def _instant_converter(digits: int) -> Callable[[bytes], Value]:
     return convert
 
 
-def _instant(seconds: int, fraction: str) -> str | None:
-    if seconds == 0:
-        return None  # 0000-00-00 00:00:00; the type begins one second later
+def _old_instant(raw: bytes) -> str | None:
+    return _instant(int.from_bytes(raw, "little"), "") if any(raw) else None
+
+
+def _instant(seconds: int, fraction: str) -> str:
     moment = dt.datetime.fromtimestamp(seconds, dt.UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
 

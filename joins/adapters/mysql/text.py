@@ -219,8 +219,8 @@ def warm_up() -> None:
 def select_expression(column: MysqlColumn) -> str:
     """What to SELECT for `column`, so that its text has every digit that the binlog has."""
     name = quoted(column.server.name)
-    if column.captured.encoding is Encoding.FLOAT:
-        return f"{name} * 1e0"  # a FLOAT's own text has six digits
+    if column.captured.encoding in (Encoding.FLOAT, Encoding.DOUBLE):
+        return f"{name} * 1e0"  # a FLOAT's own text has six digits, that of DOUBLE(9,4) four
     if column.captured.encoding is Encoding.DECIMAL and column.server.zerofill:
         return f"CAST({name} AS DECIMAL({column.server.precision}, {column.server.scale}))"
     return name

@@ -75,6 +75,17 @@ def test_what_an_image_after_an_update_does_not_have_was_not_changed():
     assert changes(rows_event(24, UPDATED, 8)) == [([1, "a", 5], [1, "a", 7])]
 
 
+def test_collations_are_the_default_one_but_for_some_places():
+    """As MariaDB 11.4.5 writes it of (v VARCHAR, place POINT, id6 INET6, u UUID)."""
+    columns = [ID, ("v", 15, b"\xa0\0"), ("p", 255, b"\x04"), *[("u", 254, b"\xfe\x10")] * 2]
+    body = map_of(*columns, extra=b"\x02\x03\x3f\0\x2d")
+    found = table_map(body, 8, is_mariadb=True).columns
+    assert [column.collation for column in found] == [None, 45, 63, 63, 63]
+    body = map_of(*columns, extra=b"\x03\x03\x2d\x3f\x08")
+    found = table_map(body, 8, is_mariadb=False).columns
+    assert [column.collation for column in found] == [None, 45, None, 63, 8]
+
+
 def packed(*parts):
     return b"".join(bytes([len(part)]) + part for part in parts)
 
