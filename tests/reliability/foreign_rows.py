@@ -129,7 +129,7 @@ class Trial:
 
     def _explained(self, what: str, watched: Watched, found: Outcome) -> None:
         """What the source does not follow is right after a new copy, or is refused by its name."""
-        if not found.why:
+        if not (found.why and found.hint):
             self._stuck(what, "it gave no reason")
             return
         try:

@@ -16,9 +16,9 @@ import pymysql
 from joins.adapters.mysql.binlog import require_followed
 from joins.adapters.mysql.chunks import Chunk, read_chunk
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.images.rows import Row, wire_rows
 from joins.adapters.mysql.position import BinlogMark, take_high
 from joins.adapters.mysql.query import Statement
-from joins.adapters.mysql.rows import Row, wire_rows
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.adapters.mysql.stream import BinlogStream, Boundary, RowImages, StreamStart
 from joins.adapters.mysql.table import CapturedTable, ServerColumn, accepts
@@ -105,11 +105,13 @@ class Outcome:
     Attributes:
         rows: by `id`, as the source has them; None if it says why not.
         why: what it says.
+        hint: what it says to do.
         statements: that were carried out in between.
     """
 
     rows: Rows | None
     why: str = ""
+    hint: str = ""
     statements: int = 0
 
 
@@ -174,7 +176,7 @@ class Watched:
                 ):
                     break
         except (SnapshotNeededError, SourceError) as exc:
-            return Outcome(None, exc.message if exc.hint else "", statements)
+            return Outcome(None, exc.message, exc.hint, statements)
         finally:
             stream.close()
         return Outcome(held, statements=statements)

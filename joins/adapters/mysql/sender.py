@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql.cdc_config import CdcConfig
-from joins.adapters.mysql.rows import Row, wire_rows
+from joins.adapters.mysql.images.rows import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,

@@ -10,7 +10,6 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import ER
 
-from joins.adapters.mysql.charsets import is_readable
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     connected,
@@ -18,6 +17,7 @@ from joins.adapters.mysql.connection import (
     rows,
     variables,
 )
+from joins.adapters.mysql.images.charsets import is_readable
 from joins.adapters.mysql.position import binlog_status
 from joins.adapters.mysql.replication import require_replication
 from joins.adapters.mysql.table import (

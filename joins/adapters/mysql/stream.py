@@ -17,15 +17,13 @@ from pymysqlreplication import event as binlog_event
 from pymysqlreplication.exceptions import MalformedBinLogEvent, StatusVariableMismatch
 from pymysqlreplication.packet import BinLogPacketWrapper
 
-from joins.adapters.mysql.charsets import server_charsets
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     open_connection,
 )
 from joins.adapters.mysql.events import GTIDS, require_known
-from joins.adapters.mysql.query import QueryEvent, Statement, load_statement, query_statement
-from joins.adapters.mysql.replication import lost, stream_error
-from joins.adapters.mysql.row_events import (
+from joins.adapters.mysql.images.charsets import server_charsets
+from joins.adapters.mysql.images.row_events import (
     FRAGMENT,
     NO_TABLE,
     ROW_OPS,
@@ -38,7 +36,9 @@ from joins.adapters.mysql.row_events import (
     table_map,
     table_of,
 )
-from joins.adapters.mysql.rows import Change, RowDecoder
+from joins.adapters.mysql.images.rows import Change, RowDecoder
+from joins.adapters.mysql.query import QueryEvent, Statement, load_statement, query_statement
+from joins.adapters.mysql.replication import lost, stream_error
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.mysql.tokens import UNDECODED
 from joins.plan.errors import SnapshotNeededError

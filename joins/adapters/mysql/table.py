@@ -48,8 +48,8 @@ _PLAIN_MATCHES: dict[Encoding, frozenset[TypeName]] = {
 }
 
 
-# Types whose values can be passed over in a row image, captured or not; `joins.adapters.mysql.rows`
-# knows how long they are.
+# Types whose values can be passed over in a row image, captured or not: `images.rows` knows how
+# long they are.
 SIZED_TYPES = frozenset(
     [
         *(*_INTEGER_BITS, *_ENCODINGS, "bit", "vector"),

@@ -2,14 +2,14 @@
 
 import pytest
 
-from joins.adapters.mysql.charsets import (
+from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
+from joins.adapters.mysql.images.charsets import (
     CharacterTable,
-    _asked,
+    _candidates,
     _characters,
     _converted,
     character_table,
 )
-from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
 from joins.plan.errors import SourceError
 
 
@@ -43,16 +43,16 @@ def test_a_text_is_what_the_server_makes_of_it(connection, charset, raw, text):
 @pytest.mark.parametrize(("charset", "most"), [("sjis", 2), ("ujis", 3), ("swe7", 1)])
 def test_no_sequence_of_bytes_is_left_out(connection, charset, most):
     table = character_table(connection, charset)
-    for sequence in list(_asked(most))[:: 1 if most == 1 else 61]:
+    for sequence in list(_candidates(most))[:: 1 if most == 1 else 61]:
         (_, text), *_ = _converted(connection, charset, [sequence])
         if sequence in table.characters:
             assert table.characters[sequence] == text.decode("utf-8")
             assert table.text(sequence + sequence) == text.decode("utf-8") * 2
 
 
-def test_a_server_that_gives_nothing_for_a_part_is_asked_one_by_one(connection):
+def test_a_server_that_gives_nothing_for_a_part_is_candidates_one_by_one(connection):
     """MySQL gives NULL for a whole text of which a part is no character."""
-    sequences = list(_asked(2))[250:600]
+    sequences = list(_candidates(2))[9000:9350]
     together = dict(_characters(connection, "big5", sequences))
     apart = dict(_characters(connection, "big5", [*sequences, b"\n"]))  # one more line
     assert len(together) > 100

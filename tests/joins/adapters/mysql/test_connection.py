@@ -12,7 +12,6 @@ import pytest
 
 import joins
 from joins.adapters.deadline import within
-from joins.adapters.mysql.charsets import server_charsets
 from joins.adapters.mysql.chunks import Chunk, chunk_bounds, read_chunk
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
@@ -20,6 +19,7 @@ from joins.adapters.mysql.connection import (
     open_connection,
     rows,
 )
+from joins.adapters.mysql.images.charsets import server_charsets
 from joins.adapters.mysql.login import SafeConnection
 from joins.adapters.mysql.position import (
     binlog_still_has,

@@ -192,15 +192,15 @@ def table_map(body: bytes, header_bytes: int, *, is_mariadb: bool) -> TableMap:
     while data.left:
         what = data.number(1)
         extra[what] = data.text()
-    told = _Told([kind for kind, _ in kind_metas], extra, is_mariadb)
+    optional = _OptionalMetadata([kind for kind, _ in kind_metas], extra, is_mariadb)
     columns = tuple(
         BinlogColumn(
-            name=told.names[at],
+            name=optional.names[at],
             kind=kind,
             meta=meta,
-            unsigned=told.unsigned.get(at, False),
-            collation=told.collations.get(at),
-            members=told.members.get(at, ()),
+            unsigned=optional.unsigned.get(at, False),
+            collation=optional.collations.get(at),
+            members=optional.members.get(at, ()),
         )
         for at, (kind, meta) in enumerate(kind_metas)
     )
@@ -238,7 +238,7 @@ _KNOWN = frozenset(
 
 
 @dataclass(slots=True)
-class _Told:
+class _OptionalMetadata:
     """The optional metadata, by the place of the column."""
 
     kinds: list[int]

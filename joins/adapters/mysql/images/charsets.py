@@ -55,13 +55,13 @@ class CharacterTable:
         """`raw` as the server converts it: each byte that begins no character is a `?`."""
         if self._is_ascii and raw.isascii():
             return raw.decode("ascii")
-        found, at = [], 0
+        texts, at = [], 0
         while at < len(raw):
             sequence = raw[at : at + self._lengths[raw[at]]]
             character = self.characters.get(sequence)
-            found.append(_UNMAPPED if character is None else character)
+            texts.append(_UNMAPPED if character is None else character)
             at += 1 if character is None else len(sequence)
-        return "".join(found)
+        return "".join(texts)
 
 
 class Charsets:
@@ -94,7 +94,7 @@ def server_charsets(config: MysqlConnectionConfig) -> Charsets:
         SourceError: the server cannot be reached or refuses us.
     """
     with connected(config) as connection:
-        found = rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
+        pairs = rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
         table = "COLLATION_CHARACTER_SET_APPLICABILITY"
         has_id = rows(
             connection,
@@ -103,10 +103,10 @@ def server_charsets(config: MysqlConnectionConfig) -> Charsets:
             table,
         )
         if has_id:  # of collations for several character sets, MariaDB has the numbers here
-            found += rows(
+            pairs += rows(
                 connection, f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table}"
             )
-    known = {int(number): str(name) for number, name in found if number is not None and name}
+    known = {int(number): str(name) for number, name in pairs if number is not None and name}
     return Charsets(config, known)
 
 
@@ -131,14 +131,14 @@ def character_table(connection: "Connection[Any]", charset: str) -> CharacterTab
             f'a column has character set "{charset}", whose characters the server does not tell',
             hint="Convert the column to utf8mb4.",
         )
-    found = {_LINE: "\n"}
-    sequences = _asked(int(most[0][0]))
+    characters = {_LINE: "\n"}
+    sequences = _candidates(int(most[0][0]))
     while part := list(islice(sequences, _ASKED_AT_ONCE)):
-        found.update(_characters(connection, charset, part))
-    return CharacterTable(found)
+        characters.update(_characters(connection, charset, part))
+    return CharacterTable(characters)
 
 
-def _asked(most_bytes: int) -> Iterator[bytes]:
+def _candidates(most_bytes: int) -> Iterator[bytes]:
     """The sequences that may be characters."""
     no_lines = [byte for byte in range(256) if byte != _LINE[0]]
     yield from (bytes([byte]) for byte in no_lines)
@@ -152,8 +152,8 @@ def _characters(
     connection: "Connection[Any]", charset: str, sequences: Sequence[bytes]
 ) -> Iterator[tuple[bytes, str]]:
     """Those of `sequences` that are one character, with it."""
-    together = _LINE.join(sequences)
-    kept, texts = _converted(connection, charset, [together])[0]
+    joined = _LINE.join(sequences)
+    kept, texts = _converted(connection, charset, [joined])[0]
     alike = () if kept is None or texts is None else (kept.split(_LINE), texts.split(_LINE))
     if not alike or {len(part) for part in alike} != {len(sequences)}:
         # MySQL gives nothing for a text of which a part is none
@@ -180,8 +180,8 @@ def _converted(
         for text in (as_text, f"CONVERT({as_text} USING utf8mb4)")
     ]
     values = rows(connection, f"SELECT {', '.join(selected)}")[0]
-    found = [None if value is None else bytes.fromhex(str(value)) for value in values]
-    return list(zip(found[::2], found[1::2], strict=True))
+    results = [None if value is None else bytes.fromhex(str(value)) for value in values]
+    return list(zip(results[::2], results[1::2], strict=True))
 
 
 # Unicode

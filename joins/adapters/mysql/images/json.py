@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Iterator
 
-from joins.adapters.mysql.decimals import decimal_converter
+from joins.adapters.mysql.images.decimals import decimal_converter
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY = range(4)
 _LITERAL, _STRING, _OPAQUE = 0x4, 0xC, 0xF

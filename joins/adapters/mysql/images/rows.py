@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from pymysqlreplication.constants import FIELD_TYPE
 
-from joins.adapters.mysql.charsets import Charsets
-from joins.adapters.mysql.decimals import decimal_bytes, decimal_converter
-from joins.adapters.mysql.json import json_text
-from joins.adapters.mysql.row_events import (
+from joins.adapters.mysql.images.charsets import Charsets
+from joins.adapters.mysql.images.decimals import decimal_bytes, decimal_converter
+from joins.adapters.mysql.images.json import json_text
+from joins.adapters.mysql.images.row_events import (
     BLOB_COMPRESSED,
     TYPED_ARRAY,
     VARCHAR_COMPRESSED,
@@ -148,7 +148,7 @@ def _require_readable(where: str, table_map: TableMap, is_mariadb: bool) -> None
                 f'{where} has column "{column.name}" in the format of MariaDB 5.3, whose length '
                 "the binlog does not tell",
                 hint="Run SET GLOBAL mysql56_temporal_format=ON and ALTER TABLE … FORCE; the table "
-                "is copied again by itself.",
+                "is then copied again by itself.",
             )
 
 
