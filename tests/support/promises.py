@@ -41,6 +41,9 @@ def documents() -> dict[str, str]:
     texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
     packages = re.compile(r"^## Packages$.*?(?=^## )", re.MULTILINE | re.DOTALL)
     texts["ARCHITECTURE.md"] = packages.sub("", texts["ARCHITECTURE.md"])
+    for path in sorted((ROOT / "docs/adr").glob("[0-9]*.md")):
+        decision = path.read_text(encoding="utf-8").partition("\n## Decision\n")[2]
+        texts[str(path.relative_to(ROOT))] = decision.partition("\n## ")[0]
     return texts
 
 
