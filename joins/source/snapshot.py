@@ -8,6 +8,7 @@ table fits its declaration.
 """
 
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from joins.adapters.mysql.position import (
     binlog_still_has,
     same_history,
     server_identity,
+    statement_after,
     take_high,
     take_low,
 )
@@ -41,6 +43,7 @@ from joins.adapters.process.process import SourceProcess
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.durable.stalls import Stalls
+from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
     DefinitionError,
@@ -67,6 +70,7 @@ from joins.worker.threads import enter_pool
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
+_SURVIVED_S = 30.0  # a process that lives so long has passed where others died
 _log = structlog.get_logger(__name__)
 
 
@@ -89,6 +93,36 @@ class SourceSettings:
     staged: RowFiles
     tasks: int = 2
     rows_per_job: int = 200_000
+
+
+@dataclass(slots=True)
+class _Deaths:
+    """Deaths of the CDC process without a word, one after the other at one position.
+
+    Attributes:
+        at: the boundary from which the dead process read.
+        count: how many there were.
+    """
+
+    at: BinlogPosition | None = None
+    count: int = 0
+    _last_s: float = 0.0
+
+    def add(self, at: BinlogPosition) -> bool:
+        """Note a death; returns whether it is not the first one there."""
+        self.count = self.count + 1 if at == self.at else 1
+        self.at, self._last_s = at, time.monotonic()
+        return self.count > 1
+
+    def is_stall_after(self, event: Mapping[str, Any], now_s: float) -> bool:
+        """Whether a word of the next process leaves the stall: it has not come further yet."""
+        if self.count <= 1 or self.at is None or event["event"] == "error":
+            return False
+        place = event.get("acknowledged")
+        is_further = place is not None and BinlogPosition(**place) > self.at
+        if is_further or now_s - self._last_s > _SURVIVED_S:
+            self.count = 0
+        return self.count > 1
 
 
 class SnapshotCoordinator(SourceCoordinator):
@@ -114,6 +148,7 @@ class SnapshotCoordinator(SourceCoordinator):
         self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
         self._most_bytes: int | None = None
+        self._deaths = _Deaths()
         self.state: SourceState | None = None
 
     def view(self) -> SourceView | None:
@@ -295,7 +330,30 @@ class SnapshotCoordinator(SourceCoordinator):
     def _on_event(self, generation: int, event: dict[str, Any]) -> None:
         if generation != self._require_state().generation:
             return  # the last words of the process before
-        self._take_event(event)
+        if self._deaths.is_stall_after(event, time.monotonic()):
+            self._is_following |= event["event"] == "watermark"
+            self.progress = {**self.progress, **event}
+        else:
+            self._take_event(event)
+
+    def _living_process(self) -> SourceProcess:
+        """The process; one that died without a word at the same position as before is a stall."""
+        process = self._process
+        if process is not None and process.ended_silently:
+            state = self._require_state()
+            place = self._reopened_at(state)
+            if self._deaths.add(place.position):
+                statement = statement_after(self._connection_of(state), place)
+                behind = f', before "{statement}" was done' if statement else ""
+                raise SourceError(
+                    f'the process that reads table "{state.table.database}.{state.table.table}" '
+                    f"died {self._deaths.count} times behind {place.file_name}:"
+                    f"{place.position.pos}{behind}",
+                    hint="Read its last lines in the runner's log and remove the cause, such as "
+                    "too little memory; it is started again by itself. To pass that change, submit "
+                    "the job again.",
+                )
+        return super()._living_process()
 
     def _read_snapshot(self, state: SourceState) -> None:
         self._staged.clear(state.generation)

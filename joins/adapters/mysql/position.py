@@ -22,6 +22,8 @@ from joins.plan.types import quoted
 
 STATUS_OF_BINLOG = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
 """The second is the only one that MySQL 8.4 knows."""
+_TELLING = ("Query", "Annotate_rows", "Rows_query", "Table_map")  # events that name what happened
+_MOST_TEXT = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,22 @@ def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
             mark.gtid is None
             or _gtid_at(connection, mark.file_name, mark.position.pos) == mark.gtid
         )
+
+
+def statement_after(config: MysqlConnectionConfig, mark: BinlogMark) -> str:
+    """What the server says of the first change behind `mark`, for messages; empty if nothing."""
+    try:
+        with connected(config) as connection:
+            events = rows(
+                connection,
+                "SHOW BINLOG EVENTS IN %s FROM %s LIMIT 8",
+                mark.file_name,
+                mark.position.pos,
+            )
+    except (SourceError, UnicodeDecodeError):
+        return ""
+    texts = (str(row[5]) for row in events if str(row[2]) in _TELLING and row[5] != "BEGIN")
+    return next(texts, "")[:_MOST_TEXT]
 
 
 def binlog_status(connection: "Connection[Any]") -> tuple[str, int] | None:

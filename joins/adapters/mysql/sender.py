@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql.cdc_config import CdcConfig
-from joins.adapters.mysql.rows import Row, wire_rows
+from joins.adapters.mysql.images.rows import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
 from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.kernels.changelog.envelope import (
@@ -85,29 +85,28 @@ class ChangelogSender:
             SourceUnavailableError: Kafka did not acknowledge in time.
             SourceError: Kafka refused the records.
         """
-        size = len(images.images)
-        rows = images.decoded()
         at_ms = images.at_s * 1000
-        for row in rows:
-            if images.op == "u":
-                self._update(row, next(rows), at_ms)
-            elif images.op == "d":
-                self._append("d", at_ms, row, None)
-            else:
-                self._append("c", at_ms, None, row)
+        for before, after in images.changes():
+            self._append_change(images.op, at_ms, before, after)
             if len(self._pending.ops) >= MAX_BATCH_ROWS:
                 self.flush()
         if self._pending.ops:
-            self._pending.bytes += size
+            self._pending.bytes += images.size
             if self._pending.bytes >= MAX_BATCH_BYTES:
                 self.flush()
 
-    def _update(self, before: Row, after: Row, at_ms: int) -> None:
-        if all(before[slot] == after[slot] for slot in self._key):
-            self._append("u", at_ms, before, after)
-        else:
+    def _append_change(self, op: str, at_ms: int, before: Row | None, after: Row | None) -> None:
+        """A changed key is another row."""
+        is_moved = (
+            before is not None
+            and after is not None
+            and any(before[slot] != after[slot] for slot in self._key)
+        )
+        if is_moved:
             self._append("d", at_ms, before, None)
             self._append("c", at_ms, None, after)
+        else:
+            self._append(op, at_ms, before, after)
 
     def _append(self, op: str, at_ms: int, before: Row | None, after: Row | None) -> None:
         pending = self._pending

@@ -15,6 +15,7 @@ from joins.adapters.mysql.connection import (
     rows,
     variables,
 )
+from joins.adapters.mysql.images.charsets import is_readable
 from joins.adapters.mysql.replication import (
     NOT_PERMITTED,
     needing,
@@ -22,16 +23,25 @@ from joins.adapters.mysql.replication import (
     require_replication,
     table_name,
 )
-from joins.adapters.mysql.table import CapturedTable, MysqlColumn, ServerColumn, capture
+from joins.adapters.mysql.table import (
+    SIZED_TYPES,
+    CapturedTable,
+    MysqlColumn,
+    ServerColumn,
+    capture,
+)
 from joins.adapters.mysql.tokens import Modes, folded, readings
 from joins.plan.errors import DefinitionError, SourceError
 from joins.plan.plan import Field
 from joins.plan.types import quoted
 
+_OLD_FORMAT = "mariadb-5.3"  # in the comment of such a type
 _SERVER_IDS = (1_000_000, 2**32 - 1)
 _COLUMNS = (
     "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE,"
-    " CHARACTER_SET_NAME, GENERATION_EXPRESSION, COLLATION_NAME FROM information_schema.COLUMNS"
+    " c.CHARACTER_SET_NAME, GENERATION_EXPRESSION, c.COLLATION_NAME, MAXLEN"
+    " FROM information_schema.COLUMNS c"
+    " LEFT JOIN information_schema.CHARACTER_SETS s ON s.CHARACTER_SET_NAME = c.CHARACTER_SET_NAME"
     " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"
 )
 _KEY = (
@@ -106,8 +116,8 @@ def estimate_rows(config: MysqlConnectionConfig) -> int:
 def _server_columns(
     connection: "Connection[Any]", config: MysqlConnectionConfig
 ) -> list[ServerColumn]:
-    column_rows = rows(connection, _COLUMNS, config.database, config.table)
-    sources = computed_from({str(row[0]): str(row[6] or "") for row in column_rows})
+    described = rows(connection, _COLUMNS, config.database, config.table)
+    sources = computed_from({str(row[0]): str(row[6] or "") for row in described})
     return [
         ServerColumn(
             name=str(name),
@@ -118,8 +128,9 @@ def _server_columns(
             charset=None if charset is None else str(charset),
             computed_from=sources[str(name)],
             collation=None if collation is None else str(collation),
+            is_readable=charset is None or is_readable(str(charset), int(most)),
         )
-        for name, data_type, column_type, precision, scale, charset, _, collation in column_rows
+        for name, data_type, column_type, precision, scale, charset, _, collation, most in described
     ]
 
 
@@ -143,14 +154,21 @@ def _named(expression: str, columns: Iterable[str]) -> set[str]:
 
 
 def _check_storage(config: MysqlConnectionConfig, columns: list[ServerColumn]) -> None:
-    """A compressed column makes every row of the table unreadable in the binlog."""
-    compressed = [column.name for column in columns if "COMPRESSED" in column.column_type]
-    if compressed:
-        raise SourceError(
-            f'{table_name(config)} has compressed column "{compressed[0]}", '
-            "whose binlog format cannot be read",
-            hint="Store the column without COMPRESSED.",
-        )
+    """Columns whose values the binlog has in a form of which we cannot know where they end."""
+    for column in columns:
+        if _OLD_FORMAT in column.column_type:
+            raise SourceError(
+                f'{table_name(config)} has column "{column.name}" of type {column.column_type}, '
+                "a format whose length the binlog does not tell",
+                hint="Run SET GLOBAL mysql56_temporal_format=ON, then "
+                f"ALTER TABLE {config.database}.{config.table} FORCE.",
+            )
+        if column.data_type not in SIZED_TYPES:
+            raise SourceError(
+                f'{table_name(config)} has column "{column.name}" of type {column.column_type}, '
+                "whose values cannot be found in the binlog",
+                hint="Store the column in another type, or in another table.",
+            )
 
 
 def _check_key(

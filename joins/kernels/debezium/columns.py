@@ -20,6 +20,7 @@ from joins.kernels.debezium.connect import (
     DECIMAL,
     DOUBLE_BITS,
     FLOAT_BITS,
+    UNION_TYPE,
     VARIABLE_SCALE_DECIMAL,
     ConnectType,
 )
@@ -56,6 +57,7 @@ _DATES = frozenset({f"{_TIME}.Date", f"{_CONNECT}.Date"})
 _AVRO_UNITS = {
     "avro.timestamp-millis": TimeUnit.MILLIS,
     "avro.timestamp-micros": TimeUnit.MICROS,
+    "avro.timestamp-nanos": TimeUnit.NANOS,
 }
 _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
     TypeName.TIME: {
@@ -73,6 +75,8 @@ _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
     },
     TypeName.TIMESTAMP_LTZ: _AVRO_UNITS,
 }
+_COUNTED_TIMES = frozenset().union(_DATES, *_UNITS.values())
+"""Times that are numbers: a column declared as an integer has the number."""
 _TEXTS = {
     TypeName.DATE: frozenset({f"{_TIME}.IsoDate"}),
     TypeName.TIME: frozenset({f"{_TIME}.IsoTime", f"{_TIME}.ZonedTime"}),
@@ -108,6 +112,8 @@ class ColumnReader:
             kind: the declared type.
             connect: the type in the schema of the records; None without a schema.
         """
+        if connect is not None and connect.type == UNION_TYPE:
+            return self._branches(values, kind, connect)
         if kind.is_nested:
             return self._nested(values, kind, connect)
         read = read_by_kind(values, self._readers(kind, connect), arrow_type(kind))
@@ -259,6 +265,22 @@ class ColumnReader:
         is_coarse = kind.precision <= _MILLIS_DIGITS and not is_micro
         return TimeUnit.MILLIS if is_coarse else TimeUnit.MICROS
 
+    def _branches(self, values: RawValues, kind: SqlType, union: ConnectType) -> Checked:
+        """Values of a union, each by the type that it is of; a type that does not fit fails."""
+        members = members_of(values, list(union.fields))
+        found = {name: np.flatnonzero(members[name].lasts >= 0) for name in union.fields}
+        there = np.concatenate([np.zeros(0, np.int64), *found.values()])
+        none = np.setdiff1d(np.arange(len(values)), there)
+        order = [none, *found.values()]
+        parts = [
+            self.read(members[name].take(rows), kind, union.fields[name])
+            for name, rows in found.items()
+        ]
+        parts.insert(0, Checked(pa.nulls(len(none), arrow_type(kind)), values.lasts[none] >= 0))
+        back = np.argsort(np.concatenate(order))
+        columns = pa.concat_arrays([part.values for part in parts]).take(pa.array(back))
+        return Checked(columns, np.concatenate([part.failed for part in parts])[back])
+
     def _nested(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
         to = arrow_type(kind)
         if kind.name is TypeName.ROW:
@@ -375,7 +397,7 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     if connect is None or str(connect) in _INTEGERS | {"boolean"}:
         is_unsigned = connect is not None and (connect.source_type or "").startswith(_UNSIGNED)
         return {tokens.INTEGER: readers.unsigned(to)} if is_unsigned else plain
-    if connect.name in _COUNTS:
+    if connect.name in _COUNTS or (connect.type in _INTEGERS and connect.name in _COUNTED_TIMES):
         return {tokens.INTEGER: readers.integers(to)}
     if connect.name == DECIMAL:
         scale = connect.scale or 0

@@ -15,7 +15,7 @@ from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, ro
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import advice
-from joins.adapters.topic.check import check_topic
+from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.durable.checkpoint import read_json
 from joins.durable.probe_lives import known_topics, read_lives
 from joins.plan.errors import SourceError
@@ -98,6 +98,9 @@ def _foreign_topic(dimension: Dimension, source: TopicSource) -> Iterator[Check]
     check_topic(source, dimension.declared_fields, dimension.declared_key)
     what = f'topic "{source.kafka.topic}" is there, and a record of it fits the declaration'
     yield good(f"source {dimension.name}", what)
+    nulls = replaced_nulls(source)
+    if nulls is not None:
+        yield unknown(f"NULLs of source {dimension.name}", nulls)
 
 
 def _delta_table(

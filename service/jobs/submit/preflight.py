@@ -17,7 +17,7 @@ from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry.schemas import check_registries
 from joins.adapters.store.path import StorePath
 from joins.adapters.store.proof import prove_conditional_puts
-from joins.adapters.topic.check import check_topic
+from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.kernels.table_path import TablePath
@@ -265,11 +265,18 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
 
 def advise(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> tuple[str, ...]:
     """Warnings about outputs and captured tables of a plan that preflight has accepted."""
-    texts = [text for insert in plan.inserts for text in _advice(insert, settings)]
+    texts = [text for dimension in plan.dimensions if (text := _of_nulls(dimension))]
+    texts += [text for insert in plan.inserts for text in _advice(insert, settings)]
     if any(map(_may_need_advice, plan.dimensions)):
         dimensions = filter(_may_need_advice, resolve_secrets(plan, secrets).dimensions)
         texts += [text for dimension in dimensions for text in advice(captured_table(dimension))]
     return tuple(dict.fromkeys(texts))
+
+
+def _of_nulls(dimension: Dimension) -> str:
+    """A warning about NULLs that a connector replaces by defaults; empty without one."""
+    said = replaced_nulls(dimension.source) if isinstance(dimension.source, TopicSource) else None
+    return "" if said is None else f"table {dimension.name}: {said}."
 
 
 def _may_need_advice(dimension: Dimension) -> bool:
