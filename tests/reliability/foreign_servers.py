@@ -498,22 +498,24 @@ class Place:
     # ----------------------------------------------------------------------------------------------
 
     def _follow(self, hint: str) -> bool:
-        """Do what a hint says, if it is one of those that can be done here."""
+        """Do what the first way of a hint says that can be gone here; whether there is one."""
         assert self._config is not None
-        database = self._server.database
-        user = f"{database.cdc_user}@'{LOOPBACK}'"
-        for pattern, follow in (
+        user = f"{self._server.database.cdc_user}@'{LOOPBACK}'"
+        steps = (
             (r"Run (SET GLOBAL [^,]+),", lambda m: self._server.run(m[1])),
             (r"Run (GRANT .+? ON .+? TO) that user", lambda m: self._server.run(f"{m[1]} {user}")),
-            (r"run (ALTER TABLE .+? ENGINE=\w+)\.", lambda m: self._server.run(m[1])),
+            (r"(ALTER TABLE .+? (ENGINE=\w+|FORCE))\.", lambda m: self._server.run(m[1])),
             (r"Start the server without --([\w-]+)", lambda m: self._restart(m[1], is_on=False)),
             (r"Start the server with --([\w-]+)", lambda m: self._restart(m[1], is_on=True)),
             (r"'database-name' = '(.+)' and 'table-name' = '(.+)'", self._rename),
-        ):
-            found = re.search(pattern, hint)
-            if found is not None:
-                self._lab.say(f"  followed: {found[0]}")
-                follow(found)
+        )
+        for way in hint.split(", or "):
+            found = [(re.search(pattern, way), follow) for pattern, follow in steps]
+            for match, follow in found:
+                if match is not None:
+                    self._lab.say(f"  followed: {match[0]}")
+                    follow(match)
+            if any(match for match, _ in found):
                 return True
         return False
 
