@@ -36,11 +36,11 @@ from joins.job.reporter import Reporter
 from joins.job.upkeep import JobUpkeep
 from joins.loop.loop import Loop
 from joins.loop.turns import BatchTurns, LoopGuards
+from joins.plan.causes import cause_of
 from joins.plan.errors import (
     CheckpointError,
     FencedError,
     ForeignRecordError,
-    JoinError,
     NothingToAcknowledgeError,
     SnapshotUnprovenError,
     StoppingError,
@@ -198,10 +198,7 @@ class TemporalJoin:
         except SluiceError as exc:
             self.parts.stalls.note("opening", exc)
         except OSError as exc:
-            error = JoinError(
-                f"opening failed: {exc}", hint="Make room, or repair the job's directory."
-            )
-            self.parts.stalls.note("opening", error)
+            self.parts.stalls.note("opening", cause_of(exc, "opening failed"))
 
     def _ready_indexes(self) -> Mapping[str, int] | None:
         """Dimension → version whose index is ready; None while one is being built.
@@ -218,7 +215,6 @@ class TemporalJoin:
 
     def _open(self, versions: Mapping[str, int]) -> None:
         """LOAD → JOIN: the lookups are there, so that a batch finds them; the phase is durable."""
-        self.parts.inserts.check(versions)
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions,
@@ -264,7 +260,6 @@ class TemporalJoin:
 
     def _start_probe(self) -> Loop:
         self._prepare_probe()
-        self.parts.inserts.forget()
         self.parts.inserts.read_topics(self.control.lives.current.topics)
         with self.reporter.step("the lookup indexes of the newest versions are built"):
             for dimension in self.parts.dimensions:

@@ -1,15 +1,14 @@
 """What is written outlives a power failure, and what it means that it cannot be written."""
 
-import errno
 import os
 from pathlib import Path
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+from joins.plan.causes import NO_ROOM
 
 
 def is_full(error: object) -> bool:
     """Whether a write has failed for want of room: a disk, a quota or a file has no more."""
-    return isinstance(error, OSError) and error.errno in _NO_ROOM
+    return isinstance(error, OSError) and error.errno in NO_ROOM
 
 
 def sync(path: Path) -> None:

@@ -83,7 +83,7 @@ class DeadLetterReplay:
 
         Returns:
             `replay` (None if nothing was to be done), `records`, `rows`, `still_bad`,
-            `already_replayed` and `remaining`.
+            `already_replayed` and `remaining`; of a discard see `_result`.
 
         Raises:
             RequestError: the request cannot be understood.
@@ -143,9 +143,12 @@ class DeadLetterReplay:
                 return replay
 
     def _choice(self, request: Request, number: int) -> LetterReplay:
+        discarded = _reason_of(request.body)
         if request.body.get("all") is True:
             letters, remaining = self._pending()
-            return LetterReplay(number, request.id, request.by, letters, remaining=remaining)
+            return LetterReplay(
+                number, request.id, request.by, letters, remaining=remaining, discarded=discarded
+            )
         records = _records_of(request.body)
         letters_named = [self._letter_key(record) for record in records]
         located = self._parts.letters.locate(set(letters_named))
@@ -159,7 +162,9 @@ class DeadLetterReplay:
             if self._missing(located[one][1])
         )
         already = len(records) - len(pending)
-        return LetterReplay(number, request.id, request.by, pending, already_replayed=already)
+        return LetterReplay(
+            number, request.id, request.by, pending, already_replayed=already, discarded=discarded
+        )
 
     def _letter_key(self, record: Mapping[str, Any]) -> Wanted:
         """The letter that a record of a request names."""
@@ -213,6 +218,11 @@ class DeadLetterReplay:
 
     def _finish(self, replay: LetterReplay) -> dict[str, Any]:
         """Bring `replay` to its end, from wherever it was interrupted."""
+        if replay.discarded is not None:
+            nothing = {"replay": replay.number, "rows": 0, "still_bad": []}
+            self._parts.replays.finish(replay.number, nothing)
+            _log.info("dead letters discarded", by=replay.by, reason=replay.discarded)
+            return self._result(replay, nothing)
         outcomes: dict[int, Mapping[str, Any]] = {}
         refused: dict[int, SluiceError] = {}
         for insert in self._parts.inserts:
@@ -276,6 +286,13 @@ class DeadLetterReplay:
         return last.history.pin(batch)
 
     def _result(self, replay: LetterReplay, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        if replay.discarded is not None:
+            return {
+                "discard": outcome["replay"],
+                "records": len(replay.letters),
+                "already_settled": replay.already_replayed,
+                "remaining": replay.remaining,
+            }
         where = (self._parts.letters.topics() or StreamTopics.one("")).where
         return {
             "replay": outcome["replay"],
@@ -283,7 +300,7 @@ class DeadLetterReplay:
             "rows": outcome["rows"],
             "still_bad": [{**bad, **where(bad["partition"])} for bad in outcome["still_bad"]],
             "already_replayed": replay.already_replayed,
-            "remaining": replay.remaining,
+            "remaining": replay.remaining + len(outcome["still_bad"]),
         }
 
     def _of(self, refused: Mapping[int, SluiceError]) -> list[tuple[LetterInsert, SluiceError]]:
@@ -333,6 +350,17 @@ def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             hint="Name the dead letters by partition and offset, or ask for all of them.",
         )
     return list(records)
+
+
+def _reason_of(body: Mapping[str, Any]) -> str | None:
+    """Why the letters are discarded; None if they are replayed."""
+    reason = body.get("discard")
+    if reason is not None and (not isinstance(reason, str) or not reason.strip()):
+        raise RequestError(
+            f'"discard" of the request is {reason!r}, expected a reason',
+            hint="Say in a few words why the records are to have no rows.",
+        )
+    return reason
 
 
 def _number(record: Mapping[str, Any], name: str) -> int:

@@ -33,7 +33,6 @@ LOADED = (
     "joins.dimension.build_side",
     "joins.worker.event_task",
     "joins.worker.topic_reader",
-    "joins.batch.shuffle",
     "joins.source.chunk_reader",
 )
 COMPILED = (

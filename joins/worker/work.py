@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from joins.adapters.kafka.records import Ranges
 from joins.worker.placement import nodes_for
-from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_hints
+from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_cause
 from joins.worker.tasks import collected
 
 RECORDS_WORTH_A_TASK = 5_000
@@ -23,12 +23,12 @@ _ITEM = "item"
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """A stage whose errors reach the driver with their hints; picklable."""
+    """A stage whose errors reach the driver as what they mean; picklable."""
 
     stage: Stage
 
     def __call__(self, batches: Batches) -> Batches:
-        with telling_hints():
+        with telling_cause():
             yield from self.stage(batches)
 
 

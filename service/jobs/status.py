@@ -1,5 +1,6 @@
 """What a runner reports of its job: what it does, how far it is, and why it waits."""
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -29,6 +30,7 @@ from watermark.phase import Phase
 from watermark.valve import ChannelState
 
 _LONG_STEP_S = 15.0
+_COMMAND = re.compile(r"(sluice jobs [a-z]+) JOB\b")
 _MEANWHILE = "meanwhile records are joined with the rows that came before"
 
 
@@ -215,9 +217,9 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 
 def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[WarningView]:
-    """Of the stream, and of the topics that are dimensions."""
-    groups = (source.progress.get("group_offsets") for source in join.parts.sources)
-    warnings = [*join.progress.warnings(), *(each for each in groups if each is not None)]
+    """Of the stream, and of the dimensions' sources."""
+    of_sources = (each for source in join.parts.sources for each in source.warnings())
+    warnings = [*join.progress.warnings(), *of_sources]
     unproven = [
         WarningView(
             type=fault.type,
@@ -333,4 +335,18 @@ def _of_sources(join: TemporalJoin) -> list[Mapping[str, Any]]:
 
 def error_of(fault: Fault) -> ErrorView:
     """A fault as it is shown."""
-    return ErrorView(type=fault.type, message=fault.message, hint=fault.hint)
+    return ErrorView(type=fault.type, message=fault.message, hint=fault.hint, detail=fault.detail)
+
+
+def of_job(status: Mapping[str, Any], job_id: str) -> dict[str, Any]:
+    """`status` with the job's id in the commands of its hints, which are written with JOB."""
+
+    def named(text: str) -> str:
+        return _COMMAND.sub(rf"\1 {job_id}", text)
+
+    shown = {**status, "reason": named(status["reason"])}
+    if shown.get("error"):
+        shown["error"] = {**shown["error"], "hint": named(shown["error"]["hint"])}
+    if "stalls" in shown:
+        shown["stalls"] = [{**stall, "hint": named(stall["hint"])} for stall in shown["stalls"]]
+    return shown
