@@ -40,12 +40,18 @@ class Stalls:
 
     def __init__(self) -> None:
         self._faults: dict[str, Fault] = {}
+        self._is_closed = False
         self._lock = threading.Lock()
 
     def note(self, part: str, error: SluiceError) -> None:
         """`part` cannot go on because of `error`."""
         with self._lock:
-            self._faults[part] = Fault.of(error)
+            if not self._is_closed:
+                self._faults[part] = Fault.of(error)
+
+    def close(self) -> None:
+        """The job stops: a part that ends from now on is no fault; callable in a signal handler."""
+        self._is_closed = True  # without the lock, which the interrupted thread may hold
 
     def clear(self, part: str) -> None:
         """`part` goes on."""

@@ -67,6 +67,7 @@ class TemporalJoin:
         self.parts = parts
         self._on_tick = on_tick
         self._stopping = threading.Event()
+        self.is_stop_requested = False
         self._open_requested = threading.Event()
         self._loops = Loops(parts.stalls, self._start_loop)
         self._turns = BatchTurns()
@@ -114,6 +115,8 @@ class TemporalJoin:
 
     def request_stop(self) -> None:
         """End `run` soon; callable from a signal handler."""
+        self.is_stop_requested = True
+        self.parts.stalls.close()
         self._stopping.set()
 
     def run(self) -> None:

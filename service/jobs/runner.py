@@ -183,6 +183,7 @@ def _watch_parent(job_dir: Path, settings: Settings) -> ParentWatch | None:
 
 def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) -> int:
     status.note("STARTING", "the runner starts Spark and looks at the sources")
+    join: TemporalJoin | None = None
     try:
 
         def tick(join: TemporalJoin) -> None:
@@ -192,14 +193,18 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) 
         join = opened.start(load(opened.layout.plan.read_bytes()), tick)
         if watch is not None:
             watch.stop_first(join.request_stop)
-        signal.signal(signal.SIGTERM, lambda *_: join.request_stop())
-        signal.signal(signal.SIGINT, lambda *_: join.request_stop())
+        request_stop = join.request_stop
+        signal.signal(signal.SIGTERM, lambda *_: request_stop())
+        signal.signal(signal.SIGINT, lambda *_: request_stop())
         join.run()
     except FencedError as exc:
         _log.error("fenced", error=exc.message, hint=exc.hint)
         return EXIT_NOT_OWNER
     except SluiceError as exc:
-        return _failed(opened.layout, status, exc)
+        stops = join is not None and join.is_stop_requested
+        if join is None or not (stops and isinstance(exc, SourceUnavailableError)):
+            return _failed(opened.layout, status, exc)
+        _log.warning("the job stopped without what it talks to", error=exc.message, hint=exc.hint)
     if join.is_finished:
         status.note(_FINISHED, "all up to the end of the stream is joined and committed")
     else:
