@@ -18,3 +18,26 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def append_line(descriptor: int, line: bytes) -> None:
+    """Append a line to a file that one process at a time writes: all of it, or nothing.
+
+    What a killed process wrote of a line is closed by a line feed; readers skip it.
+
+    Args:
+        descriptor: of the file, open for reading and appending.
+        line: with its line feed.
+
+    Raises:
+        OSError: the file system refused; the file is as it was.
+    """
+    end = os.fstat(descriptor).st_size
+    is_cut = end > 0 and os.pread(descriptor, 1, end - 1) != b"\n"
+    left = memoryview(b"\n" + line if is_cut else line)
+    try:
+        while left:
+            left = left[os.write(descriptor, left) :]
+    except OSError:
+        os.ftruncate(descriptor, end)
+        raise

@@ -13,6 +13,7 @@ refuses them, the letter stays for that INSERT alone.
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -61,13 +62,24 @@ class ReplayParts:
 
 
 class DeadLetterReplay:
-    """Carries out requests of the kind `replay-dead-letters`, one at a time."""
+    """Carries out requests of the kind `replay-dead-letters`, one at a time.
+
+    Letters are chosen, joined and staged beside the batches; only the commit of the rows takes
+    their turn.
+    """
 
     def __init__(self, parts: ReplayParts) -> None:
         self._parts = parts
+        self._turn: AbstractContextManager[object] = nullcontext()
 
-    def handle(self, request: Request) -> dict[str, Any]:
+    def handle(
+        self, request: Request, *, turn: AbstractContextManager[object] | None = None
+    ) -> dict[str, Any]:
         """Replay what the request names; the same request again changes nothing.
+
+        Args:
+            request: names letters.
+            turn: held while a batch runs; None where none does.
 
         Returns:
             `replay` (None if nothing was to be done), `records`, `rows`, `still_bad`,
@@ -79,6 +91,7 @@ class DeadLetterReplay:
             FencedError: a newer runner has taken over.
             SinkError: the rows cannot be written to any output; nothing of them is there.
         """
+        self._turn = nullcontext() if turn is None else turn
         self._finish_interrupted(request.id)
         done = self._done(request.id)
         if done is not None:
@@ -251,10 +264,15 @@ class DeadLetterReplay:
 
     def _write(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
         parts, number = self._parts, replay.number
-        with PastIndexes(insert.history.places) as indexes:
+        with ExitStack() as commit, PastIndexes(insert.history.places) as indexes:
             source = LetterSource(parts.letters, indexes, self._pin, parts.passed)
             rows = LetterRows(number, replay.letters_of(insert.number), insert, source)
-            insert.writer.write(rows.parts(), number, parts.epoch, rows.staged)
+
+            def staged() -> Mapping[str, Any]:
+                commit.enter_context(self._turn)  # until the rows are committed
+                return rows.staged()
+
+            insert.writer.write(rows.parts(), number, parts.epoch, staged)
         return rows.outcome()
 
     def _pin(self, batch: int) -> Pin:

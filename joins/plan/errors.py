@@ -49,7 +49,6 @@
 | `VersionExpiredError` | a version of a dimension was asked for that is not kept any more |
 | `QuestionError` | a key, a cursor, versions or a sink was given that the job cannot have |
 | `NotReadableError` | the sink keeps no rows that could be shown |
-| `DimensionTooLargeError` | a dimension is too large for its lookup strategy |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
 
@@ -261,10 +260,6 @@ class IndexLockedError(IndexDirectoryError, fault="index-locked"):
         "See on that node what the process does; if it hangs, end it, and the index is made by "
         "whoever needs it."
     )
-
-
-class DimensionTooLargeError(JoinError, fault="dimension-too-large"):
-    """A dimension's rows are more than every worker should hold in memory."""
 
 
 class ExpressionError(JoinError, fault="expression"):

@@ -406,30 +406,6 @@ class MysqlCdcSource:
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 
-class LookupStrategy(StrEnum):
-    """Where the rows are that a record is matched with; the matches are the same."""
-
-    INDEX = "index"
-    BROADCAST = "broadcast"
-    SHUFFLE = "shuffle"
-
-
-class ChosenBy(StrEnum):
-    """What has chosen a lookup strategy."""
-
-    OPTION = "option"
-    SETTING = "setting"
-    DEFAULT = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """How the rows of a dimension are found, in all its roles."""
-
-    strategy: LookupStrategy = LookupStrategy.INDEX
-    chosen_by: ChosenBy = ChosenBy.DEFAULT
-
-
 @dataclass(frozen=True, slots=True)
 class DeltaTableSource:
     """A Delta table that others write: one version of it, then each later commit.
@@ -587,7 +563,6 @@ class Dimension:
     source: DimensionSource
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
-    lookup: Lookup = Lookup()
     watermark: WatermarkSpec | None = None
 
     @property

@@ -100,17 +100,21 @@ class Work:
         return tasks.mapInArrow(_Reading(self.items, self.read, stage), schema)
 
     def report(self, stage: Stage) -> BatchReport:
-        """Run `stage`, whose rows are reports, and merge them.
+        """Run `stage`, whose rows are reports, and merge them."""
+        return merge_reports(self.texts(stage))
+
+    def texts(self, stage: Stage) -> list[str]:
+        """Run `stage`, whose rows are texts (`REPORT_SCHEMA`); all of them, in the tasks' order.
 
         Items go without a plan of Spark SQL, which costs more than the tasks of a small batch.
         """
         if self.frame is not None:
             rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
-            return merge_reports(row.report for row in rows)
+            return [row.report for row in rows]
         reading = _Reading(self.items, self.read, stage)
         nodes = nodes_for(self.spark) if self.has_index else ()
         context = self.spark.sparkContext
-        return merge_reports(collected(context, len(self.items), nodes, reading.texts))
+        return collected(context, len(self.items), nodes, reading.texts)
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:

@@ -22,6 +22,7 @@ from joins.adapters.process.redacted_output import redact_standard_error
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Requests
 from joins.durable.stalls import Fault
+from joins.job.session import remove_directories
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.durable import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
@@ -249,6 +250,7 @@ def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
     take_over()
     redact_standard_error()
     code = run(job_dir, driver)
+    remove_directories()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,6 +1,7 @@
 """Where looking back finds what a job has kept, and what joins its dead letters again."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.probe_lives import known_topics
-from joins.durable.requests import Handler, Request
+from joins.durable.requests import Request, TurnHandler
 from joins.kernels.table_path import TablePath
 from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.lookback.dead_letters import DeadLetters
@@ -69,7 +70,7 @@ def _resolved(path: TablePath) -> TablePath:
     return path.resolve() if isinstance(path, Path) else path
 
 
-def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handler:
+def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> TurnHandler:
     """What carries out requests to join dead letters again, or to discard them."""
     replayable = not job.plan.needs_event_batches
     replays = LetterReplays(job.checkpoint.directory / _REPLAYS)
@@ -93,11 +94,17 @@ def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handl
     return handle if replayable else partial(_discarded, job.plan, handle)
 
 
-def _discarded(plan: JoinPlan, handle: Handler, request: Request) -> Mapping[str, Any]:
+def _discarded(
+    plan: JoinPlan,
+    handle: TurnHandler,
+    request: Request,
+    *,
+    turn: AbstractContextManager[object],
+) -> Mapping[str, Any]:
     """Discard letters of a job whose records go through its state; nothing else can be done."""
     if "discard" not in request.body:
         raise not_replayable(plan)
-    return handle(request)
+    return handle(request, turn=turn)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """From a script to a stored job: plan, preflight, directory and row; nothing half-started stays."""
 
 import hashlib
-import tempfile
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from joins.adapters.deadline import within
+from joins.kernels.own_directory import OwnDirectory
 from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.errors import JobConflictError, StoreError, SubmissionError
@@ -111,8 +111,8 @@ class Submissions:
         planned = self._planned(sql, name)
         if not outside:
             return Draft(planned.plan, tuple(planned.warnings))
-        with tempfile.TemporaryDirectory(prefix="sluice-draft-") as directory:
-            return self._checked(planned, Path(directory), append=append)
+        with OwnDirectory("draft") as directory:
+            return self._checked(planned, directory, append=append)
 
     def dump(self, plan: JoinPlan) -> bytes:
         """The plan as it would be kept."""

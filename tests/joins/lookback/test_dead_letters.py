@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import random
 import signal
+import threading
 
 import pyarrow as pa
 import pytest
@@ -180,6 +181,35 @@ def test_corrected_letters_get_the_rows_of_their_own_batch_once(job):
     again = replay.handle(request({"records": CORRECTED}, "r2"))
     assert (again["replay"], again["records"], again["already_replayed"]) == (None, 0, 3)
     assert job.rows() == ALL_ROWS
+
+
+def test_only_the_commit_of_the_rows_takes_the_turn_of_batches(job):
+    """However long letters take to be chosen, joined and staged, batches go on beside."""
+    turn, held = threading.Lock(), {}
+
+    def passed(step):
+        held[step] = turn.locked()
+        if not held[step]:
+            with turn:  # a batch
+                pass
+
+    job.replay(passed=passed).handle(request({"records": CORRECTED}), turn=turn)
+    assert held == {step: step == "staged" for step in STEPS}
+    assert not turn.locked()
+    assert job.rows() == ALL_ROWS
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_replay_that_fails_gives_its_turn_back(job, step):
+    turn = threading.Lock()
+
+    def passed(name):
+        if name == step:
+            raise OSError(28, "no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        job.replay(passed=passed).handle(request({"records": CORRECTED}), turn=turn)
+    assert not turn.locked()
 
 
 def test_the_same_request_gives_the_same_result(job):

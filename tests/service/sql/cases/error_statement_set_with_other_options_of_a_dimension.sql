@@ -1,5 +1,5 @@
 -- error: table "d" has other OPTIONS into "o" than in an INSERT before
--- fixed:  /*+ OPTIONS('lookup.strategy' = 'broadcast') */ =>
+-- fixed:  /*+ OPTIONS('table-name' = 'e') */ =>
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
@@ -12,5 +12,5 @@ CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
 EXECUTE STATEMENT SET BEGIN
 INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
 INSERT INTO o SELECT s.k, d.name FROM s
-    JOIN d /*+ OPTIONS('lookup.strategy' = 'broadcast') */ FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+    JOIN d /*+ OPTIONS('table-name' = 'e') */ FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
 END;
