@@ -111,6 +111,9 @@ class DimensionView(Document):
     ] = None
     snapshot: SnapshotView
     generation: int
+    copied_because: Annotated[
+        str | None, Field(description="Why the newest copy was begun; null of the first one.")
+    ] = None
     low: PositionView | None = None
     high: PositionView | None = None
     position: PositionView | None = None
