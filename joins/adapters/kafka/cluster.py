@@ -14,6 +14,7 @@ from joins.adapters.kafka.client import LEVELS, KafkaClient
 from joins.adapters.kafka.groups import commit_offsets, committed_offsets, require_no_members
 from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
+from joins.plan.causes import detail_of
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.names import suggestion
 from joins.plan.plan import Isolation, KafkaOptions
@@ -141,8 +142,9 @@ class KafkaCluster:
 
     def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
         return SourceUnavailableError(
-            f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
+            f'kafka "{servers}" cannot be reached',
             hint="Check properties.bootstrap.servers, and that the broker runs.",
+            detail=detail_of(exc),
         )
 
     def describe(self, topic: str) -> TopicDescription | None:
