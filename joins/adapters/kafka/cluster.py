@@ -160,9 +160,8 @@ class KafkaCluster:
         return self._answer(_own_topics)
 
     def cluster_id(self) -> str | None:
-        """The id that the brokers share, however they are addressed; None if they have none."""
-        cluster_id: str | None = self._answer(lambda admin: admin.describe_cluster())["cluster_id"]
-        return cluster_id or None
+        """The id that the brokers share, however they are addressed; None if they tell none."""
+        return self._answer(_cluster_id)
 
     def require(self, topic: str) -> TopicDescription:
         """The topic.
@@ -353,6 +352,16 @@ class KafkaCluster:
             for tp, value in results.items()
             if value.offset >= 0
         }
+
+
+def _cluster_id(admin: KafkaAdminClient) -> str | None:
+    try:
+        cluster_id: str | None = admin.describe_cluster()["cluster_id"]
+    except kafka_errors.KafkaError as exc:
+        if exc.retriable:
+            raise
+        return None  # a service that speaks Kafka's protocol and not this request
+    return cluster_id or None
 
 
 def _own_topics(admin: KafkaAdminClient) -> list[str]:
