@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from joins.durable.stalls import Fault, Stalls
-from joins.plan.errors import SourceUnavailableError
+from joins.plan.errors import RecordsLostError, SourceUnavailableError
 from watermark.errors import SluiceError
 
 
@@ -78,3 +78,10 @@ def test_a_server_that_is_away_is_told_since_when_with_the_librarys_text_apart()
         )
         assert since is not None
         assert f"{began:%H:%M:%S}" <= since[1] <= f"{datetime.now(UTC):%H:%M:%S}"
+
+
+def test_a_fault_that_waits_for_an_acknowledgement_goes_before_older_ones():
+    stalls = Stalls()
+    stalls.note("kafka", error("broker"))
+    stalls.note("probe", RecordsLostError("5 records are gone", hint="Acknowledge it."))
+    assert [part for part, _ in stalls.all()] == ["probe", "kafka"]
