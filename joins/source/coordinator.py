@@ -108,8 +108,8 @@ class SourceCoordinator(ABC):
 
     def warnings(self) -> list[Mapping[str, Any]]:
         """What the status shows beside what stalls."""
-        told = self.progress.get("group_offsets")
-        return [] if told is None else [told]
+        warning = self.progress.get("group_offsets")
+        return [] if warning is None else [warning]
 
     def acknowledgements(self) -> list[Mapping[str, Any]]:
         """What was acknowledged of this source, the oldest first."""

@@ -202,8 +202,8 @@ class KafkaCluster:
         specification = {"num_partitions": partitions, "replication_factor": replication}
         with self._admin() as admin:
             try:
-                wanted = {**specification, "configs": dict(config)}
-                admin.create_topics({topic: wanted}, wait_for_metadata=True)
+                described = {**specification, "configs": dict(config)}
+                admin.create_topics({topic: described}, wait_for_metadata=True)
             except kafka_errors.TopicAlreadyExistsError:
                 return
             except (

@@ -6,13 +6,7 @@ members of one name is refused: nobody knows which one counts.
 
 import json
 
-from joins.kernels.json.maps import broken
-
-
-class _Number(str):
-    """A number as it was written."""
-
-    __slots__ = ()
+from joins.kernels.json.maps import WrittenNumber, broken
 
 
 def normal(value: bytes) -> bytes:
@@ -45,12 +39,15 @@ def _constant(text: str) -> object:
 
 
 _DECODER = json.JSONDecoder(
-    object_pairs_hook=_members, parse_int=_Number, parse_float=_Number, parse_constant=_constant
+    object_pairs_hook=_members,
+    parse_int=WrittenNumber,
+    parse_float=WrittenNumber,
+    parse_constant=_constant,
 )
 
 
 def _written(value: object) -> str:
-    if isinstance(value, _Number):
+    if isinstance(value, WrittenNumber):
         return str(value)
     if isinstance(value, dict):
         members = (f"{_text(name)}:{_written(member)}" for name, member in value.items())

@@ -19,6 +19,12 @@ _SHORT = 300  # so many digits are below the greatest double
 _Reader = Callable[[Any], object]
 
 
+class WrittenNumber(str):
+    """A number with the digits that the JSON text has."""
+
+    __slots__ = ()
+
+
 class _UnfitError(ValueError):
     """A line is not what is asked for."""
 
