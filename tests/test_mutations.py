@@ -9,7 +9,7 @@ LISTED = mutations()
 LEAST = 60
 PACKAGES = {"watermark", *(f"joins/{name}" for name in ("adapters", "batch", "dimension"))}
 PACKAGES |= {f"joins/{name}" for name in ("durable", "job", "kernels", "lookup", "stream")}
-PACKAGES |= {f"service/{name}" for name in ("api", "jobs", "security")}
+PACKAGES |= {f"service/{name}" for name in ("api", "jobs", "security", "sql")}
 
 
 @pytest.mark.parametrize("mutation", LISTED, ids=[each.name for each in LISTED])
