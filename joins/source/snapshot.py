@@ -196,6 +196,10 @@ class SnapshotCoordinator(SourceCoordinator):
             return self._new_state(0, 1)
         if kept.needed is None and self._is_continuous(kept):
             return kept
+        self.copied_because = kept.needed or (
+            "the log of the server no longer has the changes since the last position, or it is the "
+            "log of another server"
+        )
         return self._new_state(kept.epoch + 1, kept.generation + 1)
 
     def _checked_table(

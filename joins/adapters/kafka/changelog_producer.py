@@ -10,6 +10,7 @@ from kafka import errors as kafka_errors
 
 from joins.adapters.kafka.options import client_options
 from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
+from joins.plan.causes import detail_of
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 
@@ -127,8 +128,9 @@ class ChangelogProducer:
         except (kafka_errors.KafkaError, OSError) as exc:
             raise SourceUnavailableError(
                 f'Kafka at "{self._kafka.bootstrap_servers}" did not take records of '
-                f'topic "{topic}": {type(exc).__name__} {exc}',
+                f'topic "{topic}"',
                 hint="Start the brokers, or wait for them; we try again by ourselves.",
+                detail=detail_of(exc),
             ) from exc
 
 

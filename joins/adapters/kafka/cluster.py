@@ -14,6 +14,7 @@ from joins.adapters.kafka.client import LEVELS, KafkaClient
 from joins.adapters.kafka.groups import commit_offsets, committed_offsets, require_no_members
 from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
+from joins.plan.causes import detail_of
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.names import suggestion
 from joins.plan.plan import Isolation, KafkaOptions
@@ -141,8 +142,9 @@ class KafkaCluster:
 
     def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
         return SourceUnavailableError(
-            f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
+            f'kafka "{servers}" cannot be reached',
             hint="Check properties.bootstrap.servers, and that the broker runs.",
+            detail=detail_of(exc),
         )
 
     def describe(self, topic: str) -> TopicDescription | None:
@@ -158,9 +160,8 @@ class KafkaCluster:
         return self._answer(_own_topics)
 
     def cluster_id(self) -> str | None:
-        """The id that the brokers share, however they are addressed; None if they have none."""
-        cluster_id: str | None = self._answer(lambda admin: admin.describe_cluster())["cluster_id"]
-        return cluster_id or None
+        """The id that the brokers share, however they are addressed; None if they tell none."""
+        return self._answer(_cluster_id)
 
     def require(self, topic: str) -> TopicDescription:
         """The topic.
@@ -385,9 +386,9 @@ def _refused_configs(
     """The configs that the cluster does not take, each asked for alone; none if it is not them."""
 
     def is_refused(configs: Mapping[str, str]) -> bool:
-        wanted = {**specification, "configs": dict(configs)}
+        described = {**specification, "configs": dict(configs)}
         try:
-            admin.create_topics({topic: wanted}, validate_only=True)
+            admin.create_topics({topic: described}, validate_only=True)
         except (kafka_errors.PolicyViolationError, kafka_errors.InvalidConfigurationError):
             return True
         except kafka_errors.KafkaError:
@@ -397,6 +398,16 @@ def _refused_configs(
     if is_refused({}):
         return []
     return [name for name, value in config.items() if is_refused({name: value})]
+
+
+def _cluster_id(admin: KafkaAdminClient) -> str | None:
+    try:
+        cluster_id: str | None = admin.describe_cluster()["cluster_id"]
+    except kafka_errors.KafkaError as exc:
+        if exc.retriable:
+            raise
+        return None  # a service that speaks Kafka's protocol and not this request
+    return cluster_id or None
 
 
 def _own_topics(admin: KafkaAdminClient) -> list[str]:

@@ -268,13 +268,13 @@ class ColumnReader:
     def _branches(self, values: RawValues, kind: SqlType, union: ConnectType) -> Checked:
         """Values of a union, each by the type that it is of; a type that does not fit fails."""
         members = members_of(values, list(union.fields))
-        found = {name: np.flatnonzero(members[name].lasts >= 0) for name in union.fields}
-        there = np.concatenate([np.zeros(0, np.int64), *found.values()])
+        by_type = {name: np.flatnonzero(members[name].lasts >= 0) for name in union.fields}
+        there = np.concatenate([np.zeros(0, np.int64), *by_type.values()])
         none = np.setdiff1d(np.arange(len(values)), there)
-        order = [none, *found.values()]
+        order = [none, *by_type.values()]
         parts = [
             self.read(members[name].take(rows), kind, union.fields[name])
-            for name, rows in found.items()
+            for name, rows in by_type.items()
         ]
         parts.insert(0, Checked(pa.nulls(len(none), arrow_type(kind)), values.lasts[none] >= 0))
         back = np.argsort(np.concatenate(order))

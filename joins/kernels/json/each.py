@@ -13,6 +13,7 @@ else: what a record gives, and why it gives nothing. It is plain Python and need
 Source: Flink 2.0, `JsonParserToRowDataConverters`; where it is stricter than Flink is in
 `docs/reference/formats.md`.
 """
+# reads better long: the rules of one format, from the bytes of a record to each type.
 
 import base64
 import binascii
@@ -65,12 +66,11 @@ class _Constant(str):
     __slots__ = ()
 
 
-class _UnfitError(ValueError):
+class _BadValueError(ValueError):
     """A value, or a record, is not what is asked for; says why."""
 
 
 _Reader = Callable[[Any, str], object]
-_Members = tuple[tuple[str, object], ...]
 _DECODER = json.JSONDecoder(
     strict=False,
     object_pairs_hook=tuple,
@@ -122,7 +122,7 @@ def read_each(
     for record, value in enumerate(values):
         try:
             own = list(reader.rows_of(value))
-        except _UnfitError as error:
+        except _BadValueError as error:
             if not rules.ignores_errors:
                 reasons[record] = str(error)
             continue
@@ -143,16 +143,16 @@ class _RecordReader:
         self._readers = {item.name: _nullable(_reader_of(item, rules), rules) for item in schema}
 
     def rows_of(self, value: bytes | None) -> Iterator[Mapping[str, object]]:
-        """The rows of a record, one unless it is an array; raises `_UnfitError`."""
+        """The rows of a record, one unless it is an array; raises `_BadValueError`."""
         text = _text_of(value)
         if text[-1] != {"{": "}", "[": "]"}[text[0]] and not self._rules.ignores_errors:
-            raise _UnfitError(_NO_OBJECT)
+            raise _BadValueError(_NO_OBJECT)
         if text.startswith("["):
             yield from self._elements(text)
             return
         row, at = self._object(text, 0)
         if at != len(text) and not self._rules.ignores_errors:
-            raise _UnfitError("invalid JSON: there is text behind the object")
+            raise _BadValueError("invalid JSON: there is text behind the object")
         yield row
 
     def _elements(self, text: str) -> Iterator[Mapping[str, object]]:
@@ -165,7 +165,7 @@ class _RecordReader:
                 if not text.startswith("{", at):
                     end = _behind_value(text, at)
                     if text[at:end] != "null" and not self._rules.ignores_errors:
-                        raise _UnfitError(f"element {number + 1} of the array is no object")
+                        raise _BadValueError(f"element {number + 1} of the array is no object")
                     at = end
                 else:
                     row, at = self._object(text, at)
@@ -176,25 +176,25 @@ class _RecordReader:
                     break
                 at = _behind_sign(text, at, ",")
         if at != len(text) and not self._rules.ignores_errors:
-            raise _UnfitError("invalid JSON: there is text behind the array")
+            raise _BadValueError("invalid JSON: there is text behind the array")
 
     def _object(self, text: str, at: int) -> tuple[Mapping[str, object], int]:
         """The members of the object at `at` that are read, and the place behind it."""
-        found: dict[str, object] = {}
+        members: dict[str, object] = {}
         at = _behind_blanks(text, at + 1)
         if text.startswith("}", at):
-            return self._row(found), at + 1
+            return self._row(members), at + 1
         while True:
             name, at = _name(text, at)
             if name in self._readers:
-                if name in found and not self._rules.ignores_errors:
-                    raise _UnfitError(f'field "{name}" appears twice')
-                found[name], at = self._value(text, at, name)
+                if name in members and not self._rules.ignores_errors:
+                    raise _BadValueError(f'field "{name}" appears twice')
+                members[name], at = self._value(text, at, name)
             else:
                 at = _behind_value(text, at)
             at = _behind_blanks(text, at)
             if text.startswith("}", at):
-                return self._row(found), at + 1
+                return self._row(members), at + 1
             at = _behind_sign(text, at, ",")
 
     def _value(self, text: str, at: int, name: str) -> tuple[object, int]:
@@ -202,15 +202,15 @@ class _RecordReader:
             return _DECODER.raw_decode(text, at)
         except RecursionError:
             if not self._rules.ignores_errors:
-                raise _UnfitError(f'field "{name}": it is nested too deeply') from None
+                raise _BadValueError(f'field "{name}": it is nested too deeply') from None
             return None, _behind_value(text, at)
         except ValueError as error:
             raise _broken(error) from None
 
-    def _row(self, found: Mapping[str, object]) -> Mapping[str, object]:
+    def _row(self, members: Mapping[str, object]) -> Mapping[str, object]:
         if self._rules.needs_all:
-            _check_all(found, self._readers, "")
-        return {name: self._readers[name](value, name) for name, value in found.items()}
+            _check_all(members, self._readers, "")
+        return {name: self._readers[name](value, name) for name, value in members.items()}
 
 
 # Texts
@@ -220,12 +220,12 @@ class _RecordReader:
 def _text_of(value: bytes | None) -> str:
     """The text of a record from its first bracket to its last."""
     if value is None:
-        raise _UnfitError("the value is null")
+        raise _BadValueError("the value is null")
     text = _decoded(value).strip(" \t\n\r")
     if not text:
-        raise _UnfitError("the value is empty")
+        raise _BadValueError("the value is empty")
     if text[0] not in "{[":
-        raise _UnfitError(_NO_OBJECT)
+        raise _BadValueError(_NO_OBJECT)
     return text
 
 
@@ -233,12 +233,12 @@ def _decoded(value: bytes) -> str:
     for encoding in (json.detect_encoding(value), "utf-8"):
         with suppress(UnicodeDecodeError):
             return value.decode(encoding)
-    raise _UnfitError("the value is not UTF-8")
+    raise _BadValueError("the value is not UTF-8")
 
 
-def _broken(error: Exception) -> _UnfitError:
+def _broken(error: Exception) -> _BadValueError:
     message = str(error)
-    return _UnfitError(f"invalid JSON: {message[:1].lower()}{message[1:100]}")
+    return _BadValueError(f"invalid JSON: {message[:1].lower()}{message[1:100]}")
 
 
 def _behind_blanks(text: str, at: int) -> int:
@@ -249,14 +249,14 @@ def _behind_blanks(text: str, at: int) -> int:
 def _behind_sign(text: str, at: int, sign: str) -> int:
     """Behind `sign`, which must be there, and blanks."""
     if not text.startswith(sign, at):
-        raise _UnfitError(f"invalid JSON: expected '{sign}' at character {at}")
+        raise _BadValueError(f"invalid JSON: expected '{sign}' at character {at}")
     return _behind_blanks(text, at + 1)
 
 
 def _name(text: str, at: int) -> tuple[str, int]:
     """The name of the member at `at`, and where its value begins."""
     if not text.startswith('"', at):
-        raise _UnfitError(f"invalid JSON: expected a name in quotes at character {at}")
+        raise _BadValueError(f"invalid JSON: expected a name in quotes at character {at}")
     try:
         name, at = _DECODER.raw_decode(text, at)
     except ValueError as error:
@@ -273,7 +273,7 @@ def _behind_value(text: str, at: int) -> int:
         if closing is None:
             match = _SCALAR.match(text, at)
             if match is None:
-                raise _UnfitError(f"invalid JSON: expected a value at character {at}")
+                raise _BadValueError(f"invalid JSON: expected a value at character {at}")
             at = match.end()
         else:
             at = _behind_blanks(text, at + 1)
@@ -307,7 +307,7 @@ def _nullable(read: _Reader, rules: JsonRules) -> _Reader:
             return None
         try:
             return read(value, place)
-        except _UnfitError:
+        except _BadValueError:
             if not rules.ignores_errors:
                 raise
             return None
@@ -347,7 +347,7 @@ def _reader_of(item: pa.Field, rules: JsonRules) -> _Reader:
     return _times(lambda text: from_text(text, kind), shown)
 
 
-def _found(value: object) -> str:
+def _kind_of(value: object) -> str:
     """What a value is in JSON."""
     if isinstance(value, (_Number, _Constant)):
         return "number"
@@ -356,13 +356,13 @@ def _found(value: object) -> str:
 
 def _expected(value: object, kind: type, expected: str, place: str) -> Any:  # noqa: ANN401
     if type(value) is not kind:
-        raise _UnfitError(f'field "{place}": expected {expected}, found {_found(value)}')
+        raise _BadValueError(f'field "{place}": expected {expected}, found {_kind_of(value)}')
     return value
 
 
-def _unfit(value: object, place: str, expected: str) -> _UnfitError:
+def _unfit(value: object, place: str, expected: str) -> _BadValueError:
     shown = str(value)[:_SHOWN_CHARACTERS]
-    return _UnfitError(f'field "{place}": "{shown}" is not {expected}')
+    return _BadValueError(f'field "{place}": "{shown}" is not {expected}')
 
 
 def _trimmed(value: object, place: str) -> str:
@@ -373,13 +373,13 @@ def _trimmed(value: object, place: str) -> str:
         return value
     if isinstance(value, _Constant):
         raise _unfit(value, place, "a finite number")
-    raise _UnfitError(f'field "{place}": expected number, found {_found(value)}')
+    raise _BadValueError(f'field "{place}": expected number, found {_kind_of(value)}')
 
 
-def _no_number(value: object, place: str, expected: str) -> _UnfitError:
+def _no_number(value: object, place: str, expected: str) -> _BadValueError:
     """Of a text that is no number only that is told."""
     if type(value) is str:
-        return _UnfitError(f'field "{place}": expected number, found string')
+        return _BadValueError(f'field "{place}": expected number, found string')
     return _unfit(value, place, expected)
 
 
@@ -396,7 +396,7 @@ def _integers(kind: pa.DataType) -> _Reader:
         if number is None:
             raise _no_number(value, place, f"an {kind}")
         if not -limit <= number < limit:
-            raise _UnfitError(f'field "{place}": {text[:_SHOWN_CHARACTERS]} is not an {kind}')
+            raise _BadValueError(f'field "{place}": {text[:_SHOWN_CHARACTERS]} is not an {kind}')
         return number
 
     return read
@@ -461,7 +461,7 @@ def _boolean(value: object, place: str) -> bool:
         return value
     text = value.strip(_TRIMMED).lower() if type(value) is str else None
     if text not in ("true", "false"):
-        raise _UnfitError(f'field "{place}": expected boolean, found {_found(value)}')
+        raise _BadValueError(f'field "{place}": expected boolean, found {_kind_of(value)}')
     return text == "true"
 
 
@@ -470,7 +470,7 @@ def _string(value: object, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _UnfitError(f'field "{place}": half of a surrogate pair is no character') from None
+        raise _BadValueError(f'field "{place}": half of a surrogate pair is no character') from None
     return text
 
 
@@ -524,17 +524,16 @@ def _structs(kind: pa.StructType, rules: JsonRules) -> _Reader:
     readers = {item.name: _nullable(_reader_of(item, rules), rules) for item in kind}
 
     def read(value: object, place: str) -> object:
-        members: _Members = _expected(value, tuple, "object", place)
-        found: dict[str, object] = {}
-        for name, member in members:
+        members: dict[str, object] = {}
+        for name, member in _expected(value, tuple, "object", place):
             if name not in readers:
                 continue
-            if name in found and not rules.ignores_errors:
-                raise _UnfitError(f'field "{place}.{name}" appears twice')
-            found[name] = member
+            if name in members and not rules.ignores_errors:
+                raise _BadValueError(f'field "{place}.{name}" appears twice')
+            members[name] = member
         if rules.needs_all:
-            _check_all(found, readers, f"{place}.")
-        return {name: readers[name](member, f"{place}.{name}") for name, member in found.items()}
+            _check_all(members, readers, f"{place}.")
+        return {name: readers[name](member, f"{place}.{name}") for name, member in members.items()}
 
     return read
 
@@ -544,12 +543,11 @@ def _maps(kind: pa.MapType, rules: JsonRules) -> _Reader:
     read_item = _nullable(_reader_of(kind.item_field, rules), rules)
 
     def read(value: object, place: str) -> object:
-        members: _Members = _expected(value, tuple, "object", place)
         entries: list[tuple[object, object]] = []
-        for name, member in dict(members).items():
+        for name, member in dict(_expected(value, tuple, "object", place)).items():
             try:
                 key = _string(name, f"{place}[].key")
-            except _UnfitError:
+            except _BadValueError:
                 if not rules.ignores_errors:
                     raise
                 continue
@@ -559,7 +557,7 @@ def _maps(kind: pa.MapType, rules: JsonRules) -> _Reader:
     return read
 
 
-def _check_all(found: Mapping[str, object], readers: Mapping[str, _Reader], before: str) -> None:
-    missing = next((name for name in readers if name not in found), None)
+def _check_all(members: Mapping[str, object], readers: Mapping[str, _Reader], before: str) -> None:
+    missing = next((name for name in readers if name not in members), None)
     if missing is not None:
-        raise _UnfitError(f'field "{before}{missing}" is missing')
+        raise _BadValueError(f'field "{before}{missing}" is missing')

@@ -19,7 +19,7 @@ from service.sql.catalog.connectors import (
     UpsertKafkaTable,
     build_connector,
 )
-from service.sql.catalog.delta_columns import alike_names
+from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option import TableRole

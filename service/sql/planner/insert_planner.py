@@ -18,8 +18,7 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
-from service.sql.catalog.delta_columns import refusal_of_delta
-from service.sql.catalog.format_columns import refusal_of_sink
+from service.sql.catalog.format_columns import refusal_of_delta, refusal_of_sink
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner

@@ -246,3 +246,17 @@ CREATE TABLE o (at TIMESTAMP(3), until TIMESTAMP(3), c STRING, n BIGINT) WITH ('
 CREATE TABLE o (x INT) WITH ('connector' = 'blackhole');
 -- out_timestamp
 CREATE TABLE o (x TIMESTAMP(3)) WITH ('connector' = 'blackhole');
+-- join_k
+INSERT INTO o SELECT s.k
+FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+-- join_name
+INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
+-- join_name_of_time
+INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.ts ON s.k = d.id;
+-- join_rates
+INSERT INTO o SELECT o.id, r.currency, r.conversion_rate FROM orders AS o
+LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency;
+-- count_minutes
+INSERT INTO o SELECT window_start, k, COUNT(*)
+FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
+GROUP BY window_start, window_end, k;

@@ -1,8 +1,8 @@
 """One file per case: its first line says what must come of it.
 
 `-- plan: A | B`: each of the lines A, B is in the explanation of the plan. `-- error: text`: the
-script is refused and message or hint have the text. `-- with: a b`: the tables `a` and `b` of
-preludes.sql stand in front. Every plan survives being stored.
+script is refused and message or hint have the text. `-- with: a … b`: the statements `a` and
+`b` of preludes.sql stand in front and at the end. Every plan survives being stored.
 """
 
 from collections import Counter
@@ -23,9 +23,8 @@ def test_every_case_says_what_must_come_of_it():
 
 
 def test_every_prelude_is_named_by_several_cases():
-    named = Counter(
-        name for path in DIRECTORY.iterdir() for name in prelude_names(path.read_text())
-    )
+    texts = [path.read_text() for path in DIRECTORY.iterdir()]
+    named = Counter(name for text in texts for names in prelude_names(text) for name in names)
     assert {name for name, cases in named.items() if cases > 1} == set(preludes())
 
 

@@ -186,6 +186,8 @@ def reference(value, kind):
     """What `kind` makes of a value of `json.loads`, one value after the other."""
     if value is None:
         return None
+    if kind == STRING and not isinstance(value, str):
+        return json.dumps(value, separators=(",", ":"))  # as it is written
     python = {BIGINT: int, STRING: str, BOOLEAN: bool, DOUBLE: (int, float), DECIMAL: (int, float)}
     python |= {DATE: str, TIMESTAMP: str, BYTES: str}
     wanted = {TypeName.ROW: dict, TypeName.MAP: dict, TypeName.ARRAY: list}.get(kind.name)

@@ -1,5 +1,3 @@
 -- plan: INTO o delta(s3://lake/o)
--- with: d_of_secret s_key
+-- with: d_of_secret s_key … join_k
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'delta', 'path' = 's3://lake/o');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,7 +1,5 @@
 -- error: table "s" never ends, but the job runs in batch mode
 -- fixed: ('connector' = 'datagen') => ('connector' = 'datagen', 'number-of-rows' = '5')
--- with: d_small out_bigint
+-- with: d_small out_bigint … join_k
 SET 'execution.runtime-mode' = 'batch';
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH ('connector' = 'datagen');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,6 +1,5 @@
 -- error: database "shop" is there already
 -- fixed: CREATE DATABASE shop; CREATE DATABASE shop => CREATE DATABASE shop; CREATE DATABASE IF NOT EXISTS shop
--- with: orders
+-- with: orders out_id_name
 CREATE DATABASE shop; CREATE DATABASE shop;
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT id, currency FROM orders;

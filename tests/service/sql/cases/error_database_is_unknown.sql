@@ -1,6 +1,5 @@
 -- error: unknown database "shop"
 -- fixed: USE shop => CREATE DATABASE shop; USE default_database
--- with: orders
+-- with: orders out_id_name
 USE shop;
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT id, currency FROM orders;

@@ -1,6 +1,5 @@
 -- error: unknown database "shop"
 -- fixed: DROP DATABASE shop; => 
--- with: orders
+-- with: orders out_id_name
 DROP DATABASE shop;
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT id, currency FROM orders;

@@ -1,7 +1,6 @@
 -- error: the schema is not of these columns, whose types are those of {"type":"record"
 -- fixed: "type":"long" => "type":["null","long"]
--- with: d_small s_with_id
+-- with: d_small s_with_id … join_name
 CREATE TABLE o (k BIGINT, name STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'avro-confluent', 'avro-confluent.url' = 'http://registry:8081',
     'avro-confluent.schema' = '{"type":"record","name":"Order","namespace":"shop","doc":"theirs","fields":[{"name":"k","type":"long","default":null},{"name":"name","type":["null",{"type":"string","avro.java.string":"String"}]}]}');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

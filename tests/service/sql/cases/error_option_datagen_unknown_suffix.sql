@@ -1,9 +1,6 @@
 -- error: has no option "fields.k.var-len"
--- with: d_small
+-- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.k.var-len' = '1'
 );
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

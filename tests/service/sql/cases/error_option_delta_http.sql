@@ -1,5 +1,3 @@
 -- error: a path without ".."
--- with: d_small s_key
+-- with: d_small s_key … join_k
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'delta', 'path' = 'http://evil/x');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

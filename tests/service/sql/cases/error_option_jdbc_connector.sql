@@ -1,6 +1,3 @@
 -- error: unknown connector "jdbc"
--- with: d_small
+-- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT) WITH ('connector' = 'jdbc', 'url' = 'jdbc:mysql://db/shop');
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,6 +1,5 @@
 -- error: expected a value, found ";"
 -- fixed: SET pipeline.name = => SET 'pipeline.name' = 'x'
--- with: orders
+-- with: orders out_id_name
 SET pipeline.name = ;
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT id, currency FROM orders;

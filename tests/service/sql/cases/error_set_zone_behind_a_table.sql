@@ -1,7 +1,6 @@
 -- error: is set behind a table
 -- fixed: SET 'table.local-time-zone' = 'Asia/Tokyo'; => 
--- with: d_priced s_all_types
+-- with: d_priced s_all_types out_string
 SET 'table.local-time-zone' = 'Asia/Tokyo';
-CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT t
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

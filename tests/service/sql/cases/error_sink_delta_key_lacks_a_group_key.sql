@@ -1,7 +1,4 @@
 -- error: it lacks key 1 of GROUP BY
--- with: s_event_time
+-- with: s_event_time … count_minutes
 CREATE TABLE o (at TIMESTAMP(3), k BIGINT, x BIGINT, PRIMARY KEY (at) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'o');
 SET 'table.exec.emit.allow-lateness' = '1 min';
-INSERT INTO o SELECT window_start, k, COUNT(*)
-FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
-GROUP BY window_start, window_end, k;

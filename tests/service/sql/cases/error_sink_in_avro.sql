@@ -1,8 +1,5 @@
 -- error: format debezium-avro-confluent cannot be written
 -- fixed: 'format' = 'debezium-avro-confluent', 'debezium-avro-confluent.url' = 'http://r:1' => 'format' = 'debezium-json'
--- with: s_event_time
+-- with: s_event_time … count_minutes
 CREATE TABLE o (at TIMESTAMP(3), k BIGINT, x BIGINT) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-avro-confluent', 'debezium-avro-confluent.url' = 'http://r:1');
 SET 'table.exec.emit.allow-lateness' = '1 min';
-INSERT INTO o SELECT window_start, k, COUNT(*)
-FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
-GROUP BY window_start, window_end, k;

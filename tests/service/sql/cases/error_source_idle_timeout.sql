@@ -1,4 +1,3 @@
 -- error: setting "table.exec.source.idle-timeout" is "-1 s"
--- with: d_since s_event_time out_bigint_string
+-- with: d_since s_event_time out_bigint_string … join_name_of_time
 SET 'table.exec.source.idle-timeout' = '-1 s';
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.ts ON s.k = d.id;

@@ -1,6 +1,5 @@
 -- error: USE MODULES is not supported
 -- fixed: USE MODULES core; => 
--- with: orders
+-- with: orders out_id_name
 USE MODULES core;
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT id, currency FROM orders;

@@ -1,4 +1,3 @@
 -- error: unknown table "d"
--- with: d_price s_plain out_bigint_string
+-- with: d_price s_plain out_bigint_string … join_name
 DROP TABLE d;
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,5 +1,4 @@
 -- error: column "k" twice
 -- fixed: SELECT k, k => SELECT k, k AS k2
--- with: d_price s_plain out_bigint_string
+-- with: d_price s_plain out_bigint_string … join_name
 CREATE VIEW v AS SELECT k, k FROM s;
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

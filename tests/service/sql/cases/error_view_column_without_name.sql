@@ -1,4 +1,3 @@
 -- error: a column without a name
--- with: d_price s_plain out_bigint_string
+-- with: d_price s_plain out_bigint_string … join_name
 CREATE VIEW v AS SELECT k + 1 FROM s;
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,6 +1,6 @@
 -- error: more than 32 views are nested
 -- fixed: v32 AS SELECT k FROM v31 => v32 AS SELECT k FROM v30
--- with: d_price s_plain out_bigint_string
+-- with: d_price s_plain out_bigint_string … join_name
 CREATE VIEW v0 AS SELECT k FROM s;
 CREATE VIEW v1 AS SELECT k FROM v0;
 CREATE VIEW v2 AS SELECT k FROM v1;
@@ -34,4 +34,3 @@ CREATE VIEW v29 AS SELECT k FROM v28;
 CREATE VIEW v30 AS SELECT k FROM v29;
 CREATE VIEW v31 AS SELECT k FROM v30;
 CREATE VIEW v32 AS SELECT k FROM v31;
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,6 +1,5 @@
 -- plan: INTO o kafka(o @ broker:9092, key x and not in the value, json(encode.decimal-as-plain-number true, encode.ignore-null-fields true))
--- with: d_small s_with_id
+-- with: d_small s_with_id … join_name
 CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'json.encode.ignore-null-fields' = 'true', 'json.encode.decimal-as-plain-number' = 'true',
     'key.format' = 'json', 'key.fields' = 'x', 'value.fields-include' = 'EXCEPT_KEY');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,8 +1,5 @@
 -- plan: INTO o upsert-kafka(o @ broker:9092, key at; k) NOT NULL at, k
--- with: s_event_time
+-- with: s_event_time … count_minutes
 CREATE TABLE o (at TIMESTAMP(3), k BIGINT, x BIGINT, PRIMARY KEY (at, k) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',
     'key.format' = 'json', 'value.format' = 'json');
 SET 'table.exec.emit.allow-lateness' = '1 min';
-INSERT INTO o SELECT window_start, k, COUNT(*)
-FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
-GROUP BY window_start, window_end, k;
