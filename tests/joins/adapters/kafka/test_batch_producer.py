@@ -157,3 +157,13 @@ def test_a_cluster_that_does_not_answer_is_named():
     producer = BatchProducer(KafkaOptions("127.0.0.1:1", "topic"))
     with pytest.raises(SinkError, match=r'Kafka at "127\.0\.0\.1:1"'):
         producer.partitions()
+
+
+def test_a_topic_tells_what_a_message_may_have(kafka):
+    small = create_topic(kafka.bootstrap_servers, config={"max.message.bytes": "5000"})
+    producer = BatchProducer(KafkaOptions(kafka.bootstrap_servers, small))
+    try:
+        assert producer.message_bytes() == 5000
+    finally:
+        producer.close()
+        delete_topics(kafka.bootstrap_servers, small)
