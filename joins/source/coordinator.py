@@ -104,6 +104,11 @@ class SourceCoordinator(ABC):
             hint="Look at the job's status; acknowledge the fault that it shows.",
         )
 
+    def warnings(self) -> list[Mapping[str, Any]]:
+        """What the status shows beside what stalls."""
+        told = self.progress.get("group_offsets")
+        return [] if told is None else [told]
+
     def acknowledgements(self) -> list[Mapping[str, Any]]:
         """What was acknowledged of this source, the oldest first."""
         return []

@@ -217,9 +217,9 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 
 def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[WarningView]:
-    """Of the stream, and of the topics that are dimensions."""
-    groups = (source.progress.get("group_offsets") for source in join.parts.sources)
-    warnings = [*join.progress.warnings(), *(each for each in groups if each is not None)]
+    """Of the stream, and of the dimensions' sources."""
+    of_sources = (each for source in join.parts.sources for each in source.warnings())
+    warnings = [*join.progress.warnings(), *of_sources]
     unproven = [
         WarningView(
             type=fault.type,
@@ -237,20 +237,20 @@ def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[War
 
 def _conditions(join: TemporalJoin) -> list[WarningView]:
     """What does not succeed, or takes long, behind the batches."""
-    found = [
+    faults = [
         WarningView(
-            type="upkeep-failing" if each.error is not None else "upkeep-slow",
+            type="upkeep-slow" if each.error is None else "upkeep-failing",
             message=each.text,
-            hint=each.hint or "Look at the load of the machine, and at the runner's log.",
+            hint=each.hint,
         )
         for each in join.upkeep.conditions()
     ]
     activity = join.reporter.activity
     lasts_s = time.monotonic() - activity.since_s
-    if activity.step is not None and lasts_s > _LONG_STEP_S:
-        text = f"{activity.step}, for {lasts_s:.0f} s"
-        found.append(WarningView(type="long-step", message=text, hint="Wait until it is done."))
-    return found
+    if activity.step is None or lasts_s < _LONG_STEP_S:
+        return faults
+    text = f"{activity.step}, for {lasts_s:.0f} s"
+    return [*faults, WarningView(type="long-step", message=text, hint="Wait until it is done.")]
 
 
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:

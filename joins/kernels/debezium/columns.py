@@ -5,7 +5,9 @@ type cannot be read from has no reader, so that it fails.
 """
 
 import base64
+import hashlib
 import json
+import uuid
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +34,7 @@ from joins.kernels.debezium.options import (
 )
 from joins.kernels.debezium.raw import RawValues, members_of, parts_of_arrays, parts_of_objects
 from joins.kernels.debezium.readers import Reader, Readers, read_by_kind
+from joins.kernels.debezium.specials import without_specials
 from joins.kernels.debezium.times import TimeUnit
 from joins.kernels.expressions.casts import Checked, null_where
 from joins.kernels.expressions.nested import Parts, assembled, missing_parts
@@ -113,7 +116,8 @@ class ColumnReader:
             return self._branches(values, kind, connect)
         if kind.is_nested:
             return self._nested(values, kind, connect)
-        return read_by_kind(values, self._readers(kind, connect), arrow_type(kind))
+        read = read_by_kind(values, self._readers(kind, connect), arrow_type(kind))
+        return without_specials(values, kind, read, self.options.special_values)
 
     def refused(self, shown: str, kind: SqlType, connect: ConnectType | None) -> str:
         """Why a value that is shown so was not read."""
@@ -141,7 +145,7 @@ class ColumnReader:
             stands += [f'"{base64.b64encode(plain).decode()}"', f'"{plain.hex()}"']
             stands += [f'"{base64.urlsafe_b64encode(plain).decode()}"']
         if kind.name is TypeName.ARRAY:
-            stands += [f"[{quoted}]", f"[{','.join(map(str, plain))}]"]
+            stands = _unsent_arrays(text, kind.members[0].type)
         if kind.name is TypeName.MAP:
             inner = f"{{{quoted}:{quoted}}}"
             stands += [inner, json.dumps(inner, ensure_ascii=False)]
@@ -344,6 +348,33 @@ class ColumnReader:
             whole, {tokens.OBJECT: lambda part: self._maps(part, kind, None)}, arrow_type(kind)
         )
         return Checked(read.values, read.failed | failed)
+
+
+def _unsent_arrays(text: str, element: SqlType) -> list[str]:
+    """What stands for an array: one element, or one for each byte, as the element's type has it.
+
+    Source: Debezium's PostgreSQL connector, `UnchangedToastedPlaceholder`.
+    """
+    plain = text.encode()
+    quoted = json.dumps(text, ensure_ascii=False)
+    single, by_byte = [quoted], []
+    if element.name is TypeName.STRING:
+        single.append(f'"{uuid.UUID(bytes=hashlib.md5(plain).digest(), version=3)}"')
+    elif element.name is TypeName.BYTES:
+        encoded = (base64.b64encode(plain), base64.urlsafe_b64encode(plain))
+        single += [f'"{each.decode()}"' for each in encoded]
+        single.append(f'"{plain.hex()}"')
+    elif element.name is TypeName.BOOLEAN:
+        by_byte.append(["true"] * len(plain))
+    else:
+        signed = [byte - 256 if byte > 127 else byte for byte in plain]  # a byte of Java
+        by_byte += [list(map(str, signed)), [f"{number}.0" for number in signed]]
+    if element.name is TypeName.DECIMAL:
+        unscaled = [base64.b64encode(bytes([byte])).decode() for byte in plain]
+        by_byte.append([f'"{each}"' for each in unscaled])
+        by_byte.append([f'{{"scale":0,"value":"{each}"}}' for each in unscaled])
+    arrays = [*([each] for each in single), *by_byte]
+    return [quoted, *(f"[{comma.join(each)}]" for each in arrays for comma in (",", ", "))]
 
 
 def _may_be_unsigned(kind: SqlType) -> bool:

@@ -14,6 +14,7 @@ from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.table import advice
 from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.durable.checkpoint import read_json
 from joins.durable.probe_lives import known_topics, read_lives
@@ -128,8 +129,10 @@ def _database(
     patient: Patient, dimension: Dimension, config: MysqlConnectionConfig
 ) -> Iterator[Check]:
     title = f"source {dimension.name}"
-    check_source(config, dimension.fields, dimension.primary_key)
+    table = check_source(config, dimension.fields, dimension.primary_key)
     yield good(title, f'user "{config.username}" has its grants, the binlog its settings')
+    for text in advice(table):
+        yield unknown(f"declaration of source {dimension.name}", text)
     yield _database_clock(dimension, config)
     kept = read_json(patient.checkpoint.source_file(dimension.name))
     if kept is not None:
