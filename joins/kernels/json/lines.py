@@ -17,7 +17,7 @@ from joins.kernels.expressions.casts import Mask, mask_of, null_where, try_each
 _Bytes = npt.NDArray[np.uint8]
 _Rows = npt.NDArray[np.int64]
 
-_CONSTANT = "NaN|Inf"  # which Arrow's reader takes for numbers
+_CONSTANTS = (b"NaN", b"Inf")  # which Arrow's reader takes for numbers
 _WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was given
 
 
@@ -37,8 +37,10 @@ def lines_of(values: pa.Array) -> pa.Array:
         is_odd[odd] = True
         lines = _mended(text.take(pa.array(odd, pa.int64())))
         text = pc.replace_with_mask(text, pa.array(is_odd), lines)
-    constant = mask_of(pc.match_substring_regex(text, _CONSTANT))
-    return null_where(text, constant)
+    _, data = _content(text)
+    if not any(constant in data.tobytes() for constant in _CONSTANTS):
+        return text
+    return null_where(text, mask_of(pc.match_substring_regex(text, "NaN|Inf")))
 
 
 def _decoded(values: pa.Array) -> pa.Array:

@@ -212,7 +212,7 @@ def alike_names(fields: Sequence[Field | MetadataField]) -> Misfit | None:
     for column, place, names in _levels(fields):
         seen: dict[str, str] = {}
         for name in names:
-            other = seen.setdefault(name.lower(), name)
+            other = seen.setdefault(_folded(name), name)
             if other != name:
                 return Misfit(
                     f'columns "{place}{other}" and "{place}{name}" differ in case only, and Delta '
@@ -221,6 +221,12 @@ def alike_names(fields: Sequence[Field | MetadataField]) -> Misfit | None:
                     column=column or name,
                 )
     return None
+
+
+def _folded(name: str) -> str:
+    """Equal where Java's `equalsIgnoreCase`, by which Spark compares names, is true."""
+    upper = (sign.upper() if len(sign.upper()) == 1 else sign for sign in name)
+    return "".join(sign.lower()[0] for sign in upper)
 
 
 def refusal_of_delta(fields: Sequence[Field], row_metadata: Sequence[str]) -> Misfit | None:
@@ -236,8 +242,8 @@ def refusal_of_delta(fields: Sequence[Field], row_metadata: Sequence[str]) -> Mi
                     column=column or name,
                 )
             taken = () if place else (*row_metadata, *_OF_THE_CHANGE_FEED)
-            if name.lower() in taken:
-                is_ours = name.lower() in row_metadata
+            if _folded(name) in taken:
+                is_ours = _folded(name) in row_metadata
                 owner = "row metadata" if is_ours else "change data feed"
                 way_out = " or write 'row-metadata' = 'false'" if is_ours else ""
                 return Misfit(

@@ -9,10 +9,10 @@ from deltalake import DeltaTable
 
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.adapters.delta.output import OutputLog, SparkAppend
+from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.plan import DeltaSink, Field, KafkaSink, SinkWriter
-from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
+from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 from service.sql.planner.planner import plan
 from service.sql.text.errors import SqlError
 from tests.support.formats import bad, batch_of, read, written
@@ -105,7 +105,7 @@ def tables():
     for kind in TYPES:
         yield (Field("c", kind),)
     for one, other in itertools.combinations(
-        ("n", "N", "ä", "Ä", "İ", "i", "ß", "SS", "K", "K"), 2
+        ("n", "N", "ä", "Ä", "İ", "i", "ß", "SS", "K", "\u212a", "s", "\u017f"), 2
     ):
         if one != other:
             yield (Field(one, INT), Field(other, INT))
@@ -125,28 +125,22 @@ def is_written(path, spark, schema, writer):
     else:
         output = OutputLog(path, "app", Appends(schema, writer), spark)
         output.commit_epoch(1)
-        frame = spark.createDataFrame([], schema=output_schema(spark, schema))
-        output.append(0, 1, SparkAppend(frame, 0, {}))
+        frame = spark.createDataFrame([(None,) * len(schema)], schema=spark_schema(schema))
+        output.append(0, 1, SparkAppend(frame, 1))
     found = DeltaTable(str(path)).to_pyarrow_table()
     assert found.schema.names == schema.names
+    if spark is None:
+        return
     frame = spark.read.format("delta").load(str(path))
     assert frame.columns == schema.names
     assert frame.count() == found.num_rows
     assert len(frame.collect()) == found.num_rows
 
 
-def output_schema(spark, schema):
-    from joins.adapters.delta.output import spark_schema
-
-    return spark_schema(schema)
-
-
 @pytest.mark.parametrize("writer", [SinkWriter.COLUMNAR, SinkWriter.SPARK])
 @pytest.mark.parametrize("sink", ["delta", "delta_bare"])
 def test_delta_takes_what_a_script_may_declare(tmp_path, spark, sink, writer):
     """Tables whose names are not alike are put together: a table is dear."""
-    from joins.plan.types import arrow_type
-
     whole: dict[str, pa.Field] = {}
     pairs = []
     for columns in tables():
@@ -162,7 +156,7 @@ def test_delta_takes_what_a_script_may_declare(tmp_path, spark, sink, writer):
     assert len(whole) > 60
     is_written(tmp_path / "whole", spark, pa.schema(list(whole.values())), writer)
     for at, schema in enumerate(pairs if writer is SinkWriter.COLUMNAR else pairs[:3]):
-        is_written(tmp_path / f"pair{at}", spark, schema, writer)
+        is_written(tmp_path / f"pair{at}", spark if at < 3 else None, schema, writer)
 
 
 @pytest.mark.parametrize("sink", [name for name in SINKS if name.startswith("kafka")])
