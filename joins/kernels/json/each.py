@@ -54,7 +54,7 @@ _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 _ESCAPED = str.maketrans(_ESCAPES)
 
 
-class _Number(str):
+class _Digits(str):
     """A number as it is written."""
 
     __slots__ = ()
@@ -74,8 +74,8 @@ _Reader = Callable[[Any, str], object]
 _DECODER = json.JSONDecoder(
     strict=False,
     object_pairs_hook=tuple,
-    parse_int=_Number,
-    parse_float=_Number,
+    parse_int=_Digits,
+    parse_float=_Digits,
     parse_constant=_Constant,
 )
 
@@ -349,7 +349,7 @@ def _reader_of(item: pa.Field, rules: JsonRules) -> _Reader:
 
 def _kind_of(value: object) -> str:
     """What a value is in JSON."""
-    if isinstance(value, (_Number, _Constant)):
+    if isinstance(value, (_Digits, _Constant)):
         return "number"
     return {str: "string", bool: "boolean", list: "array"}.get(type(value), "object")
 
@@ -369,7 +369,7 @@ def _trimmed(value: object, place: str) -> str:
     """The text of a number, which may stand in quotes."""
     if type(value) is str:
         return value.strip(_TRIMMED)
-    if isinstance(value, _Number):
+    if isinstance(value, _Digits):
         return value
     if isinstance(value, _Constant):
         raise _unfit(value, place, "a finite number")
@@ -391,7 +391,7 @@ def _integers(kind: pa.DataType) -> _Reader:
         number: int | None = None
         if _INTEGER.fullmatch(text):
             number = int(text)
-        elif isinstance(value, _Number):
+        elif isinstance(value, _Digits):
             number = _integral(text)
         if number is None:
             raise _no_number(value, place, f"an {kind}")
@@ -476,7 +476,7 @@ def _string(value: object, place: str) -> str:
 
 def _written(value: object, place: str) -> str:
     """A value as JSON without blanks; numbers stay as they were written."""
-    if isinstance(value, _Number):
+    if isinstance(value, _Digits):
         return str(value)
     if isinstance(value, _Constant):
         raise _unfit(value, place, "JSON")
