@@ -37,7 +37,7 @@ _FORMS = (
 )
 _WORDS = (
     "SELECT WORD FROM information_schema.KEYWORDS"
-    " UNION SELECT FUNCTION FROM information_schema.SQL_FUNCTIONS"
+    " UNION SELECT name FROM mysql.help_topic"
     " UNION SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'DATA TYPE'"
 )
 VALUES = (
