@@ -23,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
 from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
@@ -35,12 +36,15 @@ from joins.adapters.mysql.position import (
     take_high,
     take_low,
 )
+from joins.adapters.mysql.sender import RESERVED_BYTES
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.durable.stalls import Stalls
 from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.causes import cause_of
 from joins.plan.errors import (
     DefinitionError,
     SinkError,
@@ -51,16 +55,17 @@ from joins.plan.errors import (
 from joins.plan.plan import Dimension, KafkaOptions, MysqlCdcSource
 from joins.source.chunk_reader import (
     COMPRESSION,
+    DEAD_ROWS,
     MOST_BODY_BYTES,
     ChunkReader,
     ChunkStage,
     GroupSize,
     in_background,
 )
-from joins.source.coordinator import SourceCoordinator, SourceView, last_line
+from joins.source.coordinator import SourceCoordinator, SourceView
 from joins.source.state import SourceState
 from joins.worker.row_files import RowFiles
-from joins.worker.staging import BatchReport, reading_error
+from joins.worker.staging import BatchReport
 from joins.worker.threads import enter_pool
 from watermark.errors import SluiceError
 
@@ -142,6 +147,7 @@ class SnapshotCoordinator(SourceCoordinator):
         kafka = replace(settings.kafka, topic=settings.topic).compressing(COMPRESSION)
         self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
+        self._most_bytes: int | None = None
         self._deaths = _Deaths()
         self.state: SourceState | None = None
 
@@ -171,7 +177,9 @@ class SnapshotCoordinator(SourceCoordinator):
     def _run_once(self) -> None:
         state = self._load_state()
         self._start_process(state)
-        if not state.chunks_complete:
+        if state.chunks_complete:
+            self._producer.close()
+        else:
             self._read_snapshot(state)
         if self._stopping.is_set():
             return
@@ -216,8 +224,9 @@ class SnapshotCoordinator(SourceCoordinator):
             if kept is None or kept.needed is None:
                 raise
             again = f"{exc.hint} The table is then copied again by itself."
+            is_same = exc.message in kept.needed
             raise SourceError(
-                f"{kept.needed}; now {exc.message}",
+                kept.needed if is_same else f"{kept.needed}; now {exc.message}",
                 hint=exc.OF_A_JOB if isinstance(exc, DefinitionError) else again,
             ) from exc
         return now
@@ -312,6 +321,7 @@ class SnapshotCoordinator(SourceCoordinator):
             kafka=replace(settings.kafka, topic=settings.topic),
             partitions=settings.partitions,
             offset_file=settings.offset_file,
+            most_bytes=self._message_bytes(),
         )
         self._process = SourceProcess(
             "joins.adapters.mysql.binlog", config, partial(self._on_event, state.generation)
@@ -375,6 +385,26 @@ class SnapshotCoordinator(SourceCoordinator):
         finally:
             wait([sending])
 
+    @property
+    def _dead_rows_file(self) -> Path:
+        """Rows that the topic cannot take, as far as the copy has them."""
+        return self._settings.state_file.with_suffix(".dead.json")
+
+    def _message_bytes(self) -> int:
+        """What a message of the topic may have."""
+        if self._most_bytes is None:
+            self._most_bytes = self._producer.message_bytes() or MOST_MESSAGE_BYTES
+        return self._most_bytes
+
+    def warnings(self) -> list[Mapping[str, Any]]:
+        """Rows that are missing since the topic cannot take them."""
+        state = self.state
+        if state is None or self._most_bytes is None:
+            return []
+        name = f"{state.table.database}.{state.table.table}"
+        copied = DeadRows(self._dead_rows_file, state.generation, self._most_bytes).warning(name)
+        return [each for each in (copied, self.progress.get("dead_rows")) if each is not None]
+
     def _reader(self, state: SourceState) -> ChunkReader:
         settings = self._settings
         task = SnapshotTask(
@@ -384,12 +414,16 @@ class SnapshotCoordinator(SourceCoordinator):
             state.generation,
             settings.partitions,
         )
-        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.place)
+        value_bytes = self._message_bytes() - RESERVED_BYTES
+        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.place, value_bytes)
         size = GroupSize(settings.tasks, self._source.chunk_rows, settings.rows_per_job)
         return ChunkReader(self._spark, stage, size)
 
     def _send_group(self, chunks: Sequence[Chunk], report: BatchReport) -> None:
         """Send what a job has read, and keep that it is there."""
+        state = self._require_state()
+        dead = DeadRows(self._dead_rows_file, state.generation, self._message_bytes())
+        dead.add([DeadRow(*row) for detail in report.details for row in detail[DEAD_ROWS]])
         self._producer.send_files(self._staged.paths(report))
         self._staged.remove(report)
         state, through = self._require_state(), chunks[-1].through
@@ -406,13 +440,7 @@ class SnapshotCoordinator(SourceCoordinator):
             yield
         except (PySparkException, Py4JError, SinkError) as exc:
             self._checked_table()
-            known = reading_error(exc)
-            if known is not None:
-                raise known from exc
-            raise SourceError(
-                f'snapshot of "{self._dimension.name}" failed: {last_line(exc)}',
-                hint="The chunk is read again; if this stays, see the runner's log.",
-            ) from exc
+            raise cause_of(exc, f'snapshot of "{self._dimension.name}" failed') from exc
 
     def _follow(self, state: SourceState) -> None:
         assert state.high is not None

@@ -15,7 +15,7 @@ from joins.durable.stored_directory import take_over
 from joins.kernels.probe.generate import row_limit
 from joins.plan.plan import DatagenSource, Dimension, JoinPlan, KafkaSource, SharedSource
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
-from service.config import Settings
+from service.config import PREFIX, Settings
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import (
     internal_kafka,
@@ -26,12 +26,12 @@ from service.security.resolution import (
 from service.wiring.context import changelog_partitions
 
 _LAST_PUTS_S = 2.0  # a runner is killed some seconds after it was asked to stop
-_CHANGELOG_CONFIG = {
-    "retention.ms": "-1",
-    "retention.bytes": "-1",
-    "cleanup.policy": "delete",
-    "max.message.bytes": str(64 << 20),
+TOPIC_SETTINGS = {
+    "retention.ms": f"{PREFIX}CHANGELOG_RETENTION_MS",
+    "max.message.bytes": f"{PREFIX}CHANGELOG_MAX_MESSAGE_BYTES",
+    "min.insync.replicas": f"{PREFIX}CHANGELOG_MIN_INSYNC",
 }
+"""Config of the topics that a job creates → the setting that it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,23 @@ def hold_files(layout: JobLayout, plan: JoinPlan) -> Iterator[None]:
 
 def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
     cluster = KafkaCluster(internal_kafka(plan, settings))
-    config = {**_CHANGELOG_CONFIG, "min.insync.replicas": str(settings.changelog_min_insync)}
+    config = topic_config(settings)
     topics = {d.name: _changelog_topic(d, job_id) for d in plan.dimensions}
     for dimension in plan.dimensions:
         if isinstance(dimension.source, SharedSource):
             continue  # another job has made it
         partitions = changelog_partitions(dimension, settings)
-        cluster.create(topics[dimension.name], partitions, settings.changelog_replication, config)
+        cluster.create(
+            topics[dimension.name],
+            partitions,
+            settings.changelog_replication,
+            config,
+            settings=TOPIC_SETTINGS,
+        )
     source = plan.probe.source
     if isinstance(source, DatagenSource):
         topic = f"sluice.{job_id}.probe"
-        cluster.create(topic, 1, settings.changelog_replication, config)
+        cluster.create(topic, 1, settings.changelog_replication, config, settings=TOPIC_SETTINGS)
         stream = _generated(source, cluster, topic)
     else:
         stream = _read(plan, source)
@@ -113,6 +119,17 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
         probe_backlog_offsets=stream.backlog,
         probe_topics=stream.topics if stream.topics.are_several else NO_TOPICS,
     )
+
+
+def topic_config(settings: Settings) -> dict[str, str]:
+    """Config of the topics that a job creates."""
+    return {
+        "retention.ms": str(settings.changelog_retention_ms),
+        "retention.bytes": "-1",
+        "cleanup.policy": "delete",
+        "max.message.bytes": str(settings.changelog_max_message_bytes),
+        "min.insync.replicas": str(settings.changelog_min_insync),
+    }
 
 
 def _changelog_topic(dimension: Dimension, job_id: str) -> str:

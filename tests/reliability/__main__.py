@@ -26,6 +26,7 @@ NAMES = (
     "event-time",
     "foreign-ddl",
     "foreign-rows",
+    "foreign-servers",
     JOURNEYS,
     "kill-storm",
     "laws",

@@ -97,6 +97,16 @@ class BatchProducer:
             self._body_bytes = max(1, min(self._most_bytes, most - most // 64 - BatchHeader.SIZE))
         return self._body_bytes
 
+    def message_bytes(self) -> int | None:
+        """max.message.bytes of the topic, None where the cluster does not tell.
+
+        Raises:
+            SinkError: the cluster does not answer.
+        """
+        with self.connected() as client:
+            config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
+        return int(config[_LIMIT]) if config.get(_LIMIT) else None
+
     def send(self, parts: Iterable[pa.RecordBatch]) -> None:
         """Write `BODIES`, those of a partition in their order; all are acknowledged at the end.
 

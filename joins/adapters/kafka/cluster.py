@@ -157,6 +157,11 @@ class KafkaCluster:
         """The names of all topics that this user may see."""
         return self._answer(_own_topics)
 
+    def cluster_id(self) -> str | None:
+        """The id that the brokers share, however they are addressed; None if they have none."""
+        cluster_id: str | None = self._answer(lambda admin: admin.describe_cluster())["cluster_id"]
+        return cluster_id or None
+
     def require(self, topic: str) -> TopicDescription:
         """The topic.
 
@@ -173,27 +178,50 @@ class KafkaCluster:
         return description
 
     def create(
-        self, topic: str, partitions: int, replication: int, config: Mapping[str, str]
+        self,
+        topic: str,
+        partitions: int,
+        replication: int,
+        config: Mapping[str, str],
+        *,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the topic unless it is there."""
-        specification = {
-            "num_partitions": partitions,
-            "replication_factor": replication,
-            "configs": dict(config),
-        }
+        """Create the topic unless it is there.
+
+        Args:
+            topic: its name.
+            partitions: how many it gets.
+            replication: on how many brokers each of them is.
+            config: of the topic.
+            settings: config → the setting that it comes from, for hints.
+
+        Raises:
+            SourceError: the cluster refuses it, or a config of it.
+        """
+        specification = {"num_partitions": partitions, "replication_factor": replication}
         with self._admin() as admin:
             try:
-                admin.create_topics({topic: specification}, wait_for_metadata=True)
+                wanted = {**specification, "configs": dict(config)}
+                admin.create_topics({topic: wanted}, wait_for_metadata=True)
             except kafka_errors.TopicAlreadyExistsError:
                 return
             except (
                 kafka_errors.InvalidReplicationFactorError,
                 kafka_errors.TopicAuthorizationFailedError,
                 kafka_errors.PolicyViolationError,
+                kafka_errors.InvalidConfigurationError,
             ) as exc:
+                refused = _refused_configs(admin, topic, specification, config)
+                if not refused:
+                    raise SourceError(
+                        f'topic "{topic}" cannot be created: {exc}',
+                        hint="Check the changelog replication setting and this user's rights.",
+                    ) from exc
+                values = ", ".join(f"{name}={config[name]}" for name in refused)
+                names = ", ".join((settings or {}).get(name, name) for name in refused)
                 raise SourceError(
-                    f'topic "{topic}" cannot be created: {exc}',
-                    hint="Check the changelog replication setting and this user's rights.",
+                    f'topic "{topic}" cannot be created: the cluster refuses {values}: {exc}',
+                    hint=f"Set {names} to a value that the cluster's policy allows.",
                 ) from exc
 
     def delete(self, topic: str) -> None:
@@ -346,6 +374,29 @@ class KafkaCluster:
             for tp, value in results.items()
             if value.offset >= 0
         }
+
+
+def _refused_configs(
+    admin: KafkaAdminClient,
+    topic: str,
+    specification: Mapping[str, int],
+    config: Mapping[str, str],
+) -> list[str]:
+    """The configs that the cluster does not take, each asked for alone; none if it is not them."""
+
+    def is_refused(configs: Mapping[str, str]) -> bool:
+        wanted = {**specification, "configs": dict(configs)}
+        try:
+            admin.create_topics({topic: wanted}, validate_only=True)
+        except (kafka_errors.PolicyViolationError, kafka_errors.InvalidConfigurationError):
+            return True
+        except kafka_errors.KafkaError:
+            return False
+        return False
+
+    if is_refused({}):
+        return []
+    return [name for name, value in config.items() if is_refused({name: value})]
 
 
 def _own_topics(admin: KafkaAdminClient) -> list[str]:

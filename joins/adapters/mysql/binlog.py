@@ -23,6 +23,7 @@ from joins.adapters.mysql.cdc_config import (
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.parser import Effect, Target
 from joins.adapters.mysql.query import Statement
+from joins.adapters.mysql.replication import check_logged
 from joins.adapters.mysql.sender import ChangelogSender
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
@@ -201,6 +202,7 @@ class BinlogSession:
         elif isinstance(event, Boundary):
             self._boundary = max(self._boundary, (event.file, event.pos))
         elif isinstance(event, FileOpened):
+            check_logged(self._config.connection)  # each connection and each restart opens a file
             self._require_same_file(event)
         else:
             require_followed(event, self._config.connection, self._config.table)
@@ -242,6 +244,7 @@ class BinlogSession:
                 "acknowledged": self._as_json(self._acknowledged),
                 "records": sender.records,
                 "source_ts_ms": sender.source_ts_ms,
+                "dead_rows": sender.dead_rows(),
             },
         )
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import CR, ER
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, DictCursor
 
 from joins.adapters.deadline import current_deadline
 from joins.adapters.mysql.login import SafeConnection, tls_arguments
@@ -34,14 +34,16 @@ _UNAVAILABLE = frozenset(
     }
 )
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
-_REFUSED_HINT = (
-    "Check the username and password options, and the host that the account is for. Where the "
-    "password was changed: sluice secrets set NAME, for the script's ${secret:NAME}, then sluice "
-    "jobs stop and sluice jobs resume; a job whose script has the password itself is submitted "
-    "anew."
+# What a server's own settings would change in our session: which rows a SELECT gives and how it
+# writes them, and how SHOW CREATE TABLE quotes names. Instants are in UTC.
+_SESSION = (
+    "SET SESSION sql_mode='', time_zone='+00:00', sql_select_limit=18446744073709551615,"
+    " sql_quote_show_create=1"
+    " /*M!100304 , system_versioning_asof=DEFAULT */ /*M!100101 , max_statement_time=0 */"
+    " /*!50708 , max_execution_time=0 */"
 )
-# Strings as they are stored, instants in UTC, no surprise from the server's own modes.
-_SESSION = "SET SESSION sql_mode='', time_zone='+00:00'"
+# A copy never has a row that its writer may still undo. The variable has two names, this has one.
+_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class MysqlConnectionConfig:
     """How to reach one table; what is secret of it is resolved and never shown.
 
     Attributes:
+        secret: name of the secret that is the password; empty if the script has it itself.
         identity: the server that must answer each connection, None for any. Behind an address may
             be a balancer, so that two connections need not reach the same server.
     """
@@ -91,6 +94,7 @@ class MysqlConnectionConfig:
     table: str
     tls: MysqlTls = PREFERRED_TLS
     identity: ServerIdentity | None = None
+    secret: str = ""
 
     @property
     def server(self) -> str:
@@ -179,6 +183,7 @@ def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
     connection._read_timeout = connection._write_timeout = connection.connect_timeout
     connection.connect()  # the handshake of TLS has the timeout of writes
     connection._read_timeout = patience_s
+    connection.query(_ISOLATION)
 
 
 def identity_of(connection: "Connection[Any]") -> ServerIdentity:
@@ -243,11 +248,22 @@ def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> So
     if code in _REFUSED:
         return SourceError(
             f'database server "{config.server}" refused user "{config.username}": {text}',
-            hint=_REFUSED_HINT,
+            hint="Check the username and password options, and the host that the account is for. "
+            + _after_a_change(config),
         )
     return SourceError(
         f'database server "{config.server}" answered error {code}: {text}',
         hint="Look the error up in the server's manual; its log may say more.",
+    )
+
+
+def _after_a_change(config: MysqlConnectionConfig) -> str:
+    """What a changed password takes; runners read secrets when they start."""
+    if not config.secret:
+        return "If the password was changed, remove the job and submit its script with the new one."
+    return (
+        f"If the password was changed, run sluice secrets set {config.secret}; a job that is there "
+        "already takes it after sluice jobs stop JOB and sluice jobs resume JOB."
     )
 
 
@@ -262,6 +278,24 @@ def rows(connection: "Connection[Any]", statement: str, *values: object) -> list
     """All rows that `statement` gives."""
     with connection.cursor(Cursor) as cursor:
         cursor.execute(statement, values or None)
+        return list(cursor.fetchall())
+
+
+def first_known(connection: "Connection[Any]", statements: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The rows of the first of `statements` that the server's version knows, by column."""
+    *others, last = statements
+    for statement in others:
+        try:
+            return _rows_by_name(connection, statement)
+        except pymysql.err.ProgrammingError as exc:
+            if exc.args[0] != ER.PARSE_ERROR:
+                raise
+    return _rows_by_name(connection, last)
+
+
+def _rows_by_name(connection: "Connection[Any]", statement: str) -> list[dict[str, Any]]:
+    with connection.cursor(DictCursor) as cursor:
+        cursor.execute(statement)
         return list(cursor.fetchall())
 
 

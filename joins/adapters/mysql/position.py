@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-import pymysql
 from pymysql.connections import Connection
-from pymysql.constants import ER
 
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     ServerIdentity,
     connected,
+    first_known,
     identity_of,
     is_mariadb,
     rows,
@@ -21,6 +20,8 @@ from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import SourceError
 from joins.plan.types import quoted
 
+STATUS_OF_BINLOG = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
+"""The second is the only one that MySQL 8.4 knows."""
 _TELLING = ("Query", "Annotate_rows", "Rows_query", "Table_map")  # events that name what happened
 _MOST_TEXT = 160
 
@@ -147,13 +148,8 @@ def statement_after(config: MysqlConnectionConfig, mark: BinlogMark) -> str:
 
 def binlog_status(connection: "Connection[Any]") -> tuple[str, int] | None:
     """File and position of the binlog's end, None if there is no binlog."""
-    try:
-        status_rows = rows(connection, "SHOW MASTER STATUS")
-    except pymysql.err.ProgrammingError as exc:
-        if exc.args[0] != ER.PARSE_ERROR:  # MySQL 8.4 knows only the new name
-            raise
-        status_rows = rows(connection, "SHOW BINARY LOG STATUS")
-    return (str(status_rows[0][0]), int(status_rows[0][1])) if status_rows else None
+    status_rows = first_known(connection, STATUS_OF_BINLOG)
+    return (str(status_rows[0]["File"]), int(status_rows[0]["Position"])) if status_rows else None
 
 
 def _snapshot_position(connection: "Connection[Any]", epoch: int) -> BinlogMark:

@@ -1,7 +1,9 @@
 """Changed rows on their way to the changelog topic: collected, encoded, sent, acknowledged."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,12 +11,16 @@ from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql.cdc_config import CdcConfig
 from joins.adapters.mysql.images.rows import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
+from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
     Envelopes,
-    encode_records,
+    encode_limited,
 )
+
+RESERVED_BYTES = 64 << 10
+"""Of a message, for what it has beside its value: the key, and the header of its batch."""
 
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
@@ -53,7 +59,10 @@ class ChangelogSender:
         self.records = 0
         self.source_ts_ms = 0
         table = f"{config.table.database}.{config.table.table}"
-        self._producer = ChangelogProducer(config.kafka, config.partitions, table)
+        self._dead = DeadRows(config.dead_rows_file, config.generation, config.most_bytes)
+        self._producer = ChangelogProducer(
+            config.kafka, config.partitions, table, config.most_bytes
+        )
 
     def close(self) -> None:
         """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
@@ -120,15 +129,23 @@ class ChangelogSender:
         if not pending.ops:
             return
         self._pending = _Pending()
-        records = encode_records(
+        limited = encode_limited(
             self._changes(pending),
             self._config.table.primary_key,
             partitions=self._config.partitions,
+            most_bytes=self._config.most_bytes - RESERVED_BYTES,
         )
-        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
+        self._dead.add([DeadRow(key.decode(), size) for key, size in limited.dead])
+        columns = (
+            limited.records.column(name).to_pylist() for name in ("key", "value", "partition")
+        )
         self._producer.send(zip(*columns, strict=True))
         self.records += len(pending.ops)
         self.source_ts_ms = pending.places[-1][3]
+
+    def dead_rows(self) -> Mapping[str, Any] | None:
+        """The warning of rows that the topic cannot take; None without any."""
+        return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         """Write a watermark record to every partition; returns its (partition, offset) pairs.

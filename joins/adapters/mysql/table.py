@@ -71,6 +71,7 @@ class ServerColumn:
         scale: digits after the point, 0 if none.
         charset: of texts, else None.
         computed_from: names of the columns that the server computes it from.
+        collation: by which the server compares texts, else None.
         is_readable: whether the characters of its character set can be known.
     """
 
@@ -81,6 +82,7 @@ class ServerColumn:
     scale: int
     charset: str | None
     computed_from: tuple[str, ...] = ()
+    collation: str | None = None
     is_readable: bool = True
 
     @property
@@ -185,6 +187,27 @@ def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[
         was.append(f"PRIMARY KEY ({', '.join(before.primary_key)})")
         is_now.append(f"PRIMARY KEY ({', '.join(now.primary_key)})")
     return ", ".join(was), ", ".join(is_now)
+
+
+def advice(table: CapturedTable) -> tuple[str, ...]:
+    """Where server and job read a value in different ways, and what to write."""
+    where = f'table "{table.database}.{table.table}"'
+    instants = [
+        f'{where}: column "{c.server.name}" is a {c.server.column_type}, an instant, which '
+        f"{c.captured.sql_type} gives as the local time in UTC. Declare it "
+        f"TIMESTAMP_LTZ({c.captured.sql_type.precision}) to keep the instant."
+        for c in table.columns
+        if c.server.data_type == "timestamp" and c.captured.sql_type.name is TypeName.TIMESTAMP
+    ]
+    keys = [
+        f'{where}: the server compares key "{c.server.name}" by collation {c.server.collation}, '
+        "for which texts of different bytes are equal; a job compares bytes. Write the stream's "
+        f"key as the table has it, such as LOWER(…) = {c.captured.name} where the table is in "
+        f"lower case, or make the column COLLATE {c.server.charset}_bin."
+        for c in table.key_columns
+        if c.server.collation is not None and not c.server.collation.endswith("_bin")
+    ]
+    return (*instants, *keys)
 
 
 def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:

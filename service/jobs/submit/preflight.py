@@ -1,7 +1,7 @@
 """Checks at submission: what can be known before a job starts is an error now."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry.schemas import check_registries
 from joins.adapters.store.path import StorePath
 from joins.adapters.store.proof import prove_conditional_puts
-from joins.adapters.topic.check import check_topic
+from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.kernels.table_path import TablePath
@@ -31,12 +32,14 @@ from joins.plan.plan import (
     JoinPlan,
     KafkaSink,
     KafkaSource,
+    MysqlCdcSource,
     SharedSource,
     SinkWriter,
     StartupMode,
     TopicSource,
 )
 from joins.plan.stream_topics import StreamTopics
+from joins.plan.types import TypeName
 from service.config import Settings
 from service.jobs.store.layout import own_tables
 from service.jobs.submit.nodes import check_nodes
@@ -91,11 +94,12 @@ def preflight(
                 _check_dimension(dimension, settings)
                 held.append(_with_ends(own, dimension, clusters))
         planned = replace(planned, dimensions=tuple(held))
+        cluster_ids = []
         for insert in resolved.inserts:
             with told_where(plan.sql, insert.sink_table):
-                _check_sink(insert, settings, clusters)
+                cluster_ids.append(_check_sink(insert, settings, clusters))
         _check_late_records(resolved, settings)
-        return planned
+        return _with_clusters(planned, cluster_ids)
 
 
 def _check_named(plan: JoinPlan, settings: Settings) -> None:
@@ -175,21 +179,33 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         path = output_path(source, settings)
         check_source_table(path, dimension.fields, dimension.primary_key)
         return
-    check_source(
-        connection_of(source),
-        dimension.fields,
-        dimension.primary_key,
-        server_id=source.server_id,
+    captured_table(dimension)
+
+
+def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
+    """`plan` with the id of the cluster of each topic that it writes to."""
+    first, *more = (
+        replace(insert.sink, cluster_id=cluster_id)
+        if isinstance(insert.sink, KafkaSink)
+        else insert.sink
+        for insert, cluster_id in zip(plan.inserts, cluster_ids, strict=True)
     )
+    pairs = zip(plan.more_inserts, more, strict=True)
+    further = tuple(replace(insert, sink=sink) for insert, sink in pairs)
+    return replace(plan, sink=first, more_inserts=further)
 
 
-def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> None:
+def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> str | None:
+    """See that the job can write to the sink; the id of its Kafka cluster, if it is a topic."""
     if isinstance(plan.sink, KafkaSink):
-        clusters.of(plan.sink.kafka).require(plan.sink.kafka.topic)
+        cluster = clusters.of(plan.sink.kafka)
+        cluster.require(plan.sink.kafka.topic)
         check_registries(plan.sink.value, plan.sink.key)
+        return cluster.cluster_id()
     if isinstance(plan.sink, DeltaSink):
         _check_delta(plan.sink_table, output_path(plan.sink, settings))
         output_writer(plan, settings)
+    return None
 
 
 def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
@@ -247,10 +263,45 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
     return appends.choose_new(path)
 
 
-def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
-    """What whoever submits `plan` should know of its outputs."""
-    texts = (text for insert in plan.inserts for text in _advice(insert, settings))
+def advise(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> tuple[str, ...]:
+    """Warnings about outputs and captured tables of a plan that preflight has accepted."""
+    texts = [text for dimension in plan.dimensions if (text := _of_nulls(dimension))]
+    texts += [text for insert in plan.inserts for text in _advice(insert, settings)]
+    if any(map(_may_need_advice, plan.dimensions)):
+        dimensions = filter(_may_need_advice, resolve_secrets(plan, secrets).dimensions)
+        texts += [text for dimension in dimensions for text in advice(captured_table(dimension))]
     return tuple(dict.fromkeys(texts))
+
+
+def _of_nulls(dimension: Dimension) -> str:
+    """A warning about NULLs that a connector replaces by defaults; empty without one."""
+    said = replaced_nulls(dimension.source) if isinstance(dimension.source, TopicSource) else None
+    return "" if said is None else f"table {dimension.name}: {said}."
+
+
+def _may_need_advice(dimension: Dimension) -> bool:
+    """Whether it is worth asking the server: each question is a connection."""
+    if not isinstance(dimension.source, MysqlCdcSource):
+        return False
+    types = {field.name: field.type.name for field in dimension.fields}
+    is_text_key = any(types[name] is TypeName.STRING for name in dimension.primary_key)
+    return is_text_key or TypeName.TIMESTAMP in types.values()
+
+
+def captured_table(dimension: Dimension) -> CapturedTable:
+    """The table of a `mysql-cdc` dimension as its server has it now; secrets are resolved.
+
+    Raises:
+        SourceError: the server cannot be reached, or the table cannot be captured.
+    """
+    source = dimension.source
+    assert isinstance(source, MysqlCdcSource)
+    return check_source(
+        connection_of(source),
+        dimension.fields,
+        dimension.primary_key,
+        server_id=source.server_id,
+    )
 
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:

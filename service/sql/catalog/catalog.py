@@ -8,7 +8,6 @@ from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
     Field,
-    LookupStrategy,
     MetadataField,
     MysqlCdcSource,
     SharedSource,
@@ -20,11 +19,11 @@ from service.sql.catalog.connectors import (
     UpsertKafkaTable,
     build_connector,
 )
+from service.sql.catalog.delta_columns import alike_names
 from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option import TableRole
-from service.sql.catalog.option_values import OptionValues, read_options
-from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.catalog.option_values import read_options
 from service.sql.catalog.watermarks import TableWatermark, declared_watermark
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
@@ -86,7 +85,6 @@ class Table:
         columns: all columns, in the order of the DDL.
         primary_key: names, empty when there is none.
         without_effect: role → options that are written and mean nothing there.
-        lookup_strategy: that the options name.
         watermark: None without WATERMARK FOR.
         node: the statement, LIKE and hints worked in.
         shared: where a shared table of the catalog is kept; None of all others.
@@ -103,7 +101,6 @@ class Table:
     connector: Connector
     inline_secrets: tuple[InlineSecret, ...]
     without_effect: Mapping[TableRole, tuple[str, ...]]
-    lookup_strategy: LookupStrategy | None = None
     watermark: TableWatermark | None = None
     shared: SharedSource | None = None
 
@@ -142,7 +139,6 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         connector,
         inline,
         values.without_effect(),
-        _lookup_strategy(values),
     )
     if isinstance(connector, MysqlCdcSource) and key:
         check_dimension(script, table)
@@ -165,11 +161,6 @@ def _require_key(script: Script, node: CreateTable) -> None:
             f'table "{node.name.text}" of upsert-kafka has no primary key',
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
-
-
-def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
-    node = values.nodes.get(LOOKUP_STRATEGY)
-    return None if node is None else LookupStrategy(node.value)
 
 
 def _check_names(script: Script, node: CreateTable) -> None:
@@ -302,12 +293,16 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
     for column in table.columns:
         if isinstance(column, PhysicalColumn):
             _check_database_type(script, table, column)
-        if column.name.text in taken:
+        if column.name.text.lower() in taken:
             raise script.error(
                 column.name.at,
                 f'column name "{column.name.text}" is taken by the changelog',
                 hint=f"Leave the column out or rename it in the {_HOMES[table.connector_name]}.",
             )
+    misfit = alike_names([*table.fields, *table.metadata_fields])
+    if misfit is not None:  # the changelog is a Delta table
+        at = next(c.name.at for c in table.columns if c.name.text == misfit.column)
+        raise script.error(at, misfit.message, hint=misfit.hint)
 
 
 def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -> None:

@@ -35,11 +35,13 @@ class Misfit:
 
     Attributes:
         option: of the format, without its prefix; None: it is for the table.
+        column: the column that is refused; None: it is for the table.
     """
 
     message: str
     hint: str
     option: str | None = None
+    column: str | None = None
 
 
 def check_format(

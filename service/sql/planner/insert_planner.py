@@ -10,7 +10,6 @@ from joins.plan.plan import (
     DeltaSink,
     JoinPlan,
     KafkaSink,
-    LookupStrategy,
     OutputColumn,
     PrintSink,
     ProbeSource,
@@ -19,6 +18,7 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
+from service.sql.catalog.delta_columns import refusal_of_delta
 from service.sql.catalog.format_columns import refusal_of_sink
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
@@ -222,16 +222,6 @@ class JobPlanner:
             )
         if window is None and ALLOW_LATENESS in self._session.settings:
             self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without a window.')
-        if window is None and not by_event_time:
-            return
-        for dimension in query.dimensions.values():
-            if dimension.lookup.strategy is LookupStrategy.SHUFFLE:
-                raise self._script.error(
-                    query.base.at,
-                    f'table "{dimension.name}" has lookup.strategy shuffle, which jobs with '
-                    "windows or event time do not have",
-                    hint="Use 'lookup.strategy' = 'index', or broadcast for a small table.",
-                )
 
     def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
         """See that the late records have a table of their own."""
@@ -285,7 +275,7 @@ class JobPlanner:
             return connector.sink
         if isinstance(connector, DeltaTable):
             self._warnings += check_no_effect(self._script, table, TableRole.SINK)
-            self._check_row_metadata(table, connector.sink)
+            self._check_delta(table, connector.sink)
             return partitioned_sink(self._script, table, connector.sink)
         if isinstance(connector, PrintSink | BlackholeSink):
             return connector
@@ -300,16 +290,11 @@ class JobPlanner:
         if misfit is not None:
             raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
 
-    def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
-        if not sink.row_metadata:
-            return
-        for column in table.columns:
-            if column.name.text in ROW_METADATA:
-                raise self._script.error(
-                    column.name.at,
-                    f'column name "{column.name.text}" is taken by the row metadata',
-                    hint="Rename the column or write 'row-metadata' = 'false'.",
-                )
+    def _check_delta(self, table: Table, sink: DeltaSink) -> None:
+        misfit = refusal_of_delta(table.fields, ROW_METADATA if sink.row_metadata else ())
+        if misfit is not None:
+            at = next(c.name.at for c in table.columns if c.name.text == misfit.column)
+            raise self._script.error(at, misfit.message, hint=misfit.hint)
 
     def _output(self, insert: Insert, sink: Table, values: list[Typed]) -> tuple[OutputColumn, ...]:
         planner = ExpressionPlanner(NameScope(self._script, ()))

@@ -284,6 +284,9 @@ def test_a_runner_that_was_taken_over_changes_nothing(kept):
     left = {path.name for path in kept.log.files.files_at(version)}
     assert left <= kept.files()
     assert sorted(os.listdir(kept.log.path / "_delta_log")) == before[1]
+    with pytest.raises(FencedError):
+        Upkeep(kept.log, 1).remove(sorted(before[0]))
+    assert kept.files() >= before[0]
 
 
 # The log

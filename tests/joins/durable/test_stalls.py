@@ -3,7 +3,7 @@
 import pytest
 
 from joins.durable.stalls import Fault, Stalls
-from joins.plan.errors import SourceUnavailableError
+from joins.plan.errors import RecordsLostError, SourceUnavailableError
 from watermark.errors import SluiceError
 
 
@@ -60,3 +60,10 @@ def test_the_oldest_fault_comes_first_and_keeps_its_place():
     assert stalls.first()[0] == "kafka"
     stalls.clear("kafka")
     assert stalls.first() is None
+
+
+def test_a_fault_that_waits_for_an_acknowledgement_goes_before_older_ones():
+    stalls = Stalls()
+    stalls.note("kafka", error("broker"))
+    stalls.note("probe", RecordsLostError("5 records are gone", hint="Acknowledge it."))
+    assert [part for part, _ in stalls.all()] == ["probe", "kafka"]

@@ -27,6 +27,12 @@ RAW_FIELDS = (FIELDS[0], Field("v", SqlType(TypeName.BYTES)))
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50))"
 
 
+@pytest.fixture(scope="module")
+def mariadb(own_database: MariaDb) -> MariaDb:
+    """Nobody else writes into its binlog: positions are compared."""
+    return own_database
+
+
 @contextmanager
 def captured_table(database: MariaDb, bootstrap: str, directory, *statements: str, columns=FIELDS):
     """(schema, configuration of a CDC process) of a new table and topic."""

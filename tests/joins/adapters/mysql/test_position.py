@@ -96,9 +96,9 @@ def test_transaction_between_binlog_and_commit_is_not_lost(own_database):
         assert snapshot | keys_streamed(config, table, low, high) == {1, 2}
 
 
-def test_low_and_high_of_a_quiet_server_are_the_same_place(mariadb):
-    with new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
-        config = config_of(mariadb, schema)
+def test_low_and_high_of_a_quiet_server_are_the_same_place(own_database):
+    with new_schema(own_database, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
+        config = config_of(own_database, schema)
         low, high = take_low(config, 3), take_high(config, 3)
         assert low.position == high.position
         assert low.position.epoch == 3

@@ -1,10 +1,6 @@
 -- error: which is not known here
 -- fixed: superhero.name => Name.fullName
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, name STRING, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.name.expression' = '#{superhero.name}'

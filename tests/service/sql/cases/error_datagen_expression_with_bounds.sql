@@ -1,10 +1,6 @@
 -- error: has no effect on a column with an expression
 -- fixed: 'fields.n.min' = '3', => 
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, n INT, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.n.min' = '3', 'fields.n.expression' = '#{Number.numberBetween ''1'',''9''}'

@@ -1,8 +1,5 @@
 -- error: option "fields.r.min" has no effect on a random ROW<`x` INT>
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop
 CREATE TABLE s (k BIGINT, r ROW<x INT>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'fields.r.min' = '1'
 );

@@ -1,8 +1,5 @@
 -- error: column "a.element" is INT, of which a row has many, which has no sequence
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop
 CREATE TABLE s (k BIGINT, a ARRAY<INT>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'fields.a.element.start' = '1', 'fields.a.element.end' = '9'
 );

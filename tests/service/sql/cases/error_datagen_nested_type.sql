@@ -1,8 +1,5 @@
 -- error: datagen cannot make column "r.at" of DATE
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop
 CREATE TABLE s (k BIGINT, r ROW<`at` DATE>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'rows-per-second' = '10'
 );

@@ -1,9 +1,6 @@
 -- error: option "fields.r.y.min" names column "r.y", which is not in the table
 -- fixed: fields.r.y.min => fields.r.x.min
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop
 CREATE TABLE s (k BIGINT, r ROW<x INT>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'fields.r.y.min' = '1'
 );

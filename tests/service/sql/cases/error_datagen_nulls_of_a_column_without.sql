@@ -1,10 +1,6 @@
 -- error: is NOT NULL
 -- fixed:  NOT NULL => 
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT NOT NULL, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.k.null-rate' = '0.1'

@@ -1,10 +1,6 @@
 -- error: option "fields.k.skew" needs
 -- fixed: 'fields.k.skew' => 'fields.k.min' = '1', 'fields.k.max' = '9', 'fields.k.skew'
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.k.skew' = '1.1'

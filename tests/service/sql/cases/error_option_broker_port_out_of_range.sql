@@ -1,10 +1,6 @@
 -- error: not from 1 to 65535
 -- fixed: b:99999 => b:9999
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:99999', 'topic' = 's', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,10 +1,6 @@
 -- error: expected host:port
 -- fixed: = 'b', => = 'b:9092',
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'properties.bootstrap.servers' = 'b', 'topic' = 's', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,10 +1,6 @@
 -- error: not a value of TINYINT
 -- fixed: '300' => '127'
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k TINYINT, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.k.max' = '300'

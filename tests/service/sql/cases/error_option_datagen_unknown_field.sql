@@ -1,10 +1,6 @@
 -- error: names column "kk", which is not in the table
 -- fixed: fields.kk.min => fields.k.min
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.kk.min' = '1'

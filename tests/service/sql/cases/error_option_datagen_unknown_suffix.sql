@@ -1,9 +1,5 @@
 -- error: has no option "fields.k.var-len"
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'datagen',
     'fields.k.var-len' = '1'

@@ -1,10 +1,6 @@
 -- error: has a ${…} that is not allowed
 -- fixed: '${env:HOME}' => 's'
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:9092', 'topic' = '${env:HOME}', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,10 +1,6 @@
 -- error: Supported values are json, csv, raw, avro, avro-confluent, debezium-json, debezium-avro-confluent.
 -- fixed: 'format' = 'protobuf' => 'format' = 'json'
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'properties.bootstrap.servers' = 'b:9092', 'topic' = 's', 'format' = 'protobuf',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,10 +1,6 @@
 -- error: topic names outside sluice.*, separated by semicolons
 -- fixed: a;sluice.b => a;b
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'topic' = 'a;sluice.b', 'scan.startup.mode' = 'earliest-offset'

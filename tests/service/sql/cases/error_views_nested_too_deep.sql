@@ -1,14 +1,6 @@
 -- error: more than 32 views are nested
 -- fixed: v32 AS SELECT k FROM v31 => v32 AS SELECT k FROM v30
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
+-- with: d_price s_plain out_bigint_string
 CREATE VIEW v0 AS SELECT k FROM s;
 CREATE VIEW v1 AS SELECT k FROM v0;
 CREATE VIEW v2 AS SELECT k FROM v1;

@@ -1,13 +1,5 @@
 -- plan: INTO o kafka(o @ broker:9092, key k of avro-confluent(schemas https://keys:8081), avro-confluent(subject orders, schemas https://registry:8081))
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset', 'format' = 'json'
-);
+-- with: d_small s_with_id
 CREATE TABLE o (k BIGINT, name STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',
     'value.format' = 'avro-confluent', 'value.avro-confluent.url' = 'https://registry:8081',
     'value.avro-confluent.basic-auth.credentials-source' = 'USER_INFO', 'value.avro-confluent.basic-auth.user-info' = 'me:hidden',

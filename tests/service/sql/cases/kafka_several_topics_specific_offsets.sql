@@ -1,9 +1,5 @@
 -- plan: FROM s AS s kafka(a; b @ broker:9092, specific-offsets, a/0:42, a/1:7, b/0:42, b/1:7, until specific-offsets a/0:50 b/0:50) [k BIGINT, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'topic' = 'a;b', 'scan.startup.mode' = 'specific-offsets',
