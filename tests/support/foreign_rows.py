@@ -169,7 +169,7 @@ class Watched:
                     statements += 1
                     require_followed(event, self.config, table)
                 elif isinstance(event, RowImages):
-                    _apply(held, list(event.changes()), table)
+                    _apply(held, event.changes(), table)
                 elif isinstance(event, Boundary) and (event.file, event.pos) >= (
                     high.position.file,
                     high.position.pos,
