@@ -39,8 +39,11 @@ class CharacterTable:
     """
 
     def __init__(self, characters: Mapping[bytes, str]) -> None:
-        # two characters beside each other are none
-        self.characters = {one: text for one, text in characters.items() if len(text) == 1}
+        self.characters = {
+            sequence: character
+            for sequence, character in characters.items()
+            if not any(sequence[:size] in characters for size in range(1, len(sequence)))
+        }
         self._lengths = [1] * 256
         for sequence in self.characters:
             lead = sequence[0]
