@@ -37,7 +37,7 @@ _FORMS = (
 )
 _WORDS = (
     "SELECT WORD FROM information_schema.KEYWORDS"
-    " UNION SELECT FUNCTION FROM information_schema.SQL_FUNCTIONS"
+    " UNION SELECT name FROM mysql.help_topic"
     " UNION SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'DATA TYPE'"
 )
 VALUES = (
@@ -169,7 +169,7 @@ class Watched:
                     statements += 1
                     require_followed(event, self.config, table)
                 elif isinstance(event, RowImages):
-                    _apply(held, list(event.changes()), table)
+                    _apply(held, event.changes(), table)
                 elif isinstance(event, Boundary) and (event.file, event.pos) >= (
                     high.position.file,
                     high.position.pos,

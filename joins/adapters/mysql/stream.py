@@ -135,14 +135,14 @@ class RowImages:
         """Bytes of the images."""
         return len(self.event.images)
 
-    def changes(self) -> Iterator[Change]:
-        """Each row before and after its change, as wire values.
+    def changes(self) -> list[Change]:
+        """Each row before and after its change, as wire values; all of an event, or none.
 
         Raises:
             SnapshotNeededError: an image cannot be read.
         """
         with _understood("a row in the binlog"):
-            yield from self.decoder.changes(self.event)
+            return list(self.decoder.changes(self.event))
 
 
 @contextlib.contextmanager

@@ -39,11 +39,10 @@ class CharacterTable:
     """
 
     def __init__(self, characters: Mapping[bytes, str]) -> None:
-        singles = {sequence for sequence in characters if len(sequence) == 1}
         self.characters = {
             sequence: character
             for sequence, character in characters.items()
-            if len(sequence) == 1 or sequence[:1] not in singles
+            if not any(sequence[:size] in characters for size in range(1, len(sequence)))
         }
         self._lengths = [1] * 256
         for sequence in self.characters:
@@ -57,10 +56,11 @@ class CharacterTable:
             return raw.decode("ascii")
         texts, at = [], 0
         while at < len(raw):
-            sequence = raw[at : at + self._lengths[raw[at]]]
-            character = self.characters.get(sequence)
-            texts.append(_UNMAPPED if character is None else character)
-            at += 1 if character is None else len(sequence)
+            size = self._lengths[raw[at]]
+            while size > 1 and raw[at : at + size] not in self.characters:
+                size -= 1
+            texts.append(self.characters.get(raw[at : at + size], _UNMAPPED))
+            at += size
         return "".join(texts)
 
 
@@ -165,7 +165,7 @@ def _characters(
     else:
         pairs = list(zip(*alike, strict=True))
     for sequence, (same, text) in zip(sequences, pairs, strict=True):
-        if same == sequence and text is not None:
+        if same == sequence and text:  # MySQL makes nothing of half a character of eucjpms
             yield sequence, utf8_text(text)
 
 
@@ -205,11 +205,13 @@ def _utf32(raw: bytes) -> str:
     return _SURROGATE.sub(NO_CHARACTER, raw.decode("utf-32-be", "surrogatepass"))
 
 
+# The edition of MySQL is that of 2005, Python's that of 2000.
+_OF_2005 = {0xE7C7: 0x1E3F, 0x1E3F: 0xE7C7}
 _BY_CODEC: dict[str, Decode] = {
     **dict.fromkeys(("utf8mb4", "utf8mb3", "utf8"), utf8_text),
     "ucs2": _ucs2,
     "utf16": lambda raw: raw.decode("utf-16-be"),
     "utf16le": lambda raw: raw.decode("utf-16-le"),
     "utf32": _utf32,
-    "gb18030": lambda raw: raw.decode("gb18030"),  # of MySQL: 1.6 million characters
+    "gb18030": lambda raw: raw.decode("gb18030").translate(_OF_2005),  # 1.6 million characters
 }

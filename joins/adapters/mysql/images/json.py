@@ -25,7 +25,7 @@ _DEEPEST = 100  # levels, as in the server
 _DECIMALS = (0, 246)
 _DATES, _TIMES, _DATETIMES = (10, 14), (11, 19), (7, 12, 17, 18)
 _FIRST_POINT, _LAST_POINT = -14, 15  # of a double that the server writes without an exponent
-_BASE64_LINE_BYTES = 57  # longer texts have lines
+_LINE_BYTES, _LINE_END = 57, r"\n"  # of a text in base64
 
 
 def json_text(raw: bytes) -> str:
@@ -160,9 +160,9 @@ def _opaque(kind: int, data: bytes) -> str:
         return f'"{_datetime(data)}"'
     if kind in _TIMES:
         return f'"{_time(data)}"'
-    if len(data) > _BASE64_LINE_BYTES:
-        raise ValueError(f"a JSON value has {len(data)} bytes of type {kind}")
-    return f'"base64:type{kind}:{base64.b64encode(data).decode()}"'
+    starts = range(0, len(data), _LINE_BYTES)
+    lines = [base64.b64encode(data[at : at + _LINE_BYTES]).decode() for at in starts]
+    return f'"base64:type{kind}:{_LINE_END.join(lines)}"'
 
 
 def _datetime(data: bytes) -> str:

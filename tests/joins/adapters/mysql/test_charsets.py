@@ -50,7 +50,7 @@ def test_no_sequence_of_bytes_is_left_out(connection, charset, most):
             assert table.text(sequence + sequence) == text.decode("utf-8") * 2
 
 
-def test_a_server_that_gives_nothing_for_a_part_is_candidates_one_by_one(connection):
+def test_a_server_that_gives_nothing_for_a_part_is_asked_one_by_one(connection):
     """MySQL gives NULL for a whole text of which a part is no character."""
     sequences = list(_candidates(2))[9000:9350]
     together = dict(_characters(connection, "big5", sequences))

@@ -64,7 +64,7 @@ def decoder_of(body, *, is_mariadb=True, table=TABLE):
 
 
 def changes(event, decoder=None):
-    return list(RowImages(decoder or decoder_of(HASHED), event, 0).changes())
+    return RowImages(decoder or decoder_of(HASHED), event, 0).changes()
 
 
 def test_the_servers_hidden_columns_are_passed_over():
@@ -175,6 +175,12 @@ def test_an_image_that_is_not_understood_is_copied_again_with_the_reason(event):
     with pytest.raises(SnapshotNeededError) as told:
         changes(event)
     assert told.value.hint
+
+
+def test_no_row_of_an_event_comes_before_its_last_image_was_read():
+    images = RowImages(decoder_of(HASHED), RowsEvent("c", 1, 4, 15, 15, image() * 2 + b"\0"), 0)
+    with pytest.raises(SnapshotNeededError):
+        iter(images.changes())
 
 
 def test_a_column_that_is_not_captured_may_be_missing():

@@ -269,7 +269,7 @@ UNREAD = {
     "virtual": ("INT AS (id + 1) VIRTUAL", "DEFAULT"),
     "invisible": ("INT INVISIBLE", "5"),
     "compressed": ("VARCHAR(99) COMPRESSED", "REPEAT('x', 90)"),
-    "compressed_text": ("TEXT COMPRESSED", "REPEAT('x', 90000)"),
+    "compressed_text": ("TEXT COMPRESSED", "REPEAT('x', 60000)"),
     "row_hash": ("TEXT UNIQUE", "UUID()"),
 }
 
