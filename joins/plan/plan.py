@@ -483,6 +483,8 @@ class TopicSource:
         changelog_partitions: of the changelog topic, as many as the topic has; None before they
             are known.
         metadata: columns of the rows that are in neither key nor value: times of their records.
+        topic_id: Kafka's UUID of the topic that `end_offsets` belong to; "" before they are
+            resolved.
     """
 
     kafka: KafkaOptions
@@ -496,6 +498,7 @@ class TopicSource:
     bounded_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
     metadata: tuple[MetadataField, ...] = ()
+    topic_id: str = ""
     kind: Literal["topic"] = "topic"
 
     @property

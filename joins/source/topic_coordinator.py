@@ -125,7 +125,9 @@ class TopicCoordinator(FeedCoordinator):
         place = self.progress.get("record")
         if cause == ForeignRecordError.fault and place is not None:
             message = f'table "{self._name}": record {place[0]}/{place[1]}'
-            return Decision(_record(request, message), place=(place[0], place[1]))
+            topic_id = self.progress["topic_id"]
+            record = _record(request, message)
+            return Decision(record, place=(place[0], place[1]), topic_id=topic_id)
         raise NothingToAcknowledgeError(
             f'"{cause}" was acknowledged, but source "{self._name}" does not wait for it',
             hint="Look at the job's status; acknowledge the fault that it shows.",

@@ -170,6 +170,7 @@ def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> T
         state_file=state_file,
         decisions_file=state_file.with_suffix(".decisions.json"),
         rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
+        failpoints=job.settings.failpoints,
     )
 
 

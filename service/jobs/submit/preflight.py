@@ -151,8 +151,9 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
     cluster, topic = clusters.of(source.kafka), source.kafka.topic
     if source.kafka.reported_group is not None:
         cluster.require_unused_group(source.kafka.reported_group)
-    ends = cluster.end_offsets(topic)
-    own = replace(own, changelog_partitions=len(ends))
+    description = cluster.require(topic)
+    ends = cluster.end_offsets(description)
+    own = replace(own, changelog_partitions=len(ends), topic_id=description.topic_id)
     if source.is_bounded:
         stream = StreamCluster(cluster, StreamTopics.one(topic))
         ends = resolve_bounds(source, stream.beginning_offsets(), stream) or ends
