@@ -277,13 +277,6 @@ class Settings(BaseSettings):
         ge=1 << 10,
         le=1 << 40,
     )
-    lookup_broadcast_max_mib: int = _setting(
-        256,
-        "Most MiB of a dimension with 'lookup.strategy' = 'broadcast'; every worker holds it.",
-        "1 to 65536",
-        ge=1,
-        le=65_536,
-    )
     fold_interval_s: float = _setting(
         30.0,
         "Least time between two folds of changelog into current.",

@@ -7,11 +7,13 @@
   processing time.
 - The result never decreases and, once in processing time, never leaves it. It gets there when the
   clock is at what was promised last, which a channel may have said that has been removed since.
-- When all channels are idle, the result is the maximum over all of them.
-- `MAX_TIMESTAMP` says that everything has ended, so it needs every channel in event time to be
-  there; with a channel that merely idles the result stops one millisecond before.
+- A channel at `MAX_TIMESTAMP` has ended. It takes no part while another one has not: the result
+  and the status are those of the others. `MAX_TIMESTAMP` is the result when every channel in event
+  time has ended. An idle channel therefore finds its records on time when it returns.
+- When all channels that take part are idle, the result is the maximum over them.
 
-Source: FLIP-326, "Proposed Changes" 6 and 7, and its table.
+Source: FLIP-326, "Proposed Changes" 6 and 7, and its table; ended channels: FLINK-38477 and
+docs/adr/0104-leave-ended-channels-out-of-the-watermark.md.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +49,7 @@ class Channel:
         timestamp_ms: of its last false watermark.
         processing: its last watermark had `use_processing_time`.
         idle: what it said last; without effect while `processing`.
-        aligned: it takes part in the result.
+        aligned: it takes part in the minimum; never once it has ended.
         queued: the heap has an entry for it, at or below `timestamp_ms`.
     """
 
@@ -61,6 +63,11 @@ class Channel:
         self.idle = False
         self.aligned = False
         self.queued = False
+
+    @property
+    def has_ended(self) -> bool:
+        """In event time, at its end."""
+        return self.timestamp_ms == MAX_TIMESTAMP and not self.processing
 
     @property
     def watermark(self) -> Watermark:
@@ -90,8 +97,9 @@ class Combination:
         self._heap: list[tuple[int, int, Channel]] = []
         self._numbers = 0
         self._in_event_time = 0
-        self._not_ended = 0
+        self._not_ended = 0  # of those in event time
         self._active = 0
+        self._active_ended = 0  # of the active ones, those that have ended
         self._clock_ms = MIN_TIMESTAMP
         self._membership_changed = False
         for name in names:
@@ -123,7 +131,8 @@ class Combination:
         self._active -= not channel.idle or channel.processing
         if not channel.processing:
             self._in_event_time -= 1
-            self._not_ended -= channel.timestamp_ms < MAX_TIMESTAMP
+            self._not_ended -= not channel.has_ended
+            self._active_ended -= channel.has_ended and not channel.idle
         channel.aligned = False
         self._membership_changed = True
 
@@ -190,11 +199,13 @@ class Combination:
                 raise _went_back(channel, timestamp_ms)
             return self._membership_changed
         channel.timestamp_ms = timestamp_ms
+        if timestamp_ms == MAX_TIMESTAMP:
+            channel.aligned = False
+            self._not_ended -= 1
+            self._active_ended += 1
+            return True
         if not channel.aligned:
             self._align(channel)
-        if timestamp_ms == MAX_TIMESTAMP:
-            self._not_ended -= 1
-            return True
         # Only the channel at the top of the heap can raise the minimum.
         return self._membership_changed or (bool(self._heap) and self._heap[0][2] is channel)
 
@@ -209,6 +220,8 @@ class Combination:
         if channel.processing:
             return True
         self._active += -1 if idle else 1
+        if channel.has_ended:
+            self._active_ended += -1 if idle else 1
         if idle:
             channel.aligned = False
         else:
@@ -219,7 +232,7 @@ class Combination:
         """What has changed since the last call, in order; to be called after a change."""
         self._membership_changed = False
         result = self._result()
-        idle = not self._active
+        idle = not self._is_active()
         status = WatermarkStatus.IDLE if idle else WatermarkStatus.ACTIVE
         if status is self.status:
             return _NOTHING if result is None else (result,)
@@ -231,6 +244,8 @@ class Combination:
 
     def lowest_ms(self) -> int | None:
         """The minimum over the channels that take part now, None if there are none."""
+        if self._in_event_time and not self._not_ended:
+            return MAX_TIMESTAMP
         heap = self._heap
         while heap:
             timestamp_ms, number, channel = heap[0]
@@ -277,11 +292,13 @@ class Combination:
         self.add(name)
         channel = self.channels[name]
         channel.timestamp_ms = timestamp_ms
-        self._not_ended -= processing or timestamp_ms == MAX_TIMESTAMP
+        channel.processing, channel.idle = processing, idle
+        channel.aligned = aligned and not channel.has_ended
+        self._not_ended -= processing or channel.has_ended
         self._in_event_time -= processing
         self._active -= idle and not processing
-        channel.processing, channel.idle, channel.aligned = processing, idle, aligned
-        if aligned and not channel.queued:
+        self._active_ended += channel.has_ended and not idle
+        if channel.aligned and not channel.queued:
             channel.queued = True
             heappush(self._heap, (timestamp_ms, channel.number, channel))
 
@@ -295,12 +312,8 @@ class Combination:
             self.last = PROCESSING_TIME
             self._heap.clear()
             return self.last
-        lowest_ms = self.lowest_ms() if self._active else self._maximum()
-        if lowest_ms is None:
-            return None
-        if lowest_ms == MAX_TIMESTAMP and self._not_ended:
-            lowest_ms -= 1
-        if lowest_ms <= self.last.timestamp_ms:
+        lowest_ms = self.lowest_ms() if self._is_active() else self._maximum()
+        if lowest_ms is None or lowest_ms <= self.last.timestamp_ms:
             return None
         self.last = Watermark(lowest_ms)
         return self.last
@@ -317,7 +330,8 @@ class Combination:
             waits = not self._in_event_time and not self.last.use_processing_time
             return self._membership_changed or waits
         self._in_event_time -= 1
-        self._not_ended -= channel.timestamp_ms < MAX_TIMESTAMP
+        self._not_ended -= not channel.has_ended
+        self._active_ended -= channel.has_ended and not channel.idle
         self._active += channel.idle
         channel.processing = True
         channel.aligned = False
@@ -325,7 +339,7 @@ class Combination:
 
     def _align(self, channel: Channel) -> None:
         last = self.last
-        if last.use_processing_time:
+        if last.use_processing_time or channel.has_ended:
             return
         if channel.timestamp_ms < last.timestamp_ms and not self.laggards_hold_back:
             return
@@ -334,8 +348,17 @@ class Combination:
             channel.queued = True
             heappush(self._heap, (channel.timestamp_ms, channel.number, channel))
 
+    def _is_active(self) -> bool:
+        """True if a channel that takes part is active; all take part when all have ended."""
+        ended = self._in_event_time - self._not_ended
+        if ended < len(self.channels):
+            return self._active > self._active_ended
+        return self._active > 0
+
     def _maximum(self) -> int:
-        return max(channel.timestamp_ms for channel in self.channels.values())
+        """The maximum over idle channels, without those that have ended beside others."""
+        times = [each.timestamp_ms for each in self.channels.values() if not each.has_ended]
+        return max(times, default=MAX_TIMESTAMP)
 
 
 def _no_watermark(channel: Channel, watermark: object, now_ms: object) -> InvalidParameterError:

@@ -31,6 +31,7 @@ class SluiceError(Exception):
         message: lowercase fragment with the object's kind and quoted name, the value met and
             expected.
         hint: one full sentence that the operator can act on.
+        detail: the text of a library or server behind it, for those who look closer; often empty.
         fault: the stable name of its class, which jobs and the API keep; never changed.
     """
 
@@ -41,10 +42,11 @@ class SluiceError(Exception):
     def __init_subclass__(cls, *, fault: str) -> None:
         cls.fault = fault
 
-    def __init__(self, message: str, *, hint: str) -> None:
+    def __init__(self, message: str, *, hint: str, detail: str = "") -> None:
         super().__init__(redacted(message))
         self.message = redacted(message)
         self.hint = redacted(hint)
+        self.detail = redacted(detail)
         redact(sys.exc_info()[1])
 
 

@@ -13,12 +13,12 @@ from joins.batch.event_state import EventState
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
 from joins.loop.turns import LoopGuards
-from joins.plan.errors import RecordsExpiredError
+from joins.plan.causes import fault_in
+from joins.plan.errors import IndexDirectoryError, RecordsExpiredError, SourceError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics, index_of
 from joins.stream.guards import records_expired
 from joins.worker.placement import parallelism
-from joins.worker.staging import no_room, reading_error
 from joins.worker.topic_reader import TopicReader, range_item
 from joins.worker.work import Work, split
 
@@ -159,10 +159,12 @@ def worker_errors(
     try:
         yield
     except Exception as exc:
-        known = no_room(exc) or reading_error(exc)
+        known = fault_in(str(exc))
         if isinstance(known, RecordsExpiredError):
             raise records_expired(topics, known) from exc
-        if known is not None:
+        if isinstance(known, IndexDirectoryError | SourceError):
             raise known from exc
         restore(pin.versions)
+        if known is not None:
+            raise known from exc
         raise

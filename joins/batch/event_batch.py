@@ -19,7 +19,6 @@ from joins.batch.event_items import StagePlan
 from joins.batch.event_reports import NOTHING, added
 from joins.batch.event_stages import MergedSteps, StagedEvents, run_stages
 from joins.batch.event_state import EventSpec, EventState
-from joins.batch.lookups import Lookups
 from joins.durable.pins import Pin, pin_json
 from joins.kernels.table_path import remove_below
 from joins.sinks.port import BatchWriter
@@ -82,7 +81,6 @@ class EventBatchParts:
 
     Attributes:
         writer: of the output.
-        lookups: bring the rows of dimensions without an index.
     """
 
     spark: SparkSession
@@ -91,7 +89,6 @@ class EventBatchParts:
     reader: TopicReader
     tables: EventTables
     writer: BatchWriter
-    lookups: Lookups
     hooks: ProbeHooks
 
 
@@ -201,9 +198,7 @@ class EventBatches:
     def _staged(self, task: EventTask, pin: Pin) -> tuple[StagedEvents, Mapping[str, StateChange]]:
         """All stages, and what becomes of the state."""
         records = self._records(pin)
-        with self._ready(records, task, pin) as ready:
-            stages = _OnWorkers(self._parts, records, ready, pin)
-            done = run_stages(self._parts.spec, pin, stages)
+        done = run_stages(self._parts.spec, pin, _OnWorkers(self._parts, records, task, pin))
         changes = {
             name: StateChange(added(done.report, name), paths)
             for name, paths in done.removed.items()
@@ -215,13 +210,6 @@ class EventBatches:
         if not pin.ranges():
             return None
         return records_work(self._parts.spark, self._parts.reader, pin, whole=True)
-
-    @contextmanager
-    def _ready(self, records: Work | None, task: EventTask, pin: Pin) -> Iterator[EventTask]:
-        """The task with copies of the dimensions that are broadcast."""
-        work = records or Work.of(self._parts.spark, [""])
-        with self._parts.lookups.ready(work, task.probe, pin) as (_, probe):
-            yield replace(task, probe=probe)
 
     # Commits
 

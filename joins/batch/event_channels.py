@@ -13,7 +13,9 @@ What channels add up to is defined in `watermark/`; here is only who is fed with
 - one that has been read up to its backlog's end says at the end of that batch that the clock is
   the time. Its later records say nothing. If it has promised more than the clock has reached, it
   says so when the clock is there;
-- a partition without records for longer than its timeout is idle, by the batch's clock.
+- a partition without records for longer than its timeout is idle, by the batch's clock;
+- when the stream has ended and its dimensions are idle, event time has ended: no record of the
+  stream is left that could be late.
 
 A stream without watermarks is in processing time. So is a dimension without them, once its
 snapshot is complete, which is before anything here begins.
@@ -153,8 +155,10 @@ class EventChannels:
         return self._combined.watermark
 
     def watermark_of(self, name: str) -> Watermark:
-        """The newest watermark of one input."""
-        return self._combined.watermark_of(name)
+        """The newest watermark of one input, also of one that was left out at the end."""
+        if name in self._combined.inputs:
+            return self._combined.watermark_of(name)
+        return self._valves[name].last_output
 
     def status_of(self, name: str) -> WatermarkStatus:
         """Whether records are to be expected from one input."""
@@ -200,6 +204,7 @@ class EventChannels:
             self._know(each, set(heard))
             self._take_greatest(each, heard)
             self._rest(each, set())
+        self._end_beside_idle(dimensions)
         return Merged(before, self.watermark, by_partition, steps)
 
     def _know(self, each: EventInput, partitions: set[int]) -> None:
@@ -275,6 +280,22 @@ class EventChannels:
             self._mark(stream, partition, WatermarkStatus.ACTIVE)
             self._raise(stream, partition, END_OF_TIME.timestamp_ms)
 
+    def _end_beside_idle(self, dimensions: Sequence[EventInput]) -> None:
+        """Leave idle dimensions out once the stream has ended, if no other input is waited for."""
+        ended = self.watermark_of(PROBE) == END_OF_TIME
+        if not ended or self.watermark == END_OF_TIME:
+            return
+        others = [
+            each.name
+            for each in dimensions
+            if not self.watermark_of(each.name).use_processing_time
+            and self.watermark_of(each.name) != END_OF_TIME
+        ]
+        if all(self.status_of(name) is WatermarkStatus.IDLE for name in others):
+            for name in others:
+                self._combined.remove_input(name)
+            self._combined.emit()
+
     def _switch(self, stream: EventInput, partitions: Collection[int]) -> None:
         """These follow the clock, unless it has not come to where they, or all of them, were.
 
@@ -302,7 +323,9 @@ class EventChannels:
         self._say(each, self._valves[each.name].input_status(_channel(each, partition), status))
 
     def _say(self, each: EventInput, promises: Sequence[Progress]) -> None:
-        """What an input says goes to the operator."""
+        """What an input says goes to the operator, which nothing moves once time has ended."""
+        if self.watermark == END_OF_TIME:
+            return
         for progress in promises:
             if isinstance(progress, Watermark):
                 self._combined.update_watermark(each.name, progress, now_ms=self._now_ms)

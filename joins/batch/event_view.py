@@ -8,7 +8,7 @@ from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import PROBE, ChannelView, EventChannels
 from joins.batch.event_state import EventSpec, EventState
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
+from watermark.model import END_OF_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +123,21 @@ class EventView:
 
     def _slowest(self) -> ChannelView | None:
         """The partition that holds back the slowest input."""
+        every = self.channels.channels()
         views = [
             view
-            for view in self.channels.channels()
+            for view in every
             if view.state.status is WatermarkStatus.ACTIVE
             and view.state.aligned
             and not view.state.watermark.use_processing_time
         ]
+        if not views:  # beside ended partitions the idle ones are waited for
+            ended = {view.input.name for view in every if view.state.watermark == END_OF_TIME}
+            views = [
+                view
+                for view in every
+                if view.input.name in ended and view.state.status is WatermarkStatus.IDLE
+            ]
         inputs = {view.input.name: self.channels.watermark_of(view.input.name) for view in views}
         slowest = min(inputs, key=lambda name: inputs[name].timestamp_ms, default=None)
         held = [view for view in views if view.input.name == slowest]

@@ -8,7 +8,6 @@ when all outputs have it; when it is run again, an INSERT whose output has it al
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from joins.batch.lookups import Lookups
 from joins.durable.pins import Pin
 from joins.kernels.probe.files import StagedFile
 from joins.plan.stream_topics import StreamTopics
@@ -27,7 +26,6 @@ class ProbeInsert:
     """What batches need for one INSERT."""
 
     task: ProbeTask
-    lookups: Lookups
     writer: BatchWriter
 
 
@@ -72,16 +70,6 @@ class Inserts:
         names = (insert.task.kernel.record_columns for insert in self._all)
         return tuple(dict.fromkeys(name for columns in names for name in columns))
 
-    def check(self, versions: Mapping[str, int]) -> None:
-        """See that the rows of `versions` can be looked up; raises as `Lookups.check`."""
-        for insert in self._all:
-            insert.lookups.check(versions)
-
-    def forget(self) -> None:
-        """Drop what Spark keeps of their dimensions."""
-        for insert in self._all:
-            insert.lookups.forget()
-
     def attach(self, versions: Mapping[str, int]) -> None:
         """Map the indexes of `versions` into this process; raises as `ProbeTask.attach`."""
         for insert in self._all:
@@ -96,7 +84,7 @@ class Inserts:
         return counts_of_all(self.committed(pin))
 
     def stage(self, work_of: WorkOf, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
-        """Join and stage what is not yet `committed`; raises as the writers and lookups do."""
+        """Join and stage what is not yet `committed`; raises as the writers do."""
         reports = tuple(
             _staged(insert, work_of, pin) if counts is None else None
             for insert, counts in zip(self._all, committed, strict=True)
@@ -122,8 +110,7 @@ class Inserts:
 
 def _staged(insert: ProbeInsert, work_of: WorkOf, pin: Pin) -> BatchReport:
     work = work_of(pin, insert.task.kernel.reads)
-    with insert.lookups.ready(work, insert.task, pin) as (ready, task):
-        return insert.writer.run(ready, task, pin)
+    return insert.writer.run(work, insert.task, pin)
 
 
 def counts_of_all(counts: Sequence[Counts | None]) -> Counts | None:

@@ -13,6 +13,14 @@ class _EndedBatch:
     records: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """When the running batch has begun, None between batches; and the newest that have ended."""
+
+    begun_at_s: float | None = None
+    ended: tuple[_EndedBatch, ...] = ()
+
+
 class Pace:
     """Records a second and the time of a batch, from the batches that one runner has ended.
 
@@ -20,14 +28,11 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._begun_at_s: float | None = None
-        self._ended: tuple[
-            _EndedBatch, ...
-        ] = ()  # a new one each time: whoever asks has a whole one
+        self._times = _Times()  # replaced as a whole, so that another thread reads a whole one
 
     def begin(self, now_s: float) -> None:
         """A batch begins, perhaps one that has begun before."""
-        self._begun_at_s = now_s
+        self._times = _Times(now_s, self._times.ended)
 
     def end(self, now_s: float, records: int) -> None:
         """The batch that has begun is committed; one that this runner has not begun says nothing.
@@ -36,16 +41,16 @@ class Pace:
             now_s: the time.
             records: that it has read.
         """
-        if self._begun_at_s is None:
+        times = self._times
+        if times.begun_at_s is None:
             return
-        kept = (each for each in self._ended if now_s - each.ended_at_s <= _WINDOW_S)
-        self._ended = (*kept, _EndedBatch(self._begun_at_s, now_s, records))
-        self._begun_at_s = None
+        kept = (each for each in times.ended if now_s - each.ended_at_s <= _WINDOW_S)
+        self._times = _Times(None, (*kept, _EndedBatch(times.begun_at_s, now_s, records)))
 
     @property
     def batch_ms(self) -> int | None:
         """Milliseconds from the pin of the newest batch to its commit; None before the first."""
-        if not (ended := self._ended):
+        if not (ended := self._times.ended):
             return None
         return round(1000 * (ended[-1].ended_at_s - ended[-1].begun_at_s))
 
@@ -54,18 +59,19 @@ class Pace:
 
         A batch that runs does not lower it until it takes clearly longer than the one before.
         """
-        if not (known := self._ended):
+        times = self._times
+        if not (known := times.ended):
             return None
-        until_s = self._until(known[-1], now_s)
+        until_s = _until(times.begun_at_s, known[-1], now_s)
         ended = [each for each in known if until_s - each.ended_at_s <= _WINDOW_S]
         if not ended:
             return 0.0
         span_s = max(_LEAST_S, until_s - ended[0].begun_at_s)
         return sum(each.records for each in ended) / span_s
 
-    def _until(self, newest: _EndedBatch, now_s: float) -> float:
-        begun_at_s = self._begun_at_s
-        if begun_at_s is None:
-            return now_s
-        patience_s = _WINDOW_S + 2 * (newest.ended_at_s - newest.begun_at_s)
-        return begun_at_s if now_s - begun_at_s <= patience_s else now_s
+
+def _until(begun_at_s: float | None, newest: _EndedBatch, now_s: float) -> float:
+    if begun_at_s is None:
+        return now_s
+    patience_s = _WINDOW_S + 2 * (newest.ended_at_s - newest.begun_at_s)
+    return begun_at_s if now_s - begun_at_s <= patience_s else now_s

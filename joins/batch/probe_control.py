@@ -29,7 +29,7 @@ from joins.plan.errors import (
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.sinks.port import CommittedBatches
-from joins.stream.guards import TopicGuard, TopicView
+from joins.stream.guards import Reach, TopicGuard, TopicView
 from joins.stream.resumption import resumption
 from watermark.errors import SluiceError
 
@@ -117,8 +117,11 @@ class ProbeControl:
         running = running or self.turn.locked()
         if not running:
             self._catch_up()
+        before = self.progress.reach(running=running)
         view = self.progress.look(holding=holding)
-        self._guard.observe(view, self.progress.reach(running=running))
+        # A batch may be committed meanwhile, behind the ends that were seen.
+        after = self.progress.reach(running=running)
+        self._guard.observe(view, Reach(before.committed, after.reading))
 
     def wait_for_batch(self, timeout_s: float) -> None:
         """Let the batch that runs come to its end, which is better than to break it off."""

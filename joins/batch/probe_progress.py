@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
@@ -12,7 +12,7 @@ from joins.batch.batches import FinishedBatch
 from joins.batch.pace import Pace
 from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
 from joins.durable.pins import Pin
-from joins.durable.probe_lives import ProbeLives
+from joins.durable.probe_lives import Life, ProbeLives
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
@@ -26,7 +26,7 @@ _LOOK_EVERY_S = 1.0
 _COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes", "late", "fired")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class ProbeCounts:
     """What the probe has committed; kept in `progress.json` so that it survives restarts.
 
@@ -46,15 +46,15 @@ class ProbeCounts:
     bytes: int = 0
     late: int = 0
     fired: int = 0
-    next_offsets: dict[int, int] = field(default_factory=dict)
+    next_offsets: Mapping[int, int] = field(default_factory=dict)
 
-    def add(self, batch: FinishedBatch) -> None:
-        """Count `batch`, unless it was counted before."""
-        if self.batch is None or batch.pin.batch > self.batch:
-            self.batch = batch.pin.batch
-            for name in _COUNTED:
-                setattr(self, name, getattr(self, name) + batch.counts.get(name, 0))
-        self.next_offsets = dict(batch.pin.end_offsets)
+    def after(self, batch: FinishedBatch) -> "ProbeCounts":
+        """With `batch`, unless it was counted before."""
+        offsets = dict(batch.pin.end_offsets)
+        if self.batch is not None and batch.pin.batch <= self.batch:
+            return replace(self, next_offsets=offsets)
+        counts = {name: getattr(self, name) + batch.counts.get(name, 0) for name in _COUNTED}
+        return ProbeCounts(batch.pin.batch, **counts, next_offsets=offsets)
 
     def as_json(self) -> dict[str, Any]:
         """For the progress file."""
@@ -63,18 +63,47 @@ class ProbeCounts:
         return {"batch": self.batch, **counted, "next_offsets": offsets}
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the newest counted batch has left.
+
+    Attributes:
+        newest: its pin; None before the first one of this runner.
+        stages_ms: stage → how long it took; empty before the first one of this runner.
+    """
+
+    counts: ProbeCounts
+    newest: Pin | None = None
+    stages_ms: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicEnds:
+    """The offsets of the topic by the newest look.
+
+    Attributes:
+        held_bytes: of the records that wait for the gate, None while nobody has asked.
+        at_ms: when the ends were read, by the clock; None while they are unknown: before the first
+            look, or since one that failed or found another topic.
+    """
+
+    end_offsets: Mapping[int, int] = field(default_factory=dict)
+    begin_offsets: Mapping[int, int] = field(default_factory=dict)
+    held_bytes: int | None = None
+    at_ms: int | None = None
+
+
 class ProbeProgress:
     """Counts and offsets of one job's probe.
 
-    `record` and `begins` come from the loop's thread, everything else from the main loop.
+    The loop's thread calls `record` and `begins`, the main loop everything that looks at the topic;
+    any thread may read. What belongs together is one frozen value, replaced as a whole: a reader
+    takes it once.
 
     Attributes:
-        newest: pin of the newest batch that has ended since this runner started.
-        pace: how fast its batches go, by the monotonic clock.
-        stages_ms: stage → how long it took in that batch; nothing before it has run here.
-        ends_at_ms: when the topic's ends were read, by the clock; None while nobody knows where the
-            topic that is joined ends: before the first look, or since one that failed or found
-            another topic.
+        committed: what the newest counted batch has left.
+        ends: the topic by the newest look.
+        pace: how fast batches go, by the monotonic clock.
     """
 
     # reads better long: all numbers that a status has of the stream, under one lock.
@@ -86,17 +115,17 @@ class ProbeProgress:
         self._cluster = StreamCluster(KafkaCluster(kafka, keep_open=True), topics)
         self._looked_at = float("-inf")
         self._pinned: Pin | None = None
-        self.newest: Pin | None = None
         self.pace = Pace()
-        self.stages_ms: Mapping[str, int] = {}
         self.retention = RetentionWatch(self._cluster)
         self.transactions = TransactionWatch(self._cluster)
         self._group = None if kafka.reported_group is None else GroupOffsets(kafka, topics)
-        self.counts = self._read_counts()
-        self.end_offsets: dict[int, int] = {}
-        self.begin_offsets: dict[int, int] = {}
-        self.held_bytes: int | None = None
-        self.ends_at_ms: int | None = None
+        self.committed = Committed(self._read_counts())
+        self.ends = TopicEnds()
+
+    @property
+    def counts(self) -> ProbeCounts:
+        """What is counted."""
+        return self.committed.counts
 
     def _read_counts(self) -> ProbeCounts:
         value = self._checkpoint.read_progress()
@@ -125,25 +154,22 @@ class ProbeProgress:
 
     def record(self, batch: FinishedBatch) -> None:
         """Count a batch whose output is committed; durable when this returns."""
-        self.counts.add(batch)
-        self.newest, self.stages_ms = batch.pin, batch.stages_ms
+        counts = self.counts.after(batch)
+        self.committed = Committed(counts, batch.pin, batch.stages_ms)
         self.pace.end(time.monotonic(), batch.counts.get("records", 0))
-        write_json_atomically(self._checkpoint.progress_file, self.counts.as_json(), lazily=True)
+        write_json_atomically(self._checkpoint.progress_file, counts.as_json(), lazily=True)
         self._report()
 
     def _report(self) -> None:
         """Tell the consumer group, if there is one, where the committed output ends."""
         if self._group is not None:
-            there = self.end_offsets.keys()
+            there = self.ends.end_offsets.keys()
             self._group.report({p: o for p, o in self.next_offsets.items() if p in there})
 
     @property
     def next_offsets(self) -> dict[int, int]:
         """Where the committed output ends, or the life begins if it has no output yet."""
-        life = self._lives.current
-        if self.counts.batch is None or self.counts.batch < life.first_batch:
-            return dict(life.start_offsets)
-        return {**life.start_offsets, **self.counts.next_offsets}
+        return _next_offsets(self._lives.current, self.counts)
 
     def is_finished(self) -> bool:
         """Whether all up to the stream's end is in the committed output; never without an end."""
@@ -151,8 +177,8 @@ class ProbeProgress:
 
     def average_bytes(self) -> float | None:
         """Of a record: as earlier batches have seen them, else as the topic stores them."""
-        if self.counts.records:
-            return self.counts.bytes / self.counts.records
+        if (counts := self.counts).records:
+            return counts.bytes / counts.records
         stored = self._cluster.size_bytes()
         begin, end = (
             sum(offsets.values())
@@ -165,30 +191,31 @@ class ProbeProgress:
 
     def reach(self, *, running: bool) -> Reach:
         """How far the probe is; `running` if a batch may have read more than is committed."""
-        committed, pinned = self.next_offsets, self._pinned
-        done = -1 if self.counts.batch is None else self.counts.batch
-        done = max(done, self._lives.current.first_batch - 1)
+        pinned, life, counts = self._pinned, self._lives.current, self.counts
+        committed = _next_offsets(life, counts)
+        done = max(-1 if counts.batch is None else counts.batch, life.first_batch - 1)
         if not running or pinned is None or pinned.batch <= done:
             return Reach(committed, committed)
         return Reach(committed, {**committed, **pinned.end_offsets})
 
     def is_stable(self, offsets: Mapping[int, int]) -> bool:
         """Whether all before `offsets` may be read, by the newest look."""
-        ends = self.end_offsets
+        ends = self.ends.end_offsets
         return all(offset <= ends.get(p, offset) for p, offset in offsets.items())
 
     def start_offsets(self) -> dict[int, int]:
         """Where the life begins in each partition that is there; added ones start at 0."""
         start, end = self._lives.current.start_offsets, self._lives.current.end_offsets
-        there = self.end_offsets or start if end is None else end
+        there = self.ends.end_offsets or start if end is None else end
         return {p: start.get(p, 0) for p in there}
 
     def held(self) -> HeldOffsets:
         """What waits in the topic, by the newest look."""
         start = self._lives.current.topics.read_of(self.next_offsets)
-        for partition in self.end_offsets:
+        ends = self.ends
+        for partition in ends.end_offsets:
             start.setdefault(partition, 0)
-        return HeldOffsets.of(start=start, end=self.end_offsets, retention_begin=self.begin_offsets)
+        return HeldOffsets.of(start=start, end=ends.end_offsets, retention_begin=ends.begin_offsets)
 
     def is_due(self) -> bool:
         """Whether the last look is a second old."""
@@ -209,16 +236,19 @@ class ProbeProgress:
         Raises:
             SourceUnavailableError: no broker answers.
         """
-        self._looked_at, self.ends_at_ms = time.monotonic(), None
+        self._looked_at, self.ends = time.monotonic(), replace(self.ends, at_ms=None)
         view = self._up_to_the_end(look_at(self._cluster))
         topics = self._lives.current.topics
         if topics.missing_in(view.topic_ids):
             return view
-        self.end_offsets = topics.read_of(view.end_offsets)
-        self.begin_offsets = topics.read_of(view.begin_offsets)
-        if view.is_of(topics):
-            self.ends_at_ms = time.time_ns() // 1_000_000
-            self.held_bytes = self._cluster.size_bytes() if holding else self.held_bytes
+        is_known = view.is_of(topics)
+        self.ends = TopicEnds(
+            topics.read_of(view.end_offsets),
+            topics.read_of(view.begin_offsets),
+            self._cluster.size_bytes() if holding and is_known else self.ends.held_bytes,
+            time.time_ns() // 1_000_000 if is_known else None,
+        )
+        if is_known:
             self.retention.look(self.held())
             self.transactions.look(view)
             self._report()
@@ -246,8 +276,11 @@ class ProbeProgress:
     def read_topics(self, topics: StreamTopics) -> None:
         """From now on these are the stream's."""
         self._cluster.topics = topics
-        self.end_offsets = topics.read_of(self.end_offsets)
-        self.begin_offsets = topics.read_of(self.begin_offsets)
+        self.ends = replace(
+            self.ends,
+            end_offsets=topics.read_of(self.ends.end_offsets),
+            begin_offsets=topics.read_of(self.ends.begin_offsets),
+        )
         if self._group is not None:
             self._group.read(topics)
 
@@ -256,3 +289,9 @@ class ProbeProgress:
         self._cluster.close()
         if self._group is not None:
             self._group.close()
+
+
+def _next_offsets(life: Life, counts: ProbeCounts) -> dict[int, int]:
+    if counts.batch is None or counts.batch < life.first_batch:
+        return dict(life.start_offsets)
+    return {**life.start_offsets, **counts.next_offsets}

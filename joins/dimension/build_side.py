@@ -29,10 +29,11 @@ from joins.kernels.probe.files import ParquetStage
 from joins.kernels.table_path import TablePath
 from joins.loop.loop import Loop, LoopSettings
 from joins.loop.turns import LoopGuards
+from joins.plan.causes import fault_in
 from joins.plan.plan import KafkaOptions, WatermarkSpec
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.placement import parallelism
-from joins.worker.staging import BatchReport, TaskReport, current_origin, reading_error
+from joins.worker.staging import BatchReport, TaskReport, current_origin
 from joins.worker.topic_reader import TopicReader, range_item
 from joins.worker.work import Work, split, spread
 
@@ -199,7 +200,7 @@ class BuildSide:
         try:
             report = work.report(stage)
         except (PySparkException, Py4JError) as exc:
-            known = reading_error(exc)
+            known = fault_in(str(exc))
             if known is None:
                 raise
             raise known from exc

@@ -61,7 +61,7 @@ class DimensionPlaces:
     index_is_shared: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DimensionCounts:
     """What the build side has committed since this runner started, for the status."""
 
@@ -258,9 +258,10 @@ class DimensionRuntime:
         self._warn_of_times(batch.state.events)
         self._trimmable = dict(self.state.next_offsets)
         self._advance(batch.version, batch.state)
-        self.counts.streamed_records += batch.streamed
+        delay_ms = self.counts.delay_ms
         if batch.source_ts_ms:
-            self.counts.delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)
+            delay_ms = max(0, time.time_ns() // 1_000_000 - batch.source_ts_ms)
+        self.counts = DimensionCounts(self.counts.streamed_records + batch.streamed, delay_ms)
         if self._serve_index.is_set():
             self.keeper.prepare(batch.version)
         self._restart_channels(before)

@@ -14,12 +14,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import structlog
@@ -34,6 +36,8 @@ from joins.kernels.table_path import TablePath, readable, row_count
 MAX_CHANGES = 8_000_000  # of more the keys alone would take gigabytes
 HERE_ROWS = 50_000
 _NICE = 10
+IDLE_S = 60.0
+_LOOK_S = 1.0
 _SHOWN = 2_000  # characters of what the process said
 _IMAGES = "_change_data"  # where Delta has it
 
@@ -147,8 +151,12 @@ class FoldFiles:
             if staged is not None:
                 yield staged
 
-    def write_aside(self) -> StagedFold | None:
+    def write_aside(self, idle_s: float = IDLE_S) -> StagedFold | None:
         """`write`, in a process that gives way to all others if there are many rows.
+
+        Args:
+            idle_s: a process that gets or takes no processor time for this long hangs, and is
+                killed.
 
         Returns:
             None if there are too many changes for a table in a directory, or if the process failed,
@@ -161,16 +169,42 @@ class FoldFiles:
         if changes > MAX_CHANGES and isinstance(self.root, Path):
             return None
         command = [sys.executable, "-m", __name__]
-        done = subprocess.run(command, input=self.to_json(), capture_output=True, text=True)
-        if done.returncode:
+        status, output, said = run_watched(command, self.to_json(), idle_s=idle_s)
+        if status:
             _log.warning(
                 "the process of a fold failed",
                 table=str(self.root),
-                status=done.returncode,
-                error=done.stderr[-_SHOWN:],
+                status=status,
+                error=said[-_SHOWN:],
             )
             return None
-        return StagedFold.from_json(done.stdout)
+        return StagedFold.from_json(output)
+
+
+def run_watched(command: list[str], text: str, *, idle_s: float) -> tuple[int, str, str]:
+    """Run a process until it ends, or hangs: it uses no processor time for `idle_s`.
+
+    Returns:
+        Its exit status, and what it wrote to its standard output and error.
+    """
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        watched = psutil.Process(process.pid)
+        used, moved_at = watched.cpu_times(), time.monotonic()
+        given: str | None = text
+        while True:
+            try:
+                output, said = process.communicate(given, timeout=_LOOK_S)
+                return process.returncode, output, said
+            except subprocess.TimeoutExpired:
+                given = None  # it goes on with what it was given
+            if (now := watched.cpu_times()) != used:
+                used, moved_at = now, time.monotonic()
+            elif time.monotonic() - moved_at > idle_s:
+                process.kill()
+                _, said = process.communicate()
+                return -1, "", f"{said}\nit was killed: no processor time for {idle_s:g} s"
 
 
 def main() -> None:

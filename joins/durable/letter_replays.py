@@ -1,4 +1,4 @@
-"""Which dead letters were replayed: one numbered file a replay, there before any row of it is.
+"""Which dead letters were replayed or discarded: one numbered file each, there before any row is.
 
 `<n>.json` names the letters and never changes; `<n>.outcome.json` says what became of them. A
 replay without an outcome was interrupted and is finished before the next one begins. Of a statement
@@ -68,6 +68,7 @@ class LetterReplay:
         request: id of the request.
         already_replayed: letters of the request that had their rows before.
         remaining: pending letters beyond the limit of one replay.
+        discarded: why its letters are to have no rows; None if they are replayed.
     """
 
     number: int
@@ -76,6 +77,7 @@ class LetterReplay:
     letters: tuple[ChosenLetter, ...]
     already_replayed: int = 0
     remaining: int = 0
+    discarded: str | None = None
 
     def letters_of(self, insert: int) -> tuple[ChosenLetter, ...]:
         """Those that are to have rows in an INSERT, which count from 1."""
@@ -89,10 +91,12 @@ class Replayed:
     Attributes:
         rows_by: INSERT, from 1 → number of the replay that gave it its rows.
         missing: the INSERTs that were tried and still have no rows.
+        discarded: by whom it was discarded and why; None if it was not.
     """
 
     rows_by: Mapping[int, int] = field(default_factory=dict)
     missing: frozenset[int] = frozenset()
+    discarded: tuple[str, str] | None = None
 
     @property
     def finished_by(self) -> int | None:
@@ -123,6 +127,7 @@ class LetterReplays:
                 "letters": [letter.as_json() for letter in replay.letters],
                 "already_replayed": replay.already_replayed,
                 "remaining": replay.remaining,
+                **({} if replay.discarded is None else {"discarded": replay.discarded}),
             },
         )
 
@@ -138,6 +143,7 @@ class LetterReplays:
             letters=tuple(ChosenLetter.from_json(letter) for letter in value["letters"]),
             already_replayed=value["already_replayed"],
             remaining=value["remaining"],
+            discarded=value.get("discarded"),
         )
 
     def finish(self, number: int, outcome: Mapping[str, Any]) -> None:
@@ -176,6 +182,10 @@ class LetterReplays:
                 reason = bad.get(letter.place)
                 missing = () if reason is None else reason.get("inserts", _ONLY)
                 before = states.get(letter.place, Replayed())
+                if replay is not None and replay.discarded is not None:
+                    discarded = replay.by, replay.discarded
+                    states[letter.place] = Replayed(before.rows_by, frozenset(), discarded)
+                    continue
                 tried = frozenset(letter.inserts)
                 states[letter.place] = before.after(number, tried, frozenset(missing))
         return states

@@ -7,9 +7,10 @@ result, also one from before a restart, is carried out in the order of the ids.
 import json
 import threading
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -42,6 +43,16 @@ class Request:
 Handler = Callable[[Request], Mapping[str, Any]]
 
 
+class TurnHandler(Protocol):
+    """Carries out requests beside batches."""
+
+    def __call__(
+        self, request: Request, *, turn: AbstractContextManager[object]
+    ) -> Mapping[str, Any]:
+        """`turn` is held while a batch runs."""
+        ...
+
+
 class Requests:
     """The requests of one job; `serve` comes from the main loop.
 
@@ -50,7 +61,8 @@ class Requests:
         handlers: kind → what carries it out. A `SluiceError` refuses the request, an `OSError`
             leaves it for the next time. A handler that is called again with the same request, after
             a crash, must not repeat what it has done.
-        slow: kinds that run on a thread of their own, one request at a time; the others wait.
+        slow: kinds that run on a thread of their own, one request at a time; the others do not
+            wait for them.
     """
 
     def __init__(
@@ -72,7 +84,7 @@ class Requests:
         return sorted(i for i in ids if not i.endswith(".result") and i + _RESULT not in names)
 
     def serve(self) -> None:
-        """Carry out what is there; a slow request goes on behind, until then nothing else starts.
+        """Carry out what is there; a slow request goes on behind, and another one waits for it.
 
         Raises:
             FencedError: a newer runner has taken over.
@@ -80,17 +92,18 @@ class Requests:
         """
         if self._fatal is not None:
             raise self._fatal
-        if self._worker is not None and self._worker.is_alive():
-            return
+        is_busy = self._worker is not None and self._worker.is_alive()
         for request_id in self.open():
             request = self._read(request_id)
             if request is not None and request.kind in self._slow:
+                if is_busy:
+                    continue
+                is_busy = True
                 work = threading.Thread(target=self._behind, args=(request,), name="request")
                 work.daemon = True
                 self._worker = work
                 work.start()
-                return
-            if request is not None:
+            elif request is not None:
                 self._carry_out(request)
 
     def refuse_all(self, error: SluiceError) -> None:

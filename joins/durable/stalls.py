@@ -19,18 +19,20 @@ class Fault:
     Attributes:
         type: stable name of the error's class.
         choices: what an operator's acknowledgement may choose; empty if none is needed.
+        detail: the text of a library or server behind it; empty without one.
     """
 
     type: str
     message: str
     hint: str
     choices: tuple[str, ...] = ()
+    detail: str = ""
 
     @staticmethod
     def of(error: SluiceError) -> "Fault":
         """The fault that `error` describes."""
         choices = tuple(getattr(error, "choices", ()))
-        return Fault(error.fault, error.message, error.hint, choices)
+        return Fault(error.fault, error.message, error.hint, choices, error.detail)
 
 
 class Stalls:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.output import keep_rows_out_of_logs
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.job.session import PYTHON, SparkSettings, start_session
+from joins.job.session import PYTHON, SparkSettings, remove_directories, start_session
 from joins.plan.errors import JoinError
 from joins.worker.threads import TAG
 
@@ -41,7 +41,10 @@ def run_driver(settings: SparkSettings, address: Path) -> int:
     gateway: Any = spark.sparkContext._gateway
     parameters = gateway.java_parameters
     write_json_atomically(address, {"port": parameters.port, "secret": parameters.auth_token})
-    return int(gateway.proc.wait())
+    try:
+        return int(gateway.proc.wait())
+    finally:
+        remove_directories()
 
 
 def attach_session(address: Path, job_id: str, is_coming: Callable[[], bool]) -> SparkSession:

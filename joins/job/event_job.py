@@ -64,7 +64,6 @@ class EventSide:
                 reader=reader,
                 tables=job.tables,
                 writer=self._insert.writer,
-                lookups=self._insert.lookups,
                 hooks=hooks,
             )
         )

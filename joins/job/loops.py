@@ -6,9 +6,9 @@ from collections.abc import Callable
 import structlog
 
 from joins.durable.stalls import Stalls
-from joins.kernels.durable import is_full
 from joins.loop.loop import Loop
-from joins.plan.errors import CheckpointError, DiskFullError, FencedError, JoinError
+from joins.plan.causes import cause_of
+from joins.plan.errors import CheckpointError, FencedError
 from watermark.errors import SluiceError
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 20.0
@@ -101,21 +101,7 @@ class Loops:
         if isinstance(error, FencedError | CheckpointError):
             raise error
         if not isinstance(error, SluiceError):
-            error = _of_foreign(name, error if error is not None else loop.error)
+            cause = error or loop.error or RuntimeError("unknown cause")
+            error = cause_of(cause, f"{name} query ended")
         self._stalls.note(name, error)
         _log.warning("query ended", query=name, error=error.message, hint=error.hint)
-
-
-def _of_foreign(name: str, cause: object) -> JoinError:
-    """What is told of an error that is not ours."""
-    message = f"{name} query ended: {_first_line(cause)}"
-    if is_full(cause):
-        return DiskFullError(message, hint=DiskFullError.HINT)
-    return JoinError(
-        message, hint="It is started again by itself; if this stays, see the runner's log."
-    )
-
-
-def _first_line(error: object) -> str:
-    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
-    return (lines or ["unknown cause"])[0][:300]

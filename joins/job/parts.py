@@ -13,7 +13,7 @@ from joins.dimension.dimension import DimensionRuntime
 from joins.dimension.fold_schedule import FoldPolicy
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.failpoints import Failpoints
-from joins.durable.requests import Handler
+from joins.durable.requests import TurnHandler
 from joins.durable.stalls import Stalls
 from joins.job.event_job import EventJob
 from joins.job.opening import Opening
@@ -54,7 +54,8 @@ class JobParts:
         changelog_kafka: the cluster of the changelog topics.
         probe_kafka: the cluster and topic of the probe.
         requests: where the control plane's requests lie.
-        handlers: kind → what carries out a request; acknowledgements are our own.
+        handlers: kind → what carries out a request, and is given the turn of batches, which it
+            takes to commit; acknowledgements are our own.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
         writer_choice: who appends to the delta outputs now, a slower one first; None for other
             sinks.
@@ -78,7 +79,7 @@ class JobParts:
     failpoints: Failpoints
     settings: JobSettings
     requests: Path
-    handlers: Mapping[str, Handler] = field(default_factory=dict)
+    handlers: Mapping[str, TurnHandler] = field(default_factory=dict)
     generator: Callable[[], None] | None = None
     writer_choice: Callable[[], WriterChoice | None] = lambda: None
     event: EventJob | None = None

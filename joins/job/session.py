@@ -1,10 +1,9 @@
 """The Spark session of one runner: its JVM, its jars and its settings."""
 
-import hashlib
+import atexit
 import os
 import re
 import secrets
-import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from joins.kernels.own_directory import OwnDirectory
 from joins.plan.errors import JoinError
 from joins.worker import daemon
 
@@ -47,7 +47,8 @@ _SETTINGS = {
     "spark.log.level": "ERROR",
 }
 _LONGEST_SOCKET = 103  # bytes of a path, on any system
-_NAME_OF_A_SOCKET = len("/.01234567-0123-0123-0123-012345678901.sock")
+_NAME_OF_A_SOCKET = len("/sluice-run-01234567/.01234567-0123-0123-0123-012345678901.sock")
+_directories: list[OwnDirectory] = []
 _SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)
 # Whoever has less than its minShare of running tasks goes first, by the share of it that it has:
 # two tasks of the probe for one of the build side, and folds get what these leave.
@@ -106,7 +107,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
     settings.scratch_directory.mkdir(parents=True, exist_ok=True)
     pools = settings.scratch_directory / "pools.xml"
     pools.write_text(_POOLS, encoding="utf-8")
-    sockets = worker_sockets(settings)
+    sockets, owner = worker_sockets()
     conf = SparkConf(loadDefaults=False)
     conf.setMaster(settings.master).setAppName(settings.app_name)
     values = {
@@ -130,12 +131,9 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         if settings.master.startswith("local"):
             _prepare_workers(values)
         launch: Any = launch_gateway
-        gateway = launch(conf, {"pass_fds": tuple(inherit)})
+        gateway = launch(conf, {"pass_fds": (*inherit, *owner)})
         for name, value in values.items():
             conf.set(name, value)
-        jvm: Any = gateway.jvm
-        if sockets:
-            jvm.java.io.File(sockets[_SOCKETS]).deleteOnExit()  # behind the sockets in it
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Exception as exc:
         raise JoinError(
@@ -156,25 +154,31 @@ def _authentication(master: str) -> dict[str, str]:
     return {"spark.authenticate": "true", **own}
 
 
-def worker_sockets(settings: SparkSettings) -> dict[str, str]:
+def worker_sockets() -> tuple[dict[str, str], tuple[int, ...]]:
     """JVMs and the Python processes beside them talk by Unix sockets, also on a cluster.
 
     By TCP each job waits 40 ms for an acknowledgement that is delayed. The sockets are in a
-    directory of this user alone, of which each session of a scratch directory has the same; where
-    there is none, or its name is too long, it is TCP. Workers on other machines have a directory of
-    their own, see `joins.worker.daemon`.
+    directory of this session; where there is none, or its name is too long, it is TCP. Workers on
+    other machines have a directory of their own, see `joins.worker.daemon`.
+
+    Returns:
+        Settings of Spark, and the descriptor that the JVM inherits to keep the directory.
     """
-    scratch = str(settings.scratch_directory.absolute())
-    digest = hashlib.sha256(scratch.encode()).hexdigest()[:16]
-    directory = os.path.join(tempfile.gettempdir(), f"sluice-{os.getuid()}-{digest}")
-    if len(os.fsencode(directory)) + _NAME_OF_A_SOCKET > _LONGEST_SOCKET:
-        return {}
-    shutil.rmtree(directory, ignore_errors=True)  # of a runner that was killed
+    if len(os.fsencode(tempfile.gettempdir())) + _NAME_OF_A_SOCKET > _LONGEST_SOCKET:
+        return {}, ()
     try:
-        os.mkdir(directory, 0o700)
+        directory = OwnDirectory("run")
     except OSError:
-        return {}
-    return {_BY_SOCKETS: "true", _SOCKETS: directory}
+        return {}, ()
+    _directories.append(directory)
+    return {_BY_SOCKETS: "true", _SOCKETS: str(directory.path)}, (directory.descriptor,)
+
+
+@atexit.register
+def remove_directories() -> None:
+    """Remove what sessions of this process have in the temporary directory; all have ended."""
+    while _directories:
+        _directories.pop().remove()
 
 
 def _prepare_workers(values: Mapping[str, str]) -> None:

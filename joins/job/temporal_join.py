@@ -10,7 +10,7 @@ the stream pauses the probe only, until it is acknowledged.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,19 +26,21 @@ from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.batch.probe_steps import ProbeSteps
 from joins.dimension.build_pace import BuildPace
 from joins.dimension.build_side import BuildSettings
-from joins.durable.requests import Handler, Request, Requests
+from joins.dimension.dimension import DimensionRuntime
+from joins.durable.requests import Request, Requests
 from joins.job.event_job import EventSide
 from joins.job.loops import Loops
 from joins.job.opening import Opening, channel_name
 from joins.job.parts import JobParts
+from joins.job.reporter import Reporter
 from joins.job.upkeep import JobUpkeep
 from joins.loop.loop import Loop
 from joins.loop.turns import BatchTurns, LoopGuards
+from joins.plan.causes import cause_of
 from joins.plan.errors import (
     CheckpointError,
     FencedError,
     ForeignRecordError,
-    JoinError,
     NothingToAcknowledgeError,
     SnapshotUnprovenError,
     StoppingError,
@@ -58,6 +60,7 @@ OF_A_SOURCE = (SnapshotUnprovenError.fault, ForeignRecordError.fault)
 _TICK_S = 0.25
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
+_REPORT_ENDS_S = 5.0
 
 
 class TemporalJoin:
@@ -66,6 +69,8 @@ class TemporalJoin:
     def __init__(self, parts: JobParts, on_tick: Callable[["TemporalJoin"], None]) -> None:
         self.parts = parts
         self._on_tick = on_tick
+        self.reporter = Reporter(lambda: on_tick(self), every_s=_TICK_S)
+        self._indexes: _Indexes | None = None
         self._stopping = threading.Event()
         self._open_requested = threading.Event()
         self._loops = Loops(parts.stalls, self._start_loop)
@@ -93,11 +98,12 @@ class TemporalJoin:
             parts.requests,
             {
                 "acknowledge": self._acknowledge,
-                **{kind: self._between_batches(do) for kind, do in parts.handlers.items()},
+                # Both batches and these commit to the same tables.
+                **{k: partial(do, turn=self.control.turn) for k, do in parts.handlers.items()},
             },
             slow=parts.handlers,
         )
-        self._upkeep = JobUpkeep(parts, self.control, self._stopping)
+        self.upkeep = JobUpkeep(parts, self.control, self._stopping)
         self._changelog_cluster = KafkaCluster(parts.changelog_kafka, keep_open=True)
         self._limit = _batch_limit(parts)
         self._discovery = _discovery(parts)
@@ -132,6 +138,7 @@ class TemporalJoin:
             self.control.open()
             if not self.is_finished:
                 self._work()
+            self.reporter.stop(_REPORT_ENDS_S)
             while self.is_finished and self._requests.open():
                 self._requests.serve()
                 self._on_tick(self)
@@ -143,8 +150,11 @@ class TemporalJoin:
             self._shut_down()
 
     def _work(self) -> None:
+        self.reporter.start()
         for dimension in self.parts.dimensions:
-            dimension.open()
+            name = dimension.dimension.name
+            with self.reporter.step(f'the changelog of table "{name}" is read back'):
+                dimension.open()
             self._loops.start(f"build {dimension.dimension.name}")
         for source in self.parts.sources:
             source.start()
@@ -152,7 +162,7 @@ class TemporalJoin:
             dimension.replay_watermarks()
         if not self.parts.dimensions:
             self.request_open()  # there is nothing to wait for
-        self._upkeep.start()
+        self.upkeep.start()
         while not (self._stopping.wait(_TICK_S) or self.is_finished):
             self._tick()
 
@@ -167,31 +177,44 @@ class TemporalJoin:
         if self.control.may_run():
             self._advance()
         self._requests.serve()
-        self._on_tick(self)
+        self.reporter.beat()
 
     def _advance(self) -> None:
         """Open when the valve has, and start the probe; what fails is tried at the next tick."""
         try:
-            if self._open_requested.is_set() and not self.parts.opening.is_open:
-                self._open()
+            opens = self._open_requested.is_set() and not self.parts.opening.is_open
             waits = self.parts.opening.is_open and _PROBE not in self._loops
-            if waits and not self.is_finished and self.control.may_begin():
-                self._loops.start(_PROBE)
+            if opens or (waits and not self.is_finished and self.control.may_begin()):
+                versions = self._ready_indexes()
+                if versions is None:
+                    return
+                if opens:
+                    self._open(versions)
+                else:
+                    self._loops.start(_PROBE)
             self.parts.stalls.clear("opening")
         except (FencedError, CheckpointError):
             raise
         except SluiceError as exc:
             self.parts.stalls.note("opening", exc)
         except OSError as exc:
-            error = JoinError(
-                f"opening failed: {exc}", hint="Make room, or repair the job's directory."
-            )
-            self.parts.stalls.note("opening", error)
+            self.parts.stalls.note("opening", cause_of(exc, "opening failed"))
 
-    def _open(self) -> None:
-        """LOAD → JOIN: first the lookups, so that a batch finds them; then the phase, durable."""
-        versions = {d.dimension.name: d.serve_index() for d in self.parts.dimensions}
-        self.parts.inserts.check(versions)
+    def _ready_indexes(self) -> Mapping[str, int] | None:
+        """Dimension → version whose index is ready; None while one is being built.
+
+        Raises:
+            SluiceError, OSError: it cannot be built; the next call tries again.
+        """
+        if self._indexes is None:
+            self._indexes = _Indexes(self.parts.dimensions)
+        if not self._indexes.wait(_TICK_S):
+            return None
+        indexes, self._indexes = self._indexes, None
+        return indexes.versions()
+
+    def _open(self, versions: Mapping[str, int]) -> None:
+        """LOAD → JOIN: the lookups are there, so that a batch finds them; the phase is durable."""
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions,
@@ -237,10 +260,10 @@ class TemporalJoin:
 
     def _start_probe(self) -> Loop:
         self._prepare_probe()
-        self.parts.inserts.forget()
         self.parts.inserts.read_topics(self.control.lives.current.topics)
-        for dimension in self.parts.dimensions:
-            dimension.serve_index()
+        with self.reporter.step("the lookup indexes of the newest versions are built"):
+            for dimension in self.parts.dimensions:
+                dimension.serve_index()
         self._limit.begin(self.progress.average_bytes())
         settings = ProbeSettings(
             kafka=self.parts.probe_kafka,
@@ -380,27 +403,51 @@ class TemporalJoin:
             hint="Look at the job's status; acknowledge the fault that it shows.",
         )
 
-    def _between_batches(self, handler: Handler) -> Handler:
-        """`handler` while no batch runs: both commit to the same tables."""
-
-        def handle(request: Request) -> Mapping[str, Any]:
-            with self.control.turn:
-                return handler(request)
-
-        return handle
-
     def _shut_down(self) -> None:
+        self.reporter.stop(_REPORT_ENDS_S)
         if not self._turns.stop(timeout_s=_STOP_BATCH_S):
             _log.warning("a batch did not end in time; it is run again after the next start")
         for source in self.parts.sources:
             source.stop()
         self._loops.stop()
         self._requests.finish(timeout_s=_STOP_BATCH_S)
-        self._upkeep.join()
+        self.upkeep.join()
         self.control.close()
         self._changelog_cluster.close()
         if self._discovery is not None:
             self._discovery.close()
+
+
+class _Indexes:
+    """The lookup indexes of the newest versions, built on a thread of their own."""
+
+    def __init__(self, dimensions: Sequence[DimensionRuntime]) -> None:
+        self._dimensions = dimensions
+        self._versions: dict[str, int] = {}
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._build, name="indexes", daemon=True)
+        self._thread.start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end; returns whether it came in time."""
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def versions(self) -> Mapping[str, int]:
+        """What is ready, after the end.
+
+        Raises:
+            Exception: what the build has failed with.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._versions
+
+    def _build(self) -> None:
+        try:
+            self._versions = {d.dimension.name: d.serve_index() for d in self._dimensions}
+        except Exception as exc:  # told to the main loop
+            self._error = exc
 
 
 def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:

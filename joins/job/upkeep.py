@@ -2,11 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-
-import structlog
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.probe_control import ProbeControl
@@ -18,16 +16,20 @@ from joins.durable.leases import (
     oldest_leased,
     oldest_of_shared,
 )
+from joins.job.attempts import Attempts, Condition
 from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
 from joins.worker.threads import enter_pool
 
-_log = structlog.get_logger(__name__)
 _TRIM_EVERY_S = 20.0
+Steps = list[tuple[str, Callable[[], object]]]
 
 
 class JobUpkeep:
-    """A thread that works until `stopping`; what fails is tried again in its next round."""
+    """A thread that works until `stopping`; what fails is tried again in its next round.
+
+    Each kind of work has a name, under which `conditions` tells that it fails or does not end.
+    """
 
     def __init__(self, parts: JobParts, control: ProbeControl, stopping: threading.Event) -> None:
         self._parts = parts
@@ -51,6 +53,7 @@ class JobUpkeep:
                 replayed_state_bytes=parts.settings.replay_state_bytes,
             ),
         )
+        self._attempts = Attempts(stopping, partial(enter_pool, parts.spark, "fold"))
         self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
 
     def start(self) -> None:
@@ -61,36 +64,48 @@ class JobUpkeep:
         """Wait for the end of the thread, if it was started, but not for ever."""
         if self._thread.is_alive():
             self._thread.join(timeout=15)
+        self._attempts.join(15)
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """The kinds of work that do not succeed; any thread may ask."""
+        return self._attempts.conditions()
 
     def _run(self) -> None:
         """Fold, trim and keep the tables small, at a lower priority than both sides."""
-        enter_pool(self._parts.spark, "fold")
-        settings = self._parts.settings
+        settings, attempt = self._parts.settings, self._attempts.run
         trimmed_at = maintained_at = time.monotonic()
         interval_s = min(settings.fold_interval_s, settings.maintenance_interval_s)
         while not self._stopping.wait(interval_s):
             for dimension in self._parts.dimensions:
-                part = f"fold {dimension.dimension.name}"
-                self._attempt(part, partial(dimension.fold, self._parts.spark, settings.fold))
+                name = dimension.dimension.name
+                fold = partial(dimension.fold, self._parts.spark, settings.fold)
+                attempt(f"fold {name}", fold, not_beside=[f"upkeep {name} current"])
             if time.monotonic() - trimmed_at >= min(_TRIM_EVERY_S, settings.maintenance_interval_s):
-                self._attempt("trim", self._trim)
-                self._attempt("prune", self._prune)
+                attempt("trim", self._trim)
+                attempt("prune", self._prune)
                 trimmed_at = time.monotonic()
             if time.monotonic() - maintained_at >= settings.maintenance_interval_s:
-                self._attempt("upkeep", self._keep_up)
+                self._keep_up()
                 maintained_at = time.monotonic()
 
     def _keep_up(self) -> None:
         """Compaction and clean-up of every table, below what is leased."""
+        plans: list[Steps] = []
+        self._attempts.run("plan of the upkeep", lambda: plans.append([*self._steps()]))
+        for part, work in (step for steps in plans for step in steps):
+            name = part.removeprefix("upkeep ").removesuffix(" current")
+            self._attempts.run(part, work, not_beside=[f"fold {name}"] if "current" in part else ())
+
+    def _steps(self) -> Iterator[tuple[str, Callable[[], object]]]:
+        """What there is to do, by name."""
         pins, kept = self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
         leased = self._leased(pins, kept)
         for dimension in self._parts.dimensions:
-            self._attempt("lease", partial(dimension.keep, leased.get(dimension.dimension.name)))
+            name = dimension.dimension.name
+            yield f"lease {name}", partial(dimension.keep, leased.get(name))
         oldest = oldest_kept(pins, kept)
         batch = None if oldest is None else oldest.batch
-        for part, work in self._maintenance.steps(leased, self._state_leases(), batch):
-            if not self._stopping.is_set():
-                self._attempt(part, work)
+        yield from self._maintenance.steps(leased, self._state_leases(), batch)
 
     def _leased(self, pins: Path, kept: int) -> dict[str, int]:
         """Dimension → the oldest version that must stay readable."""
@@ -111,13 +126,6 @@ class JobUpkeep:
         replayed = needed if kept is None else kept.of_event.state_versions
         names = [each.log.path.name for each in event.tables.states]
         return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)
-
-    def _attempt(self, part: str, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except Exception as exc:  # whatever it is: without this thread nobody folds and trims
-            if not self._stopping.is_set():
-                _log.warning("background work failed; it is tried again", part=part, error=str(exc))
 
     def _prune(self) -> None:
         """Index versions and pins that no batch needs any more."""

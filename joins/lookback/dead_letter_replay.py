@@ -13,6 +13,7 @@ refuses them, the letter stays for that INSERT alone.
 import base64
 import binascii
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -61,17 +62,28 @@ class ReplayParts:
 
 
 class DeadLetterReplay:
-    """Carries out requests of the kind `replay-dead-letters`, one at a time."""
+    """Carries out requests of the kind `replay-dead-letters`, one at a time.
+
+    Letters are chosen, joined and staged beside the batches; only the commit of the rows takes
+    their turn.
+    """
 
     def __init__(self, parts: ReplayParts) -> None:
         self._parts = parts
+        self._turn: AbstractContextManager[object] = nullcontext()
 
-    def handle(self, request: Request) -> dict[str, Any]:
+    def handle(
+        self, request: Request, *, turn: AbstractContextManager[object] | None = None
+    ) -> dict[str, Any]:
         """Replay what the request names; the same request again changes nothing.
+
+        Args:
+            request: names letters.
+            turn: held while a batch runs; None where none does.
 
         Returns:
             `replay` (None if nothing was to be done), `records`, `rows`, `still_bad`,
-            `already_replayed` and `remaining`.
+            `already_replayed` and `remaining`; of a discard see `_result`.
 
         Raises:
             RequestError: the request cannot be understood.
@@ -79,6 +91,7 @@ class DeadLetterReplay:
             FencedError: a newer runner has taken over.
             SinkError: the rows cannot be written to any output; nothing of them is there.
         """
+        self._turn = nullcontext() if turn is None else turn
         self._finish_interrupted(request.id)
         done = self._done(request.id)
         if done is not None:
@@ -130,9 +143,12 @@ class DeadLetterReplay:
                 return replay
 
     def _choice(self, request: Request, number: int) -> LetterReplay:
+        discarded = _reason_of(request.body)
         if request.body.get("all") is True:
             letters, remaining = self._pending()
-            return LetterReplay(number, request.id, request.by, letters, remaining=remaining)
+            return LetterReplay(
+                number, request.id, request.by, letters, remaining=remaining, discarded=discarded
+            )
         records = _records_of(request.body)
         letters_named = [self._letter_key(record) for record in records]
         located = self._parts.letters.locate(set(letters_named))
@@ -146,7 +162,9 @@ class DeadLetterReplay:
             if self._missing(located[one][1])
         )
         already = len(records) - len(pending)
-        return LetterReplay(number, request.id, request.by, pending, already_replayed=already)
+        return LetterReplay(
+            number, request.id, request.by, pending, already_replayed=already, discarded=discarded
+        )
 
     def _letter_key(self, record: Mapping[str, Any]) -> Wanted:
         """The letter that a record of a request names."""
@@ -200,6 +218,11 @@ class DeadLetterReplay:
 
     def _finish(self, replay: LetterReplay) -> dict[str, Any]:
         """Bring `replay` to its end, from wherever it was interrupted."""
+        if replay.discarded is not None:
+            nothing = {"replay": replay.number, "rows": 0, "still_bad": []}
+            self._parts.replays.finish(replay.number, nothing)
+            _log.info("dead letters discarded", by=replay.by, reason=replay.discarded)
+            return self._result(replay, nothing)
         outcomes: dict[int, Mapping[str, Any]] = {}
         refused: dict[int, SluiceError] = {}
         for insert in self._parts.inserts:
@@ -241,10 +264,15 @@ class DeadLetterReplay:
 
     def _write(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
         parts, number = self._parts, replay.number
-        with PastIndexes(insert.history.places) as indexes:
+        with ExitStack() as commit, PastIndexes(insert.history.places) as indexes:
             source = LetterSource(parts.letters, indexes, self._pin, parts.passed)
             rows = LetterRows(number, replay.letters_of(insert.number), insert, source)
-            insert.writer.write(rows.parts(), number, parts.epoch, rows.staged)
+
+            def staged() -> Mapping[str, Any]:
+                commit.enter_context(self._turn)  # until the rows are committed
+                return rows.staged()
+
+            insert.writer.write(rows.parts(), number, parts.epoch, staged)
         return rows.outcome()
 
     def _pin(self, batch: int) -> Pin:
@@ -258,6 +286,13 @@ class DeadLetterReplay:
         return last.history.pin(batch)
 
     def _result(self, replay: LetterReplay, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        if replay.discarded is not None:
+            return {
+                "discard": outcome["replay"],
+                "records": len(replay.letters),
+                "already_settled": replay.already_replayed,
+                "remaining": replay.remaining,
+            }
         where = (self._parts.letters.topics() or StreamTopics.one("")).where
         return {
             "replay": outcome["replay"],
@@ -265,7 +300,7 @@ class DeadLetterReplay:
             "rows": outcome["rows"],
             "still_bad": [{**bad, **where(bad["partition"])} for bad in outcome["still_bad"]],
             "already_replayed": replay.already_replayed,
-            "remaining": replay.remaining,
+            "remaining": replay.remaining + len(outcome["still_bad"]),
         }
 
     def _of(self, refused: Mapping[int, SluiceError]) -> list[tuple[LetterInsert, SluiceError]]:
@@ -315,6 +350,17 @@ def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
             hint="Name the dead letters by partition and offset, or ask for all of them.",
         )
     return list(records)
+
+
+def _reason_of(body: Mapping[str, Any]) -> str | None:
+    """Why the letters are discarded; None if they are replayed."""
+    reason = body.get("discard")
+    if reason is not None and (not isinstance(reason, str) or not reason.strip()):
+        raise RequestError(
+            f'"discard" of the request is {reason!r}, expected a reason',
+            hint="Say in a few words why the records are to have no rows.",
+        )
+    return reason
 
 
 def _number(record: Mapping[str, Any], name: str) -> int:

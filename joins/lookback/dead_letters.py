@@ -102,6 +102,16 @@ class DeadLetter:
         return self.standing.replayed_by
 
     @property
+    def discarded(self) -> tuple[str, str] | None:
+        """By whom it was discarded and why; None if it was not."""
+        return None if self.standing.replayed is None else self.standing.replayed.discarded
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether rows of it are missing that a replay may add."""
+        return self.replayed_by is None and self.discarded is None
+
+    @property
     def rows_by(self) -> Mapping[int, int]:
         """INSERT, from 1 → number of the replay that gave it its rows."""
         return {} if self.standing.replayed is None else self.standing.replayed.rows_by
@@ -120,6 +130,8 @@ class DeadLetter:
             "timestamp_ms": _milliseconds(self.timestamp),
             "replayed_by": self.replayed_by,
             "replayed_inserts": sorted(self.rows_by),
+            "discarded_by": None if self.discarded is None else self.discarded[0],
+            "discarded_because": None if self.discarded is None else self.discarded[1],
             **_shown(self.value, shown_bytes),
         }
 
@@ -193,7 +205,7 @@ class DeadLetters:
                 continue
             for letter in _letters_of(batch, _tables(files, topics), replayed):
                 behind = after is None or letter.coordinates > after
-                if behind and not (pending and letter.replayed_by is not None):
+                if behind and (letter.is_pending or not pending):
                     yield letter
 
     def of_batches(

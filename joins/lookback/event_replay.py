@@ -6,7 +6,6 @@ gone afterwards.
 """
 
 import json
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +21,7 @@ from joins.batch.event_stages import MergedSteps, run_stages
 from joins.batch.event_state import Advance, EventSpec, EventState
 from joins.durable.pins import Pin
 from joins.kernels.index.index import DimensionIndex
+from joins.kernels.own_directory import OwnDirectory
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import JoinedBatch, ProbeKernelSpec
 from joins.kernels.table_path import TablePath, readable
@@ -150,8 +150,8 @@ class EventReplay:
         Raises:
             PinnedVersionExpiredError: the state cannot be read any more.
         """
-        with tempfile.TemporaryDirectory(prefix="sluice-batch-") as scratch:
-            task = self._task(pin, Path(scratch), indexes)
+        with OwnDirectory("batch") as scratch:
+            task = self._task(pin, scratch, indexes)
             return _StageRun(self._spec, task, pin, self.state).result(records)
 
     def _task(self, pin: Pin, scratch: Path, indexes: Mapping[str, DimensionIndex]) -> EventTask:

@@ -3,7 +3,6 @@
 The runner's index directory is only read.
 """
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 from joins.adapters.delta.log import DeltaLog
 from joins.kernels.changelog.changes import CHANGE_COLUMNS
 from joins.kernels.index.index import DimensionIndex, IndexSpec, build, remove_versions
+from joins.kernels.own_directory import OwnDirectory
 from joins.lookback.history import HistoryPlaces
 from joins.plan.errors import (
     IndexBuildError,
@@ -32,7 +32,7 @@ class PastIndexes(AbstractContextManager["PastIndexes"]):
 
     def __init__(self, places: HistoryPlaces) -> None:
         self._places = places
-        self._scratch = tempfile.TemporaryDirectory(prefix="sluice-index-")
+        self._scratch = OwnDirectory("index")
         self._built: list[tuple[str, int]] = []
         self._changelogs = {
             name: DeltaLog(path / "changelog", f"{places.app_id}:{name}")
@@ -45,7 +45,7 @@ class PastIndexes(AbstractContextManager["PastIndexes"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._scratch.cleanup()
+        self._scratch.remove()
 
     def changelog(self, dimension: str) -> DeltaLog:
         """The changelog of `dimension`, to be read only."""
@@ -67,7 +67,7 @@ class PastIndexes(AbstractContextManager["PastIndexes"]):
             return DimensionIndex.attach(role.on_node, version, role.spec)
         except (IndexBuildError, IndexDirectoryError):
             pass  # pruned, lost, or on other nodes only: the changelog has it
-        directory = Path(self._scratch.name) / role.dimension
+        directory = self._scratch.path / role.dimension
         try:
             return DimensionIndex.attach(directory, version, role.spec)
         except IndexBuildError:

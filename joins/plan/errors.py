@@ -26,6 +26,10 @@
 | `SinkError` | an output that we write is missing, refused us or does not fit |
 | `ConstraintViolatedError` | a row of a batch violates a constraint of the Delta output |
 | `DiskFullError` | a file of the job cannot be written for want of room |
+| `PermissionDeniedError` | the user of Sluice may not read or write a file |
+| `OutOfMemoryError` | a process of the job has no memory left |
+| `NetworkError` | a task cannot reach a server |
+| `FileSystemError` | the system refuses an operation on a file |
 | `CheckpointError` | the job's durable files are damaged or of another format |
 | `CheckpointInUseError` | another runner holds the checkpoint |
 | `FencedError` | a newer runner of the same job has taken over |
@@ -45,7 +49,6 @@
 | `VersionExpiredError` | a version of a dimension was asked for that is not kept any more |
 | `QuestionError` | a key, a cursor, versions or a sink was given that the job cannot have |
 | `NotReadableError` | the sink keeps no rows that could be shown |
-| `DimensionTooLargeError` | a dimension is too large for its lookup strategy |
 | `ExpressionError` | an expression cannot be evaluated in Arrow |
 """
 
@@ -196,6 +199,22 @@ class DiskFullError(JoinError, fault="disk-full"):
     )
 
 
+class PermissionDeniedError(JoinError, fault="permission-denied"):
+    """The user of Sluice may not read or write a file; the work is tried again by itself."""
+
+
+class OutOfMemoryError(JoinError, fault="out-of-memory"):
+    """A process of the job has no memory left; the work is tried again by itself."""
+
+
+class NetworkError(JoinError, fault="network"):
+    """A task cannot reach a server; the work is tried again by itself."""
+
+
+class FileSystemError(JoinError, fault="file-system"):
+    """The system refuses an operation on a file; the work is tried again by itself."""
+
+
 class CheckpointError(JoinError, fault="checkpoint"):
     """A job's files are damaged or of another format."""
 
@@ -229,7 +248,7 @@ class IndexDiskFullError(IndexDirectoryError, fault="index-disk-full"):
         needed_bytes: room that the index needs beyond what it has, None if it is not known.
     """
 
-    def __init__(self, message: str, *, hint: str, needed_bytes: int | None) -> None:
+    def __init__(self, message: str, *, hint: str, needed_bytes: int | None = None) -> None:
         super().__init__(message, hint=hint)
         self.needed_bytes = needed_bytes
 
@@ -241,10 +260,6 @@ class IndexLockedError(IndexDirectoryError, fault="index-locked"):
         "See on that node what the process does; if it hangs, end it, and the index is made by "
         "whoever needs it."
     )
-
-
-class DimensionTooLargeError(JoinError, fault="dimension-too-large"):
-    """A dimension's rows are more than every worker should hold in memory."""
 
 
 class ExpressionError(JoinError, fault="expression"):

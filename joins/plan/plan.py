@@ -406,30 +406,6 @@ class MysqlCdcSource:
     kind: Literal["mysql-cdc"] = "mysql-cdc"
 
 
-class LookupStrategy(StrEnum):
-    """Where the rows are that a record is matched with; the matches are the same."""
-
-    INDEX = "index"
-    BROADCAST = "broadcast"
-    SHUFFLE = "shuffle"
-
-
-class ChosenBy(StrEnum):
-    """What has chosen a lookup strategy."""
-
-    OPTION = "option"
-    SETTING = "setting"
-    DEFAULT = "default"
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """How the rows of a dimension are found, in all its roles."""
-
-    strategy: LookupStrategy = LookupStrategy.INDEX
-    chosen_by: ChosenBy = ChosenBy.DEFAULT
-
-
 @dataclass(frozen=True, slots=True)
 class DeltaTableSource:
     """A Delta table that others write: one version of it, then each later commit.
@@ -590,7 +566,6 @@ class Dimension:
     source: DimensionSource
     fields: tuple[Field, ...]
     primary_key: tuple[str, ...]
-    lookup: Lookup = Lookup()
     watermark: WatermarkSpec | None = None
 
     @property
@@ -788,6 +763,8 @@ class KafkaSink:
             null value.
         transactional_id_prefix: exactly once: what the transactional ids begin with. At least once
             if it is None.
+        cluster_id: Kafka's id of the cluster, from the submission; None before, or if the brokers
+            have none.
     """
 
     kafka: KafkaOptions
@@ -795,6 +772,7 @@ class KafkaSink:
     key: RecordKey | None = None
     upsert: bool = False
     transactional_id_prefix: str | None = None
+    cluster_id: str | None = None
     kind: Literal["kafka"] = "kafka"
 
 

@@ -1,23 +1,25 @@
 """The `print` and `blackhole` sinks: for looking and measuring, nothing durable."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.durable.pins import Pin
 from joins.kernels.json.render import render_objects, render_rows, with_text_times
 from joins.kernels.probe.probe import JoinedBatch
 from joins.plan.plan import OutputColumn
 from joins.worker.probe_task import BatchTask
-from joins.worker.row_stage import REPORT_COLUMN_DDL, stage_rows
-from joins.worker.staging import BatchReport, merge_reports
+from joins.worker.row_stage import stage_rows
+from joins.worker.staging import REPORT_SCHEMA, BatchReport, merge_reports
 from joins.worker.work import Work
 
 _LINES = pa.schema([("line", pa.string())])
-_LINES_DDL = f"line string, {REPORT_COLUMN_DDL}"
+_LINE = "|"
+"""What the text of a line begins with; a report is a JSON object."""
 
 
 class Lines(Protocol):
@@ -47,6 +49,15 @@ class _Rendering:
         return pa.record_batch([lines], schema=_LINES)
 
 
+def _stage_lines(
+    batches: Iterator[pa.RecordBatch], *, task: BatchTask, pin: Pin, encode: _Rendering | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of one task as texts, and its report behind them."""
+    for batch in stage_rows(batches, task=task, pin=pin, encode=encode, schema=_LINES):
+        lines = pc.binary_join_element_wise(pa.scalar(_LINE), batch.column(0), "")
+        yield pa.record_batch([pc.coalesce(lines, batch.column(1))], schema=REPORT_SCHEMA)
+
+
 class ConsoleSinkWriter:
     """Prints each row as `+I[…]`, or its own kind, to `stream`; a retried batch may come twice.
 
@@ -63,10 +74,9 @@ class ConsoleSinkWriter:
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
         """Join on the workers and bring the rendered rows to the driver, in partition order."""
         encode = self._encode(task.kernel.output)
-        stage = partial(stage_rows, task=task, pin=pin, encode=encode, schema=_LINES)
-        rows = work.map(stage, _LINES_DDL).collect()
-        self._lines = [row.line for row in rows if row.line is not None]
-        return merge_reports(row.report for row in rows if row.report is not None)
+        texts = work.texts(partial(_stage_lines, task=task, pin=pin, encode=encode))
+        self._lines = [text[len(_LINE) :] for text in texts if text.startswith(_LINE)]
+        return merge_reports(text for text in texts if not text.startswith(_LINE))
 
     def _encode(self, output: tuple[OutputColumn, ...]) -> _Rendering | None:
         if self._identifier is None:

@@ -17,7 +17,7 @@ from joins.kernels.records.encode import BODIES, encode_bodies
 from joins.kernels.table_path import TablePath
 from joins.plan.plan import Compression
 from joins.worker.row_files import ROWS, RowFiles
-from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_hints
+from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_cause
 from joins.worker.work import Work
 
 COMPRESSION = Compression.LZ4
@@ -49,7 +49,7 @@ class ChunkStage:
         """Stage the chunks that come as `Chunk.as_text`; emits one report."""
         origin = current_origin(self.task.generation, 0)
         with (
-            telling_hints(),
+            telling_cause(),
             ParquetStage(self.place, BODIES, origin, kept=False) as stage,
         ):
             for batch in batches:

@@ -1,6 +1,5 @@
 """What the coordinators of all sources share: a thread, its process, retries and faults."""
 
-import json
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -13,6 +12,7 @@ import structlog
 from joins.adapters.process.process import SourceProcess
 from joins.durable.requests import Request
 from joins.durable.stalls import Stalls
+from joins.plan.causes import cause_of
 from joins.plan.errors import (
     ForeignRecordError,
     NothingToAcknowledgeError,
@@ -22,7 +22,6 @@ from joins.plan.errors import (
 )
 from watermark.errors import SluiceError
 from watermark.evidence import Evidence
-from watermark.redaction import redacted
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
 _GOOD_RUN_S = 60.0
@@ -128,12 +127,7 @@ class SourceCoordinator(ABC):
             except SluiceError as exc:
                 self._note(exc)
             except Exception as exc:  # whatever it is: without this thread nobody reads the source
-                self._note(
-                    SourceError(
-                        f'source "{self._name}" failed: {last_line(exc)}',
-                        hint="It is tried again by itself; check space and the runner's log.",
-                    )
-                )
+                self._note(cause_of(exc, f'source "{self._name}" failed'))
             finally:
                 self._end_process()
             was_good = self._is_following or time.monotonic() - started > _GOOD_RUN_S
@@ -172,10 +166,3 @@ class SourceCoordinator(ABC):
         if self._process is not None:
             self._process.stop()
             self._process = None
-
-
-def last_line(exc: Exception) -> str:
-    """The line of a long message that tells what happened, quoted."""
-    lines = [line.strip() for line in redacted(str(exc)).split("\n") if line.strip()]
-    error_lines = [line for line in lines if "Error" in line and not line.startswith("at ")]
-    return json.dumps((error_lines or lines or ["unknown"])[-1][:500])

@@ -38,6 +38,7 @@ from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, f
 from joins.adapters.process.process import SourceProcess
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.stalls import Stalls
+from joins.plan.causes import cause_of
 from joins.plan.errors import (
     DefinitionError,
     SinkError,
@@ -54,10 +55,10 @@ from joins.source.chunk_reader import (
     GroupSize,
     in_background,
 )
-from joins.source.coordinator import SourceCoordinator, SourceView, last_line
+from joins.source.coordinator import SourceCoordinator, SourceView
 from joins.source.state import SourceState
 from joins.worker.row_files import RowFiles
-from joins.worker.staging import BatchReport, reading_error
+from joins.worker.staging import BatchReport
 from joins.worker.threads import enter_pool
 from watermark.errors import SluiceError
 
@@ -348,13 +349,7 @@ class SnapshotCoordinator(SourceCoordinator):
             yield
         except (PySparkException, Py4JError, SinkError) as exc:
             self._checked_table()
-            known = reading_error(exc)
-            if known is not None:
-                raise known from exc
-            raise SourceError(
-                f'snapshot of "{self._dimension.name}" failed: {last_line(exc)}',
-                hint="The chunk is read again; if this stays, see the runner's log.",
-            ) from exc
+            raise cause_of(exc, f'snapshot of "{self._dimension.name}" failed') from exc
 
     def _follow(self, state: SourceState) -> None:
         assert state.high is not None

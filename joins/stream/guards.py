@@ -122,7 +122,7 @@ class Reach:
     reading: Mapping[int, int]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Marks:
     """What was seen of the topic in this life.
 
@@ -131,8 +131,8 @@ class Marks:
         low: partition → least one below `high`, where ends went back.
     """
 
-    high: dict[int, int] = field(default_factory=dict)
-    low: dict[int, int] = field(default_factory=dict)
+    high: Mapping[int, int] = field(default_factory=dict)
+    low: Mapping[int, int] = field(default_factory=dict)
 
 
 class TopicGuard:
@@ -223,11 +223,13 @@ class TopicGuard:
         return None
 
     def _mark(self, view: TopicView) -> None:
+        high, low = dict(self._marks.high), dict(self._marks.low)
         for partition, end in view.high_watermarks.items():
-            high = self._marks.high.get(partition, 0)
-            self._marks.high[partition] = max(high, end)
-            if end < high or partition in self._marks.low:
-                self._marks.low[partition] = min(end, self._marks.low.get(partition, end))
+            before = high.get(partition, 0)
+            high[partition] = max(before, end)
+            if end < before or partition in low:
+                low[partition] = min(end, low.get(partition, end))
+        self._marks = Marks(high, low)
 
     # Over restarts
 

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from joins.adapters.process.protocol import bind_to_parent
+from joins.kernels.own_directory import OwnDirectory
 
 MODULE = "joins.worker.daemon"
 """What Spark runs; a living runner asks for it by this name, also behind an upgrade."""
@@ -33,7 +33,6 @@ LOADED = (
     "joins.dimension.build_side",
     "joins.worker.event_task",
     "joins.worker.topic_reader",
-    "joins.batch.shuffle",
     "joins.source.chunk_reader",
 )
 COMPILED = (
@@ -88,8 +87,8 @@ def place_for_sockets() -> Iterator[None]:
     if directory is None or _is_private(directory):
         yield
         return
-    with TemporaryDirectory(prefix="sluice-", dir="/tmp") as own:
-        os.environ[SOCKETS] = own
+    with OwnDirectory("run", Path("/tmp")) as own:
+        os.environ[SOCKETS] = str(own)
         yield
 
 

@@ -16,7 +16,6 @@ from pyspark import TaskContext
 
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
-from joins.kernels.index.exchange import Gathered, ShuffledRole, ask, gather
 from joins.kernels.index.index import KEPT_FOR_OTHERS, DimensionIndex, IndexSpec, remove_older
 from joins.kernels.probe.files import ParquetStage, SharedTable, StagedFile
 from joins.kernels.probe.probe import DEAD_LETTERS as DEAD_LETTER_SCHEMA
@@ -25,10 +24,8 @@ from joins.kernels.probe.probe import (
     JoinedBatch,
     ProbeKernelSpec,
     join_batch,
-    lookup_keys,
 )
 from joins.kernels.table_path import TablePath
-from joins.lookup.broadcast import RowsCopy
 from joins.lookup.index_source import DimensionTables, IndexSource
 from joins.plan.errors import IndexBuildError
 from joins.plan.stream_topics import StreamTopics
@@ -89,23 +86,13 @@ class IndexPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class CopiedRole:
-    """A role whose dimension is broadcast."""
-
-    spec: IndexSpec
-    copy: RowsCopy
-
-
-@dataclass(frozen=True, slots=True)
 class ProbeTask:
     """What a worker needs to join a part of a micro-batch; picklable.
 
     Attributes:
-        indexes: role's alias → place, of the roles that are looked up in an index.
+        indexes: role's alias → place.
         dead_letters: root of the dead-letter table.
         tables: dimension → what its indexes are made from; without, they must be there.
-        copied: role's alias → rows, of the roles whose dimension is broadcast; of each batch.
-        shuffled: the roles whose rows come with the records, which then come in packets.
     """
 
     kernel: ProbeKernelSpec
@@ -114,8 +101,6 @@ class ProbeTask:
     epoch: int
     failpoints: Failpoints = field(default_factory=Failpoints)
     tables: Mapping[str, DimensionTables] = field(default_factory=dict)
-    copied: Mapping[str, CopiedRole] = field(default_factory=dict)
-    shuffled: tuple[ShuffledRole, ...] = ()
 
     def reading(self, topics: StreamTopics) -> Self:
         """The same of a stream of these topics."""
@@ -131,12 +116,10 @@ class ProbeTask:
             IndexDirectoryError: it cannot be written on this node, or is locked for too long.
             PinnedVersionExpiredError: the tables do not have the version any more.
         """
-        attached = {
+        return {
             alias: self._attached(place, versions[place.dimension])
             for alias, place in self.indexes.items()
         }
-        copied = {alias: role.copy.index(role.spec) for alias, role in self.copied.items()}
-        return attached | copied
 
     def repair(self, versions: Mapping[str, int]) -> None:
         """Read the files of the pinned indexes on this node and make the damaged ones anew.
@@ -153,12 +136,12 @@ class ProbeTask:
     def answers(
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
     ) -> Iterator[JoinedBatch]:
-        """Join the Kafka rows of one task, or their packets, under `pin`, and count them."""
+        """Join the Kafka rows of one task under `pin`, and count them."""
         indexes = pinned_indexes(self, pin)
         context = pinned_context(pin)
         self.failpoints.hit("C5", pin.batch)
-        for records, shuffled in _records(batches, self):
-            answer = join_batch(self.kernel, records, {**indexes, **shuffled}, context)
+        for records in batches:
+            answer = join_batch(self.kernel, records, indexes, context)
             counts.read(self.kernel.counted(records))
             counts.answered(answer)
             yield answer
@@ -176,30 +159,6 @@ class ProbeTask:
         behind = KEPT_FOR_OTHERS if place.is_shared else 0
         remove_older(directory, version - behind, place.spec)  # a later batch pins no older one
         return DimensionIndex.attach(directory, version, place.spec)
-
-
-def _records(
-    batches: Iterator[pa.RecordBatch], task: ProbeTask
-) -> Iterator[tuple[pa.RecordBatch, Mapping[str, DimensionIndex]]]:
-    """The records, each batch with the rows that were shuffled to it."""
-    if not task.shuffled:
-        yield from ((records, {}) for records in batches)
-        return
-    for part in gather(batches, task.shuffled):
-        yield part.records, part.indexes
-
-
-def role_keys(
-    batches: Iterator[pa.RecordBatch], *, task: ProbeTask, pin: Pin, role: ShuffledRole
-) -> Iterator[pa.RecordBatch]:
-    """The keys that the packets of one task ask for in `role`, a later one than those of `task`."""
-    indexes = pinned_indexes(task, pin)
-
-    def keys_of(part: Gathered) -> list[pa.Array]:
-        attached = {**indexes, **part.indexes}
-        return lookup_keys(task.kernel, part.records, attached, pinned_context(pin), role.alias)
-
-    return ask(gather(batches, task.shuffled), role, keys_of)
 
 
 def pinned_indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:

@@ -17,7 +17,6 @@ from joins.worker.probe_task import DEAD_LETTERS, BatchTask, TaskCounts
 from joins.worker.staging import BatchReport, TaskReport, current_origin, merge_reports
 
 REPORT = pa.field("report", pa.string())
-REPORT_COLUMN_DDL = "report string"
 
 Encode = Callable[[JoinedBatch, Pin], pa.RecordBatch]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from joins.adapters.registry.schemas import shared_schemas
 from joins.plan.registry import RegistryOptions
-from joins.worker.staging import telling_hints
+from joins.worker.staging import telling_cause
 
 
 def task_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
@@ -17,7 +17,7 @@ def task_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
     """
 
     def schema_of(number: int) -> str | None:
-        with telling_hints():
+        with telling_cause():
             return shared_schemas(options)(number)
 
     return schema_of

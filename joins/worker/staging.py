@@ -1,7 +1,6 @@
 """What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -11,29 +10,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from joins.kernels.probe.files import FileOrigin, StagedFile
-from joins.plan.errors import (
-    IndexDirectoryError,
-    IndexLockedError,
-    RecordsExpiredError,
-    SourceError,
-    SourceUnavailableError,
-    StoreRefusedError,
-    StoreUnavailableError,
-)
-from watermark.errors import SluiceError
+from joins.plan.causes import fault_in, fault_line
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
-_NO_ROOM = re.compile(r"Index(Directory|DiskFull|Locked)Error: (.+)")
-_READING = {
-    error.__name__: error
-    for error in (
-        *(RecordsExpiredError, SourceError, SourceUnavailableError),
-        *(StoreRefusedError, StoreUnavailableError),
-    )
-}
-_HINT = "hint: "
-_TOLD = re.compile(rf"\b({'|'.join(_READING)}): (.+)\n{_HINT}(.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,29 +70,15 @@ def merge_reports(texts: Iterable[str]) -> BatchReport:
     )
 
 
-def no_room(error: Exception) -> IndexDirectoryError | None:
-    """The error of a worker whose node cannot write its index; Spark passes it on as text."""
-    match = _NO_ROOM.search(str(error))
-    if match is None:
-        return None
-    kind = IndexLockedError if match[1] == "Locked" else IndexDirectoryError
-    return kind(match[2], hint=kind.HINT)
-
-
 @contextmanager
-def telling_hints() -> Iterator[None]:
-    """In a task: an error of ours is told with its hint, which `reading_error` finds again."""
+def telling_cause() -> Iterator[None]:
+    """In a task: an error reaches the driver as what it means; `fault_in` finds it there."""
     try:
         yield
-    except SluiceError as exc:
-        exc.add_note(f"{_HINT}{exc.hint}")
+    except Exception as exc:
+        if not any(map(fault_in, getattr(exc, "__notes__", ()))):
+            exc.add_note(fault_line(exc, "a task failed"))
         raise
-
-
-def reading_error(error: Exception) -> SourceError | RecordsExpiredError | None:
-    """Why a worker could not read records, or reach a store; Spark passes it on as text."""
-    match = _TOLD.search(str(error))
-    return None if match is None else _READING[match[1]](match[2], hint=match[3])
 
 
 def current_origin(epoch: int, batch: int) -> FileOrigin:

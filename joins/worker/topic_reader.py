@@ -11,7 +11,7 @@ from joins.adapters.kafka.records import KafkaRecords, Ranges
 from joins.kernels.expressions.casts import whole_batch
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
-from joins.worker.staging import telling_hints
+from joins.worker.staging import telling_cause
 
 _ROWS, _BYTES = 10_000, 4 << 20  # of a batch that is worth its work
 
@@ -61,6 +61,6 @@ class TopicReader:
         for batch in items:
             for item in batch.column(0).to_pylist():
                 ranges = {int(p): (first, end) for p, (first, end) in json.loads(item).items()}
-                with telling_hints():
+                with telling_cause():
                     read = _records(self.kafka).batches(self.topics, ranges, self.columns)
                     yield from _gathered(read)

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from joins.adapters.kafka.records import Ranges
 from joins.worker.placement import nodes_for
-from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_hints
+from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_cause
 from joins.worker.tasks import collected
 
 RECORDS_WORTH_A_TASK = 5_000
@@ -23,12 +23,12 @@ _ITEM = "item"
 
 @dataclass(frozen=True, slots=True)
 class _Telling:
-    """A stage whose errors reach the driver with their hints; picklable."""
+    """A stage whose errors reach the driver as what they mean; picklable."""
 
     stage: Stage
 
     def __call__(self, batches: Batches) -> Batches:
-        with telling_hints():
+        with telling_cause():
             yield from self.stage(batches)
 
 
@@ -100,17 +100,21 @@ class Work:
         return tasks.mapInArrow(_Reading(self.items, self.read, stage), schema)
 
     def report(self, stage: Stage) -> BatchReport:
-        """Run `stage`, whose rows are reports, and merge them.
+        """Run `stage`, whose rows are reports, and merge them."""
+        return merge_reports(self.texts(stage))
+
+    def texts(self, stage: Stage) -> list[str]:
+        """Run `stage`, whose rows are texts (`REPORT_SCHEMA`); all of them, in the tasks' order.
 
         Items go without a plan of Spark SQL, which costs more than the tasks of a small batch.
         """
         if self.frame is not None:
             rows = self.frame.mapInArrow(_Telling(stage), REPORT_DDL).collect()
-            return merge_reports(row.report for row in rows)
+            return [row.report for row in rows]
         reading = _Reading(self.items, self.read, stage)
         nodes = nodes_for(self.spark) if self.has_index else ()
         context = self.spark.sparkContext
-        return merge_reports(collected(context, len(self.items), nodes, reading.texts))
+        return collected(context, len(self.items), nodes, reading.texts)
 
 
 def spread(start: Mapping[int, int], end: Mapping[int, int], limit: int) -> dict[int, int]:

@@ -28,6 +28,7 @@ from service.api.routes import (
     page,
     planning,
     progress,
+    secrets,
     statements,
     tables,
     tokens,
@@ -54,6 +55,7 @@ _ROUTERS = (
     metrics.router,
     health.router,
     tokens.router,
+    secrets.router,
     page.router,
 )
 

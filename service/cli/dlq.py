@@ -30,7 +30,12 @@ from service.cli.output import (
 from service.errors import SubmissionError
 
 if TYPE_CHECKING:
-    from service.schemas.inspection import DeadLetterPage, DeadLetterReplayed, DeadLetterView
+    from service.schemas.inspection import (
+        DeadLetterPage,
+        DeadLetterReplayed,
+        DeadLettersDiscarded,
+        DeadLetterView,
+    )
 
 _PLACE = re.compile(r"(?:([A-Za-z0-9._-]{1,249})/)?(\d{1,10})/(\d{1,19})")
 _SHOWN = 100
@@ -110,6 +115,9 @@ def _show_letter(letter: "DeadLetterView") -> None:
     names = ("topic", "partition", "offset", "batch", "reason", "bytes")
     facts = [(name, one_line(or_dash(getattr(letter, name)), 2000)) for name in names]
     facts.insert(-1, ("replayed by", _replayed(letter)))
+    if letter.discarded_by is not None:
+        because = f"{letter.discarded_because} (by {letter.discarded_by})"
+        facts.insert(-1, ("discarded", one_line(because, 2000)))
     facts.append(("shown", "the beginning" if letter.truncated else "everything"))
     show(facts_table(facts), Text(""))
     typer.echo(clean(_value(letter)))
@@ -117,6 +125,8 @@ def _show_letter(letter: "DeadLetterView") -> None:
 
 def _replayed(letter: "DeadLetterView") -> str:
     """The replay after which no row was missing; else the INSERTs that have theirs, if any."""
+    if letter.discarded_by is not None:
+        return "discarded"
     if letter.replayed_by is not None or not letter.replayed_inserts:
         return number(letter.replayed_by)
     return "in INSERT " + ", ".join(str(insert) for insert in letter.replayed_inserts)
@@ -160,6 +170,39 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     tell(outcome, output, _show_replayed)
     if outcome.still_bad:
         raise typer.Exit(1)
+
+
+@app.command("discard")
+def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
+    job: Job,
+    reason: Annotated[str, typer.Option(help="Why they are to have no rows (recorded).")],
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All that have no rows yet.")] = False,
+    batch: Batch = None,
+    timeout: Timeout = 600.0,
+    key: Key = None,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Let dead letters have no rows. They stay in the list with the reason; replays skip them."""
+    selection = _selection(places or [], None, batch, everything=everything)
+    with open_client(server) as client:
+        outcome = client.job(job).discard_dead_letters(
+            reason,
+            selection.get("records"),
+            by=operator(),
+            idempotency_key=key,
+            timeout_s=timeout,
+        )
+    tell(outcome, output, _show_discarded)
+
+
+def _show_discarded(outcome: "DeadLettersDiscarded") -> None:
+    names = ("discard", "records", "already_settled", "remaining")
+    show(facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in names))
 
 
 def _selection(

@@ -154,3 +154,7 @@ Key = Annotated[str | None, typer.Option(help="Idempotency key: the same key is 
 Script = Annotated[
     Path, typer.Argument(help="The SQL script, - for standard input.", metavar="SCRIPT")
 ]
+Name = Annotated[str | None, typer.Option(help="Name of the job.")]
+Append = Annotated[
+    bool, typer.Option("--append", help="Write to an output to which another job writes, too.")
+]

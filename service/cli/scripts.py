@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from joins.plan.errors import SinkError
-from service.cli.options import Form, Script, Server, Timeout, load_settings, open_client
+from service.cli.options import (
+    Append,
+    Form,
+    Name,
+    Script,
+    Server,
+    Timeout,
+    load_settings,
+    open_client,
+)
 from service.cli.output import (
     OutputFormat,
     one_line,
@@ -29,7 +38,8 @@ _SHOWN_WARNING = 2000
 
 def submit(
     script: Script,
-    name: Annotated[str | None, typer.Option(help="Name of the job.")] = None,
+    name: Name = None,
+    append: Append = False,
     wait: WaitFor = None,
     timeout: Timeout = 3600.0,
     key: Annotated[
@@ -42,7 +52,7 @@ def submit(
     sql = read_script(script)
     with open_client(server) as client:
         with working("checking what the script names"):
-            job = client.submit(sql, name, idempotency_key=key)
+            job = client.submit(sql, name, idempotency_key=key, append=append)
         document = job.status()
         warn(warning.message for warning in document.warnings)
         if wait is not None:
@@ -61,12 +71,18 @@ def validate(
         bool,
         typer.Option("--outside", help="Have the control plane check what the script names, too."),
     ] = False,
+    name: Name = None,
+    append: Append = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Check a script. Needs no control plane, unless it is to look outside, too."""
     sql = read_script(script)
-    result = _valid_outside(sql, server) if outside else _valid(sql)
+    if outside:
+        with open_client(server) as client, working("checking what the script names"):
+            result = client.validate(sql, name, append=append)
+    else:
+        result = _valid(sql, name)
     if output is OutputFormat.JSON:
         show_json(result)
         return
@@ -75,19 +91,14 @@ def validate(
     typer.echo(f"valid: job {one_line(result.name)}{where}")
 
 
-def _valid_outside(sql: str, server: str | None) -> "Validation":
-    with open_client(server) as client, working("checking what the script names"):
-        return client.validate(sql)
-
-
-def _valid(sql: str) -> "Validation":
+def _valid(sql: str, name: str | None) -> "Validation":
     from service.api.views import submission_warning  # slow to load, and few commands plan
     from service.jobs.submit.submission import check_script
     from service.schemas.progress import Validation
     from service.sql.planner.planner import plan_script
 
     check_script(sql)
-    planned = plan_script(sql)
+    planned = plan_script(sql, name=name)
     warnings = [submission_warning(text) for text in planned.warnings]
     return Validation(valid=True, name=planned.plan.name, outside=False, warnings=warnings)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.options import Form, Server, Timeout, open_client
+from service.cli.options import Append, Form, Server, Timeout, open_client
 from service.cli.output import OutputFormat, clean, one_line, plain, say, show, show_json, table
 from service.cli.scripts import read_script, warn
 from service.cli.terminal.progress import job_progress, working
@@ -40,6 +40,7 @@ def sql(
     execute: Annotated[
         str | None, typer.Option("--execute", "-e", help="Statements, instead of a script.")
     ] = None,
+    append: Append = False,
     timeout: Timeout = 3600.0,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
@@ -53,7 +54,7 @@ def sql(
     is_json = output is OutputFormat.JSON
     printer, live = (show_json, None) if is_json else (show_result, RowStream)
     with open_client(server) as client:
-        talk = Conversation(client, printer, timeout, live)
+        talk = Conversation(client, printer, timeout, live, append=append)
         if execute is not None:
             talk.carry_out(execute)
         elif script is None and sys.stdin.isatty():
@@ -77,6 +78,7 @@ class Conversation:
         live: makes what shows rows of a preview as they come; without it `tell` gets all of them.
         in_parts: more comes: that a text only declares does not make it one for the catalog.
         names: of the tables and views that are declared.
+        append: INSERTs may write to outputs of other jobs.
     """
 
     client: "Sluice"
@@ -85,6 +87,7 @@ class Conversation:
     live: Callable[[], RowStream] | None = None
     in_parts: bool = False
     names: tuple[str, ...] = ()
+    append: bool = False
     _declared: str = field(default="", repr=False)
     _columns: tuple[str, ...] | None = ()
 
@@ -185,7 +188,7 @@ class Conversation:
 
     def _submit(self, script: str, word: str) -> None:
         with working("checking what the script names"):
-            job = self.client.submit(script)
+            job = self.client.submit(script, append=self.append)
         document = job.status()
         warn(warning.message for warning in document.warnings)
         answer = {"statement": word, "columns": ["job id"], "rows": [[job.id]]}

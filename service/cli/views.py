@@ -215,6 +215,8 @@ def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
     if job.error:
         yield "error", clean(job.error.message)
         yield "hint", clean(job.error.hint)
+        if job.error.detail:
+            yield "detail", one_line(job.error.detail, 300)
     for stall in job.stalls:
         if stall.choices:
             yield "to go on", _how_to_acknowledge(job, stall)

@@ -1,7 +1,7 @@
 """One job of a control plane."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -21,6 +21,7 @@ from service.schemas.inspection import (
     CheckReport,
     DeadLetterPage,
     DeadLetterReplayed,
+    DeadLettersDiscarded,
     DeadLetterView,
     RequestView,
     RowExplanation,
@@ -231,6 +232,32 @@ class RemoteJob:
         body = {"all": True} if replay is None else replay
         path, key = f"{self._path}/dead-letters:replay", idempotency_key
         return self._of_runner(DeadLetterReplayed, path, body, key, timeout_s)
+
+    def discard_dead_letters(
+        self,
+        reason: str,
+        records: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        by: str = "unknown",
+        idempotency_key: str | None = None,
+        timeout_s: float = 600.0,
+    ) -> DeadLettersDiscarded:
+        """Let dead letters have no rows, all pending ones without `records`.
+
+        Args:
+            reason: kept with the letters.
+            records: `partition`, `offset` and, where it is needed, `topic` and `batch` of each.
+            by: who decides.
+            idempotency_key: the same key is the same decision.
+            timeout_s: how long the runner's answer is waited for.
+
+        Raises:
+            RefusedError: one is not there, or there is no runner.
+            WaitTimeoutError: the runner has not answered in time; the request stays.
+        """
+        chosen = {"all": True} if records is None else {"records": list(records)}
+        path, body = f"{self._path}/dead-letters:discard", {**chosen, "reason": reason, "by": by}
+        return self._of_runner(DeadLettersDiscarded, path, body, idempotency_key, timeout_s)
 
     def acknowledge(
         self,

@@ -4,19 +4,21 @@ import re
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 from uuid import uuid4
 
 from service.client import html
 from service.client.catalog import Catalog
 from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
-from service.client.transport import Transport
+from service.client.transport import Transport, parsed
 from service.errors import JobNotFoundError
 from service.schemas.inspection import CheckReport
 from service.schemas.job_list import JobPage, ListedJob
 from service.schemas.jobs import JobSummary
 from service.schemas.program import VersionView
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
+from service.schemas.secrets import SecretList, StoredSecret
 from service.schemas.tokens import CreatedToken, TokenPage, TokenView
 from service.security.credentials import Credentials
 
@@ -77,28 +79,36 @@ class Sluice(AbstractContextManager["Sluice"]):
         self.close()
 
     def submit(
-        self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
+        self,
+        sql: str,
+        name: str | None = None,
+        *,
+        idempotency_key: str | None = None,
+        append: bool = False,
     ) -> RemoteJob:
         """Submit a script; the job is durable when this returns, and there once.
 
         Args:
             sql: the script.
-            name: for people; the sink's name when left out.
+            name: unique among jobs that can run; the sink's name when left out.
+            append: write to an output to which another job writes, too.
             idempotency_key: the same key is the same job, also for another process; a new one if
                 left out.
 
         Raises:
             InvalidRequestError: the script cannot be planned, or what it names cannot be used.
-            ConflictError: the key belongs to another submission.
+            ConflictError: the key belongs to another submission, or a job that can run has the
+                name or writes to an output of the script.
         """
-        body = {"sql": sql} if name is None else {"sql": sql, "name": name}
+        body = _script(sql, name, append=append)
         headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
         job = self._transport.post(JobSummary, "/v1/jobs", json=body, headers=headers)
         return RemoteJob(self._transport, job.id)
 
-    def validate(self, sql: str) -> Validation:
+    def validate(self, sql: str, name: str | None = None, *, append: bool = False) -> Validation:
         """Check a script and everything that it names, as `submit` does; nothing is kept."""
-        return self._transport.post(Validation, "/v1/jobs:validate", json={"sql": sql})
+        body = _script(sql, name, append=append)
+        return self._transport.post(Validation, "/v1/jobs:validate", json=body)
 
     def statements(self, sql: str) -> list[AnswerView]:
         """What the questions of a script are answered; nothing is declared for later.
@@ -165,3 +175,29 @@ class Sluice(AbstractContextManager["Sluice"]):
     def revoke_token(self, token_id: str) -> None:
         """End a token."""
         self._transport.send("DELETE", f"/v1/tokens/{token_id}")
+
+    def secrets(self) -> SecretList:
+        """The secrets that jobs can refer to, without their values. Needs scope admin."""
+        return self._transport.ask(SecretList, "/v1/secrets")
+
+    def set_secret(self, name: str, value: str) -> StoredSecret:
+        """Keep a secret in the control plane's directory, in place of the one of that name.
+
+        Raises:
+            InvalidRequestError: the name or the value cannot be one of a secret.
+            ControlPlaneError: the value would travel in the clear; nothing was sent.
+        """
+        self._transport.check_way("secret")
+        path = f"/v1/secrets/{quote(name, safe='')}"
+        answer = self._transport.send("PUT", path, json={"value": value})
+        return parsed(StoredSecret, answer.json())
+
+    def remove_secret(self, name: str) -> SecretList:
+        """Forget a secret of the control plane's directory; those that are left."""
+        path = f"/v1/secrets/{quote(name, safe='')}"
+        return parsed(SecretList, self._transport.send("DELETE", path).json())
+
+
+def _script(sql: str, name: str | None, *, append: bool) -> dict[str, object]:
+    named: dict[str, object] = {} if name is None else {"name": name}
+    return {"sql": sql, **named, **({"append": True} if append else {})}

@@ -43,7 +43,7 @@ class Transport:
         _check_address(self.url)
         headers = {}
         if credentials.token is not None:
-            _check_way(self.url)
+            self.check_way("token")
             headers["Authorization"] = f"Bearer {credentials.token}"
         # verify=False: there is nothing to verify without TLS, and redirects are not followed;
         # trust_env=False: a proxy of the environment has no business between us and loopback
@@ -54,6 +54,19 @@ class Transport:
             headers=headers,
             verify=_trusted(credentials.ca_file) if self.url.startswith("https:") else False,
         )
+
+    def check_way(self, what: str) -> None:
+        """See that a credential goes over TLS, or does not leave this machine.
+
+        Raises:
+            ControlPlaneError: it would travel in the clear; nothing was sent.
+        """
+        parts = urlsplit(self.url)
+        if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
+            raise ControlPlaneError(
+                f'{what} would travel to "{self.url}" in the clear',
+                hint="Use https://, or an SSH tunnel to loopback; nothing was sent.",
+            )
 
     def close(self) -> None:
         """Close the connections."""
@@ -143,15 +156,6 @@ def _check_address(url: str) -> None:
         raise UnreachableError(
             f'control plane cannot be reached: "{url}" is no address',
             hint="Write the whole address, such as http://127.0.0.1:8326.",
-        )
-
-
-def _check_way(url: str) -> None:
-    parts = urlsplit(url)
-    if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
-        raise ControlPlaneError(
-            f'token would travel to "{url}" in the clear',
-            hint="Use https://, or an SSH tunnel to loopback; nothing was sent.",
         )
 
 

@@ -22,12 +22,13 @@ from joins.adapters.process.redacted_output import redact_standard_error
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Requests
 from joins.durable.stalls import Fault
+from joins.job.session import remove_directories
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.durable import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
-from service.jobs.status import error_of, report_of
+from service.jobs.status import error_of, of_job, report_of
 from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
@@ -142,6 +143,7 @@ class StatusFile:
                 _log.error("report cannot be written", error=str(exc))
 
     def _store(self, status: dict[str, Any]) -> None:
+        status = of_job(status, self._job_id)
         write_json_atomically(self._layout.status, status)
         self._last = status
         if status["state"] != self._state:
@@ -243,6 +245,7 @@ def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
     take_over()
     redact_standard_error()
     code = run(job_dir, driver)
+    remove_directories()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

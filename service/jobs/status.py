@@ -1,5 +1,6 @@
 """What a runner reports of its job: what it does, how far it is, and why it waits."""
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -28,6 +29,8 @@ from watermark.model import PROCESSING_TIME, Watermark
 from watermark.phase import Phase
 from watermark.valve import ChannelState
 
+_LONG_STEP_S = 15.0
+_COMMAND = re.compile(r"(sluice jobs [a-z]+) JOB\b")
 _MEANWHILE = "meanwhile records are joined with the rows that came before"
 
 
@@ -225,7 +228,29 @@ def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[War
         )
         for _, fault in _faults(join, opening, stall=False)
     ]
-    return [*(WarningView.model_validate(each) for each in warnings), *unproven]
+    return [
+        *(WarningView.model_validate(each) for each in warnings),
+        *unproven,
+        *_conditions(join),
+    ]
+
+
+def _conditions(join: TemporalJoin) -> list[WarningView]:
+    """What does not succeed, or takes long, behind the batches."""
+    found = [
+        WarningView(
+            type="upkeep-failing" if each.error is not None else "upkeep-slow",
+            message=each.text,
+            hint=each.hint or "Look at the load of the machine, and at the runner's log.",
+        )
+        for each in join.upkeep.conditions()
+    ]
+    activity = join.reporter.activity
+    lasts_s = time.monotonic() - activity.since_s
+    if activity.step is not None and lasts_s > _LONG_STEP_S:
+        text = f"{activity.step}, for {lasts_s:.0f} s"
+        found.append(WarningView(type="long-step", message=text, hint="Wait until it is done."))
+    return found
 
 
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
@@ -271,21 +296,23 @@ def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) 
 
 
 def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
-    progress, counts = join.progress, join.progress.counts
-    known = progress.ends_at_ms is not None
+    progress = join.progress
+    committed, ends = progress.committed, progress.ends
+    counts, newest = committed.counts, committed.newest
+    known = ends.at_ms is not None
     unread = progress.held().held_records if known else None
-    life, newest = join.control.lives.current, progress.newest
+    life = join.control.lives.current
     places = life.topics.places
     return ProbeView(
         topic=life.topics.text,
         topics=list(life.topics.read_names),
         start_offsets=places(join.parts.meta.probe_start_offsets),
         next_offsets=places(life.topics.read_of(progress.next_offsets)),
-        end_offsets=places(progress.end_offsets if known else {}),
-        ends_at_ms=progress.ends_at_ms,
+        end_offsets=places(ends.end_offsets if known else {}),
+        ends_at_ms=ends.at_ms,
         bounded_offsets=None if life.end_offsets is None else places(life.end_offsets),
         held_records=unread if is_loading else 0,
-        held_bytes=progress.held_bytes if known and is_loading else None,
+        held_bytes=ends.held_bytes if known and is_loading else None,
         lag_records=unread,
         held_is_upper_bound=join.parts.generator is None,
         open_transactions=_open_transactions(join),
@@ -296,7 +323,7 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
         dead_letters=counts.dead_letters,
         records_per_s=progress.pace.records_per_s(time.monotonic()),
         batch_ms=progress.pace.batch_ms,
-        batch_stages_ms=dict(progress.stages_ms),
+        batch_stages_ms=dict(committed.stages_ms),
         freshness_ms={} if newest is None else newest.freshness_ms(),
     )
 
@@ -308,4 +335,18 @@ def _of_sources(join: TemporalJoin) -> list[Mapping[str, Any]]:
 
 def error_of(fault: Fault) -> ErrorView:
     """A fault as it is shown."""
-    return ErrorView(type=fault.type, message=fault.message, hint=fault.hint)
+    return ErrorView(type=fault.type, message=fault.message, hint=fault.hint, detail=fault.detail)
+
+
+def of_job(status: Mapping[str, Any], job_id: str) -> dict[str, Any]:
+    """`status` with the job's id in the commands of its hints, which are written with JOB."""
+
+    def named(text: str) -> str:
+        return _COMMAND.sub(rf"\1 {job_id}", text)
+
+    shown = {**status, "reason": named(status["reason"])}
+    if shown.get("error"):
+        shown["error"] = {**shown["error"], "hint": named(shown["error"]["hint"])}
+    if "stalls" in shown:
+        shown["stalls"] = [{**stall, "hint": named(stall["hint"])} for stall in shown["stalls"]]
+    return shown

@@ -92,7 +92,7 @@ export function cell(head, ...content) {
 }
 
 /** What is wrong, where, and what to do. */
-export function fault(tone, title, { type, message, hint, part }, ...more) {
+export function fault(tone, title, { type, message, hint, part, detail }, ...more) {
   const sign = tone === "bad" ? "✕" : "▲";
   return h(
     "div",
@@ -100,6 +100,7 @@ export function fault(tone, title, { type, message, hint, part }, ...more) {
     h("p", { class: "fault-title" }, shape(sign), title, kind(type), part && [" · ", said(part)]),
     h("p", { class: "fault-message" }, said(message)),
     hint && h("p", { class: "hint" }, h("strong", {}, "What to do: "), said(hint)),
+    detail && h("details", { "data-key": `detail-${part ?? type}` }, h("summary", {}, "Details"), h("pre", {}, said(detail))),
     more,
   );
 }

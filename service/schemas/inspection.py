@@ -37,6 +37,9 @@ class StallView(Document):
     type: str
     message: str
     hint: str
+    detail: Annotated[
+        str, Field(description="The text of a library or server behind it; often empty.")
+    ] = ""
     choices: Annotated[
         list[str], Field(description="Of an acknowledgement; empty if it needs none.")
     ] = []
@@ -130,6 +133,10 @@ class DeadLetterView(Document):
     replayed_inserts: Annotated[
         list[int], Field(description="The INSERTs, from 1, that replays have given its rows.")
     ] = []
+    discarded_by: Annotated[
+        str | None, Field(description="Who has discarded it; null if it was not discarded.")
+    ] = None
+    discarded_because: Annotated[str | None, Field(description="The reason that was given.")] = None
     bytes: Annotated[int | None, Field(description="Length of the whole value.")] = None
     truncated: Annotated[bool, Field(description="Only the beginning is shown.")] = False
     value: Annotated[str | None, Field(description="The value, if it is UTF-8.")] = None
@@ -143,8 +150,8 @@ class DeadLetterPage(Document):
     next_cursor: str | None
 
 
-class Correction(Body):
-    """A dead letter to be joined again, with its own bytes or with others."""
+class LetterName(Body):
+    """Which dead letter is meant."""
 
     topic: Annotated[
         str | None,
@@ -155,6 +162,11 @@ class Correction(Body):
     batch: Annotated[
         int | None, Field(ge=0, lt=2**63, description="Where an offset has several letters.")
     ] = None
+
+
+class Correction(LetterName):
+    """A dead letter to be joined again, with its own bytes or with others."""
+
     value: Annotated[str | None, Field(description="The corrected value; its own if null.")] = None
     value_base64: Annotated[str | None, Field(description="The same, for what is no text.")] = None
 
@@ -164,6 +176,15 @@ class ReplayDeadLetters(Body):
 
     records: Annotated[list[Correction] | None, Field(min_length=1, max_length=10_000)] = None
     all: bool = False
+    by: By = "unknown"
+
+
+class DiscardDeadLetters(Body):
+    """Which dead letters are to have no rows, and why; either `records` or `all`."""
+
+    records: Annotated[list[LetterName] | None, Field(min_length=1, max_length=10_000)] = None
+    all: bool = False
+    reason: Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"\S")]
     by: By = "unknown"
 
 
@@ -188,7 +209,24 @@ class DeadLetterReplayed(Document):
     rows: int
     still_bad: list[StillBad] = []
     already_replayed: int = 0
-    remaining: Annotated[int, Field(description="Left for another replay: one has a limit.")] = 0
+    remaining: Annotated[
+        int,
+        Field(
+            description="Of those that were asked for: still bad, or left for another replay "
+            "because one has a limit."
+        ),
+    ] = 0
+
+
+class DeadLettersDiscarded(Document):
+    """What a discard has done; the letters stay where they are and are no longer pending."""
+
+    discard: Annotated[int | None, Field(description="Its number; null if nothing was to do.")]
+    records: int
+    already_settled: Annotated[
+        int, Field(description="Had all rows, or were discarded before.")
+    ] = 0
+    remaining: Annotated[int, Field(description="Left for another discard: one has a limit.")] = 0
 
 
 # Batches, rows, checks

@@ -27,9 +27,12 @@ class Submission(Body):
             default=None,
             max_length=100,
             pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$",
-            description="For people; the sink's name when left out.",
+            description="Unique among jobs that can run; the sink's name when left out.",
         ),
     ]
+    append: Annotated[
+        bool, Field(description="Write to an output to which another job writes, too.")
+    ] = False
 
 
 class ErrorView(Document):
@@ -38,6 +41,9 @@ class ErrorView(Document):
     type: str
     message: str
     hint: str
+    detail: Annotated[
+        str, Field(description="The text of a library or server behind it; often empty.")
+    ] = ""
 
 
 class RemovalView(Document):

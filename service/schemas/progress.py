@@ -41,7 +41,7 @@ class PlanView(Document):
     """What a script would do."""
 
     name: str
-    lines: Annotated[list[str], Field(description="Stream, joins, lookups, filter, output, sink.")]
+    lines: Annotated[list[str], Field(description="Stream, joins, filter, output, sink.")]
     text: Annotated[str, Field(description="The lines in one piece.")]
     warnings: list[WarningView]
     plan: Annotated[dict[str, Any], Field(description="As `plan.json`; secrets are references.")]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import structlog
 
-from joins.kernels.durable import sync
+from joins.kernels.durable import append_line, sync
 from service.config import Settings
 from service.security.tokens import without_secrets
 
@@ -77,7 +77,7 @@ class AuditLog:
         try:
             with self._open() as descriptor:
                 is_new = os.fstat(descriptor).st_size == 0
-                os.write(descriptor, text.encode())
+                append_line(descriptor, text.encode())
                 if is_new:
                     sync(self._path.parent)
                 fcntl.flock(descriptor, fcntl.LOCK_UN)  # others append while this one syncs
@@ -88,7 +88,7 @@ class AuditLog:
     @contextmanager
     def _open(self) -> Iterator[int]:
         """The file, locked and with room in it."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         while True:
             descriptor = os.open(self._path, flags, 0o600)
             try:

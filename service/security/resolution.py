@@ -39,7 +39,9 @@ from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, parti
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.allowed import check_store, confined_path, server_of, store_address
-from service.security.secrets import SecretResolver
+from service.security.secrets import SecretResolver, references
+from service.sql.catalog.inline_secrets import INLINE_PREFIX
+from watermark.redaction import Secret
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
 StoreTables = TypeVar("StoreTables", DeltaSink, DeltaTableSource)
@@ -201,7 +203,14 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
         database=source.database,
         table=source.table,
         tls=source.tls,
+        secret=_name_of(source.password),
     )
+
+
+def _name_of(password: str) -> str:
+    """The name of the secret that a resolved password is; empty of one in the script itself."""
+    names = references(password.reference) if isinstance(password, Secret) else frozenset()
+    return next((name for name in names if not name.startswith(INLINE_PREFIX)), "")
 
 
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> TablePath:

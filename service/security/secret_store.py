@@ -4,10 +4,12 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from service.config import Settings
 from service.errors import SecretError
 from service.jobs.store.layout import JobLayout, write_private
+from service.schemas.secrets import SecretSource
 from service.security.secrets import VARIABLE_PREFIX, check_name, references, variable_of
 
 MOST_CHARACTERS = 1024
@@ -21,23 +23,26 @@ class KnownSecret:
     """A secret without its value.
 
     Attributes:
-        source: `environment`, `directory` or `kept`.
         jobs: ids of the jobs whose scripts refer to it.
-        hidden_by: the place that is asked first and has one of the same name, None without.
+        hidden_by: the place that is searched first and has one of the same name, None without.
     """
 
     name: str
-    source: str
+    source: SecretSource
     jobs: tuple[str, ...]
-    hidden_by: str | None
+    hidden_by: SecretSource | None
 
 
 class SecretStore:
-    """One file per secret in the data directory; mode 0600 in a directory of mode 0700."""
+    """One file per secret in the data directory; mode 0600 in a directory of mode 0700.
+
+    Attributes:
+        directory: where they are kept.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._directory = settings.kept_secrets_dir
+        self.directory = settings.kept_secrets_dir
 
     def put(self, name: str, value: str) -> None:
         """Keep a secret, in place of the one of that name; durable when this returns.
@@ -54,9 +59,9 @@ class SecretStore:
                 hint="Give one password on one line, or PEM texts.",
             )
         try:
-            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._directory.chmod(0o700)
-            write_private(self._directory / name, value.encode())
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.directory.chmod(0o700)
+            write_private(self.directory / name, value.encode())
         except OSError as exc:
             raise self._failed("written", name, exc) from exc
 
@@ -68,10 +73,10 @@ class SecretStore:
         """
         check_name(name)
         try:
-            (self._directory / name).unlink()
+            (self.directory / name).unlink()
         except FileNotFoundError as exc:
             raise SecretError(
-                f'secret "{name}" is not kept in "{self._directory}"',
+                f'secret "{name}" is not kept in "{self.directory}"',
                 hint="Look at sluice secrets ls; what comes from the environment or from "
                 "SLUICE_SECRETS_DIR is removed there.",
             ) from exc
@@ -92,13 +97,16 @@ class SecretStore:
         """Ids of the jobs whose scripts refer to the secret."""
         return sorted(self._used().get(name, ()))
 
-    def _everywhere(self) -> Iterator[tuple[str, str]]:
+    def _everywhere(self) -> Iterator[tuple[str, SecretSource]]:
         """Name and source of each."""
         for variable, value in sorted(os.environ.items()):
             if variable.startswith(VARIABLE_PREFIX) and value:
                 name = variable.removeprefix(VARIABLE_PREFIX).removesuffix("_FILE")
                 yield name.lower(), "environment"
-        places = (("directory", self._settings.secrets_dir), ("kept", self._directory))
+        places: tuple[tuple[SecretSource, Path | None], ...] = (
+            ("directory", self._settings.secrets_dir),
+            ("kept", self.directory),
+        )
         for source, directory in places:
             for path in sorted(directory.glob("*")) if directory is not None else ():
                 if not path.name.startswith(".") and path.is_file():
@@ -119,7 +127,7 @@ class SecretStore:
 
     def _failed(self, what: str, name: str, exc: OSError) -> SecretError:
         return SecretError(
-            f'secret "{name}" cannot be {what} in "{self._directory}": {exc.strerror}',
+            f'secret "{name}" cannot be {what} in "{self.directory}": {exc.strerror}',
             hint="Run the command as the user of the control plane, with its data directory.",
         )
 

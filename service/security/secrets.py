@@ -121,9 +121,16 @@ class SecretResolver:
             raise SecretError(
                 f'secret "{name}" is not provided, expected {variable} or a file of that name',
                 hint=f"Run sluice secrets set {name}, or set {variable} where the control plane "
-                "starts, or put the file into the directory that SLUICE_SECRETS_DIR names.",
+                "starts, or put the file into the directory that SLUICE_SECRETS_DIR names"
+                f"{self._then()}.",
             )
         return value
+
+    def _then(self) -> str:
+        """What makes a job that is stored already read the secret."""
+        if self._job_dir is None or not JobLayout(self._job_dir).plan.exists():
+            return ""
+        return f"; then run sluice jobs resume {self._job_dir.name}"
 
     def _of_job(self, name: str) -> str | None:
         if self._job_dir is None:

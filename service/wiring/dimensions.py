@@ -1,6 +1,5 @@
 """The tables that a job joins with: where they are copied from, kept and looked up."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pyspark.sql import SparkSession
@@ -11,7 +10,6 @@ from joins.adapters.files.feed_state import FileFeedConfig
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.topic.feed_state import TopicFeedConfig
-from joins.batch.lookups import Lookups, Role
 from joins.dimension.build_side import BuildTask
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
 from joins.dimension.followed import FollowedDimension
@@ -27,7 +25,6 @@ from joins.plan.plan import (
     DeltaTableSource,
     Dimension,
     FileSource,
-    LookupStrategy,
     MysqlCdcSource,
     SharedSource,
     TopicSource,
@@ -78,7 +75,6 @@ def dimension_runtime(
 ) -> DimensionRuntime:
     """What follows the dimension's changelog; its commits feed the `opening`."""
     root = job.layout.table(dimension)
-    is_indexed = dimension.lookup.strategy is LookupStrategy.INDEX
     places = DimensionPlaces(
         topic=job.meta.changelog_topics[dimension.name],
         partitions=job.partitions(dimension),
@@ -86,7 +82,7 @@ def dimension_runtime(
         current=root / "current",
         index=on_this_node(job.index_directory(dimension)),
         index_is_shared=isinstance(dimension.source, SharedSource),
-        index_specs=_all_specs(job, dimension) if is_indexed else (),
+        index_specs=_all_specs(job, dimension),
         spark_logs=job.checkpoint.spark_directory(f"build-{dimension.name}"),
     )
     on_watermark, source = watermark_sink(opening), dimension.source
@@ -178,21 +174,3 @@ def tables_of(job: JobContext, dimension: Dimension) -> DimensionTables:
     """Where the dimension's rows are found by whoever has no index of them."""
     root, app_id = job.layout.table(dimension), job.table_app_id(dimension)
     return DimensionTables(root / "changelog", root / "current", f"{app_id}:{dimension.name}")
-
-
-def lookups(job: JobContext, runtimes: Sequence[DimensionRuntime], number: int) -> Lookups:
-    """How each role of INSERT `number` finds its rows."""
-    known = {runtime.dimension.name: runtime for runtime in runtimes}
-    specs = {a: s for r in runtimes for a, s in job.index_specs(r.dimension, number).items()}
-    roles = [
-        Role(
-            alias=join.alias,
-            dimension=join.dimension,
-            spec=specs[join.alias],
-            strategy=known[join.dimension].dimension.lookup.strategy,
-            changelog=known[join.dimension].changelog,
-        )
-        for join in job.plan.inserts[number].joins
-    ]
-    limit = job.settings.lookup_broadcast_max_mib << 20
-    return Lookups(roles, max_broadcast_bytes=limit)

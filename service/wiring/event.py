@@ -14,8 +14,8 @@ from joins.durable.app_ids import late_app_id
 from joins.job.event_job import EventJob
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.table_path import TablePath
-from joins.plan.errors import JoinError, SinkError
-from joins.plan.plan import DeltaSink, JoinPlan, LookupStrategy, SinkWriter
+from joins.plan.errors import SinkError
+from joins.plan.plan import DeltaSink, SinkWriter
 from joins.worker.event_task import (
     EventPlaces,
     EventTask,
@@ -56,21 +56,10 @@ def event_job(job: JobContext, probe: ProbeTask, dead_letters: DeltaLog) -> Even
     """
     if not job.plan.needs_event_batches:
         return None
-    _check_lookups(job.plan)
     places = event_places(job)
     _check_late_path(job, places)
     task = event_task(job.plan, probe, places)
     return EventJob(EventSpec.of(job.plan), task, _event_tables(job, task, dead_letters))
-
-
-def _check_lookups(plan: JoinPlan) -> None:
-    for dimension in plan.dimensions:
-        if dimension.lookup.strategy is LookupStrategy.SHUFFLE:
-            raise JoinError(
-                f'dimension "{dimension.name}" is to be shuffled to records that wait for '
-                "event time or go into windows",
-                hint="Use lookup strategy 'index', or 'broadcast' for a small table.",
-            )
 
 
 def _check_late_path(job: JobContext, places: EventPlaces) -> None:

@@ -26,7 +26,7 @@ from joins.job.parts import JobParts, JobSettings
 from joins.job.session import start_session
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.probe.probe import DEAD_LETTERS
-from joins.plan.plan import DatagenSource, JoinPlan, LookupStrategy, PrintSink
+from joins.plan.plan import DatagenSource, JoinPlan, PrintSink
 from joins.sinks.merge import MergeSinkWriter
 from joins.sinks.port import BatchWriter
 from joins.sinks.spark import DeltaOutputWriter
@@ -43,7 +43,6 @@ from service.wiring.context import JobContext
 from service.wiring.dimensions import (
     captured,
     dimension_runtime,
-    lookups,
     source_coordinator,
     tables_of,
 )
@@ -188,16 +187,15 @@ class _Assembly:
         for number, sink in enumerate(self.sinks):
             writer, logs = sink.writer(spark, self.log, self.failpoints)
             task = self._probe_task(number)
-            inserts.append(ProbeInsert(task, lookups(self.context, runtimes, number), writer))
+            inserts.append(ProbeInsert(task, writer))
             outputs += logs
         return inserts, outputs
 
     def _probe_task(self, number: int = 0) -> ProbeTask:
         job, dimensions = self.context, self.plan.dimensions
-        indexed = [d for d in dimensions if d.lookup.strategy is LookupStrategy.INDEX]
         return ProbeTask(
             kernel=job.kernel(number),
-            indexes=job.index_places(indexed, number),
+            indexes=job.index_places(dimensions, number),
             dead_letters=job.layout.dead_letters,
             epoch=job.meta.epoch,
             failpoints=self.failpoints,

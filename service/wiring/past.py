@@ -1,19 +1,22 @@
 """Where looking back finds what a job has kept, and what joins its dead letters again."""
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pyspark.sql import SparkSession
 
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.probe_lives import known_topics
-from joins.durable.requests import Handler, Request
+from joins.durable.requests import Request, TurnHandler
 from joins.kernels.table_path import TablePath
 from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.lookback.dead_letters import DeadLetters
 from joins.lookback.history import History, HistoryPlaces, PastEvent
-from joins.lookback.letter_rows import LetterInsert
+from joins.lookback.letter_rows import LetterInsert, Part
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
 from service.jobs.store.requests import not_replayable
@@ -67,10 +70,9 @@ def _resolved(path: TablePath) -> TablePath:
     return path.resolve() if isinstance(path, Path) else path
 
 
-def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handler:
-    """What carries out requests to join dead letters again, or refuses them."""
-    if job.plan.needs_event_batches:
-        return partial(_refuse, job.plan)
+def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> TurnHandler:
+    """What carries out requests to join dead letters again, or to discard them."""
+    replayable = not job.plan.needs_event_batches
     replays = LetterReplays(job.checkpoint.directory / _REPLAYS)
     parts = ReplayParts(
         letters=DeadLetters(
@@ -79,14 +81,46 @@ def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> Handl
         replays=replays,
         inserts=[
             LetterInsert(
-                History(history_places(job, n)), InsertSink(job, n).letter_writer(spark, log)
+                History(history_places(job, n)),
+                InsertSink(job, n).letter_writer(spark, log)
+                if replayable
+                else _NoLetterWriter(job.plan),
             )
             for n in range(len(job.plan.inserts))
         ],
         epoch=job.meta.epoch,
     )
-    return DeadLetterReplay(parts).handle
+    handle = DeadLetterReplay(parts).handle
+    return handle if replayable else partial(_discarded, job.plan, handle)
 
 
-def _refuse(plan: JoinPlan, _: Request) -> NoReturn:
-    raise not_replayable(plan)
+def _discarded(
+    plan: JoinPlan,
+    handle: TurnHandler,
+    request: Request,
+    *,
+    turn: AbstractContextManager[object],
+) -> Mapping[str, Any]:
+    """Discard letters of a job whose records go through its state; nothing else can be done."""
+    if "discard" not in request.body:
+        raise not_replayable(plan)
+    return handle(request, turn=turn)
+
+
+@dataclass(frozen=True, slots=True)
+class _NoLetterWriter:
+    """Writes no rows of letters of a job with event time or windows."""
+
+    plan: JoinPlan
+
+    def committed(self, number: int) -> NoReturn:
+        raise not_replayable(self.plan)
+
+    def write(
+        self,
+        parts: Iterator[Part],
+        number: int,
+        epoch: int,
+        outcome: Callable[[], Mapping[str, Any]],
+    ) -> NoReturn:
+        raise not_replayable(self.plan)

@@ -11,7 +11,6 @@ from kafka import KafkaAdminClient
 from service.jobs.runner import EXIT_NOT_OWNER
 from tests.support.rig import Rig, RunningJob, cdc_table, kafka_table
 from tests.support.shop import (
-    CLICKS_DDL,
     USERS,
     USERS_DDL,
     click,
@@ -123,68 +122,6 @@ def test_updates_and_deletes_after_opening_are_seen_by_the_next_records(rig: Rig
         rows = {r["item_id"]: r["name"] for r in job.wait_output(path, 9)}
         assert (rows[21], rows[22]) == (None, "again")
         assert_current_equals_table(rig, job, schema)
-
-
-def twice_looked_up(rig: Rig, schema: str, topic: str, path: str) -> str:
-    """Clicks with the user's name from two copies of one table, which have no index."""
-
-    def users(name: str, strategy: str) -> str:
-        option = f"'lookup.strategy'='{strategy}'"
-        ddl = cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, (option,))
-        return ddl.replace("CREATE TABLE user_info", f"CREATE TABLE {name}")
-
-    return (
-        users("broadcast_info", "broadcast")
-        + users("shuffled_info", "shuffle")
-        + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
-        + "CREATE TABLE enriched (item_id BIGINT, name STRING, other STRING) "
-        f"WITH ('connector'='delta', 'path'='{path}');"
-        "INSERT INTO enriched SELECT c.item_id, b.name, s.name FROM click_event AS c "
-        "LEFT JOIN broadcast_info FOR SYSTEM_TIME AS OF c.proctime AS b ON c.user_id = b.user_id "
-        "LEFT JOIN shuffled_info FOR SYSTEM_TIME AS OF c.proctime AS s ON c.user_id = s.user_id;"
-    )
-
-
-def names(rows: list[dict[str, Any]]) -> dict[int, str | None]:
-    """Item → the name that both copies gave."""
-    assert all(row["name"] == row["other"] for row in rows), rows
-    return {row["item_id"]: row["name"] for row in rows}
-
-
-@pytest.mark.experiment
-def test_tables_without_an_index_are_joined_the_same_also_after_a_crash_and_in_a_replay(
-    rig: Rig,
-) -> None:
-    path = unique_name("strategies")
-    topic = create_topic(rig.kafka.bootstrap_servers, partitions=2)
-    with (
-        new_schema(rig.mariadb, USERS, fill_users(100)) as schema,
-        rig.job(twice_looked_up(rig, schema, topic, path)) as job,
-    ):
-        records = [click(1, 1), click(2, 2), b"{", click(None, 3), click(1, 4)]
-        produce(rig.kafka.bootstrap_servers, topic, records)
-        job.wait_joining()
-        first = names(job.wait_output(path, 4))
-        assert first == {1: "user 1", 2: "user 2", 3: None, 4: "user 1"}
-        before = job.status()["versions"]
-        run_sql(
-            rig.mariadb,
-            "UPDATE user_info SET name = 'renamed' WHERE user_id = 1",
-            "DELETE FROM user_info WHERE user_id = 2",
-            schema=schema,
-        )
-        wait_for_changes(job, before, changes=2)
-        job.wait_restarted(job.kill_runner())
-        produce(rig.kafka.bootstrap_servers, topic, [click(1, 11), click(2, 12), click(3, 13)])
-        found = names(job.wait_output(path, 7))
-        assert found == first | {11: "renamed", 12: None, 13: "user 3"}
-        assert job.probe()["dead_letters"] == 1
-        batches = [row["_batch"] for row in rig.rows(path)]
-        for batch in (min(batches), max(batches)):
-            replay = f"/v1/jobs/{job.id}/batches/{batch}:replay?diff=true"
-            again = rig.client.post(replay).raise_for_status().json()
-            assert (again["identical"], again["rows"]) == (True, batches.count(batch)), again
-        assert not (job.directory / "index").exists()
 
 
 def joins_old_rows(status: dict[str, Any]) -> bool:

@@ -23,8 +23,8 @@ from joins.adapters.process.process import SourceProcess
 from joins.adapters.process.redacted_output import redact_standard_error
 from joins.durable.stalls import Fault
 from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.causes import detail_of
 from joins.plan.plan import KafkaOptions
-from joins.source.coordinator import last_line
 from service.config import Settings
 from service.errors import NotAllowedError
 from service.jobs.doctor.check import made
@@ -286,7 +286,7 @@ def logged():
 
 def texts_of(error):
     """All that may come of an error: answers, states, checks, logs and tracebacks."""
-    yield from (error.message, error.hint, str(Fault.of(error)), last_line(error))
+    yield from (error.message, error.hint, str(Fault.of(error)), error.detail, detail_of(error))
     yield "".join(traceback.format_exception(error))
     with logged() as stream:
         logging.getLogger("service").error("failed", exc_info=error)

@@ -1,10 +1,13 @@
 """The answers of a control plane as they come, for tests that look at its documents."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from typing import Any, Self
 
 from service.client.transport import Transport
 from service.security.credentials import Credentials
+
+_USES: dict[tuple[str, str], Iterator[int]] = {}
 
 
 class Documents:
@@ -35,6 +38,11 @@ class Documents:
     def submit(
         self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
     ) -> dict[str, Any]:
+        """The submitted job; a name that was used there before gets a number behind it."""
+        if name is not None and idempotency_key is None:
+            used = _USES.setdefault((self.url, name), count(1))
+            number = next(used)
+            name = name if number == 1 else f"{name} {number}"
         body = {"sql": sql} | ({} if name is None else {"name": name})
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         return self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,9 @@ class RunningJob:
         )
 
 
+_NUMBERS = count(1)
+
+
 @dataclass(frozen=True)
 class Rig:
     """One control plane."""
@@ -179,7 +183,7 @@ class Rig:
         return self.client.post("/v1/jobs", json=body)
 
     def submit(self, sql: str) -> RunningJob:
-        answer = self.post_job(sql)
+        answer = self.post_job(sql, f"job {next(_NUMBERS)}")
         assert answer.status_code == 201, answer.text
         return RunningJob(self, answer.json()["id"])
 

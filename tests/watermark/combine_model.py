@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from watermark.model import (
+    END_OF_TIME,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     PROCESSING_TIME,
@@ -21,6 +22,10 @@ class ModelChannel:
     @property
     def active(self):
         return self.processing or not self.idle
+
+    @property
+    def has_ended(self):
+        return self.timestamp_ms == MAX_TIMESTAMP and not self.processing
 
 
 class CombineModel:
@@ -51,7 +56,7 @@ class CombineModel:
         )
         if moved:
             self.last = new
-        active = any(each.active for each in self.channels.values())
+        active = any(each.active for each in self.taking_part())
         status = WatermarkStatus.ACTIVE if active else WatermarkStatus.IDLE
         changed = [status] if status is not self.status else []
         self.status = status
@@ -59,23 +64,26 @@ class CombineModel:
             return ([new] if moved else []) + changed
         return changed + ([new] if moved else [])
 
+    def taking_part(self):
+        """All channels but the ended ones; all once every one has ended."""
+        return [each for each in self.channels.values() if not each.has_ended] or list(
+            self.channels.values()
+        )
+
     def combined(self):
-        channels = self.channels.values()
-        in_event_time = [each for each in channels if not each.processing]
+        in_event_time = [each for each in self.channels.values() if not each.processing]
         if not in_event_time:
             return PROCESSING_TIME
-        if not any(each.active for each in channels):
-            times = [each.timestamp_ms for each in in_event_time]
-            result = max(times)
-        else:
-            times = [
-                each.timestamp_ms
-                for each in in_event_time
-                if each.active
-                and (self.laggards_hold_back or each.timestamp_ms >= self.last.timestamp_ms)
-            ]
-            if not times:
-                return None
-            result = min(times)
-        ended = all(each.timestamp_ms == MAX_TIMESTAMP for each in in_event_time)
-        return Watermark(result if ended else min(result, MAX_TIMESTAMP - 1))
+        if all(each.has_ended for each in in_event_time):
+            return END_OF_TIME
+        there = self.taking_part()
+        if not any(each.active for each in there):
+            return Watermark(max(each.timestamp_ms for each in there))
+        times = [
+            each.timestamp_ms
+            for each in there
+            if not each.processing
+            and each.active
+            and (self.laggards_hold_back or each.timestamp_ms >= self.last.timestamp_ms)
+        ]
+        return Watermark(min(times)) if times else None

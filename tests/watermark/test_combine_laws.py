@@ -48,6 +48,35 @@ def test_any_input_gives_what_the_rule_from_scratch_gives(make, steps):
     _never_goes_back(seen)
 
 
+@BOTH
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from(["a", "b", "c"]),
+            st.one_of(st.integers(0, 5), st.sampled_from([IDLE, ACTIVE])),
+        ),
+        max_size=30,
+    ),
+    end_at=st.integers(0, 30),
+)
+def test_a_channel_that_has_ended_is_as_one_that_is_not_there(make, steps, end_at):
+    """From the end of a channel on the others add up to what they add up to alone."""
+    beside, alone = make(["ended", "a", "b", "c"]), make(["ended", "a", "b", "c"])
+    times = dict.fromkeys(("a", "b", "c"), 0)
+    for at, (name, what) in enumerate(steps):
+        if at == end_at:
+            beside.input_watermark("ended", END_OF_TIME, now_ms=NOW)
+            alone.input_status("ended", IDLE)
+        for each in (beside, alone):
+            if isinstance(what, WatermarkStatus):
+                each.input_status(name, what)
+            else:
+                each.input_watermark(name, Watermark(times[name] + what), now_ms=NOW)
+        times[name] += what if isinstance(what, int) else 0
+        assert beside.last_output == alone.last_output
+
+
 def _change_members(valve, model, name, what):
     if what == "add" and name not in model.channels:
         valve.add_channel(name)

@@ -115,7 +115,19 @@ SCRIPTS = {
     ),
     "an_idle_channel_has_not_ended": (
         [("b", IDLE), ("a", END_OF_TIME), ("b", ACTIVE), ("b", END_OF_TIME)],
-        [[], [MAX_TIMESTAMP - 1], [], [MAX_TIMESTAMP]],
+        [[], [IDLE], [ACTIVE], [MAX_TIMESTAMP]],
+    ),
+    "an_idle_channel_beside_an_ended_one_returns_on_time": (
+        [("b", 5), ("a", END_OF_TIME), ("b", IDLE), ("b", ACTIVE), ("b", 6)],
+        [[], [5], [IDLE], [ACTIVE], [6]],
+    ),
+    "a_channel_that_ends_beside_an_idle_one_flushes_it": (
+        [("a", 3), ("b", 5), ("b", IDLE), ("a", END_OF_TIME), ("b", ACTIVE), ("b", 6)],
+        [[], [3], [], [5, IDLE], [ACTIVE], [6]],
+    ),
+    "an_ended_channel_does_not_idle": (
+        [("a", END_OF_TIME), ("a", IDLE), ("b", 5), ("b", IDLE), ("b", ACTIVE), ("b", END_OF_TIME)],
+        [[], [], [5], [IDLE], [ACTIVE], [MAX_TIMESTAMP]],
     ),
     "ended_beside_processing_time_is_the_end": (
         [("a", PROCESSING_TIME), ("b", END_OF_TIME)],

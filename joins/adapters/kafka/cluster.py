@@ -157,6 +157,11 @@ class KafkaCluster:
         """The names of all topics that this user may see."""
         return self._answer(_own_topics)
 
+    def cluster_id(self) -> str | None:
+        """The id that the brokers share, however they are addressed; None if they have none."""
+        cluster_id: str | None = self._answer(lambda admin: admin.describe_cluster())["cluster_id"]
+        return cluster_id or None
+
     def require(self, topic: str) -> TopicDescription:
         """The topic.
 

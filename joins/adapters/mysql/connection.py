@@ -34,12 +34,6 @@ _UNAVAILABLE = frozenset(
     }
 )
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
-_REFUSED_HINT = (
-    "Check the username and password options, and the host that the account is for. Where the "
-    "password was changed: sluice secrets set NAME, for the script's ${secret:NAME}, then sluice "
-    "jobs stop and sluice jobs resume; a job whose script has the password itself is submitted "
-    "anew."
-)
 # Strings as they are stored, instants in UTC, no surprise from the server's own modes.
 _SESSION = "SET SESSION sql_mode='', time_zone='+00:00'"
 
@@ -79,6 +73,7 @@ class MysqlConnectionConfig:
     """How to reach one table; what is secret of it is resolved and never shown.
 
     Attributes:
+        secret: name of the secret that is the password; empty if the script has it itself.
         identity: the server that must answer each connection, None for any. Behind an address may
             be a balancer, so that two connections need not reach the same server.
     """
@@ -91,6 +86,7 @@ class MysqlConnectionConfig:
     table: str
     tls: MysqlTls = PREFERRED_TLS
     identity: ServerIdentity | None = None
+    secret: str = ""
 
     @property
     def server(self) -> str:
@@ -243,11 +239,22 @@ def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> So
     if code in _REFUSED:
         return SourceError(
             f'database server "{config.server}" refused user "{config.username}": {text}',
-            hint=_REFUSED_HINT,
+            hint="Check the username and password options, and the host that the account is for. "
+            + _after_a_change(config),
         )
     return SourceError(
         f'database server "{config.server}" answered error {code}: {text}',
         hint="Look the error up in the server's manual; its log may say more.",
+    )
+
+
+def _after_a_change(config: MysqlConnectionConfig) -> str:
+    """What a changed password takes; runners read secrets when they start."""
+    if not config.secret:
+        return "If the password was changed, remove the job and submit its script with the new one."
+    return (
+        f"If the password was changed, run sluice secrets set {config.secret}; a job that is there "
+        "already takes it after sluice jobs stop JOB and sluice jobs resume JOB."
     )
 
 

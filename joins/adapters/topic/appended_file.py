@@ -1,6 +1,7 @@
 """A file of entries of one size that is only appended to."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from joins.durable.stored import stored_files
@@ -28,14 +29,25 @@ class AppendedFile:
         Raises:
             CheckpointError: the file has fewer.
         """
+        return b"".join(self.parts(max(1, self._saved)))
+
+    def parts(self, entries: int) -> Iterator[bytes]:
+        """The entries that count, so many at once.
+
+        Raises:
+            CheckpointError: the file has fewer.
+        """
         size = self._saved * self._size
-        data = self.path.read_bytes()[:size] if size and self.path.exists() else b""
-        if len(data) < size:
+        if not size:
+            return
+        if not self.path.exists() or self.path.stat().st_size < size:
             raise CheckpointError(
                 f'file "{self.path}" has fewer than {self._saved:,} keys',
                 hint="Restore the job's directory, or submit the job anew.",
             )
-        return data
+        with self.path.open("rb") as file:
+            for first in range(0, self._saved, entries):
+                yield file.read(min(entries, self._saved - first) * self._size)
 
     def append(self, data: bytes) -> None:
         """Add whole entries, durable after `save`."""

@@ -23,6 +23,7 @@ from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.topic.appended_file import AppendedFile
 from joins.adapters.topic.decoding import decoder_of, schemas_of, warm_up
 from joins.adapters.topic.feed_state import (
     FeedJournal,
@@ -39,8 +40,8 @@ from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.adapters.topic.time_file import TimeFile
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
+from joins.kernels.changelog.known_keys import key_hashes
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
-from joins.kernels.index.hashing import hash_rows
 from joins.kernels.topic.deletions import DeletionTimes
 from joins.kernels.topic.pieces import Action, ChangePiece, pieces_of, snapshot_rows
 from joins.kernels.topic.records import changelog_records, epoch_of
@@ -252,13 +253,13 @@ class TopicFeedSession:
         """The keys of this generation: those of its snapshot's rows, and where each key lies."""
         file = self._config.state_file
         number = self._snapshot.generation
-        self._counted = KeyFile(file.with_suffix(f".rows-{number}"), counted)
-        self._placed = KeyFile(file.with_suffix(f".places-{number}"), placed)
+        self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
+        self._placed = KeyFile(file.with_suffix(f".place-keys-{number}"), placed)
 
     def _remove_keys(self, generation: int) -> None:
         file = self._config.state_file
-        for name in (f".rows-{generation}", f".places-{generation}"):
-            KeyFile(file.with_suffix(name), 0).remove()
+        for name in (f".row-keys-{generation}", f".place-keys-{generation}"):
+            AppendedFile(file.with_suffix(name), 1, 0).remove()
 
     def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
         """The times of keys; all generations have the same, in the order that records came in."""
@@ -278,6 +279,12 @@ class TopicFeedSession:
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
         """See that what follows what was read is there."""
         self._check_id(kept.position.topic_id)
+        files = (f".rows-{kept.generation}", f".places-{kept.generation}")
+        if any(self._config.state_file.with_suffix(each).exists() for each in files):
+            raise SnapshotNeededError(
+                f'keys of topic "{self._topic}" are kept by hashes that two keys may share',
+                hint=_READ_ANEW,
+            )
         offsets = kept.position.offsets
         lost = sorted(p for p, offset in offsets.items() if begins.get(p, 0) > offset)
         if lost:
@@ -542,12 +549,12 @@ class TopicFeedSession:
         is_row = own & snapshot_rows(piece)
         if self._rules.counts and is_row.any():
             rows = piece.key.filter(pa.array(is_row))
-            self._counted.add(hash_rows(rows.columns), 0)
+            self._counted.add(key_hashes(rows.columns), 0)
             self._snapshot.counted(len(self._counted))
         if self._config.partitions == 1 or self._is_placed or not acts.any():
             return
         rows = piece.key.filter(pa.array(acts))
-        known = self._placed.add(hash_rows(rows.columns), piece.partition)
+        known = self._placed.add(key_hashes(rows.columns), piece.partition)
         for row in np.flatnonzero(known != piece.partition).tolist():
             place = np.flatnonzero(acts)[row]
             self._require_skipped(piece.partition, int(piece.offsets[place]), int(known[row]))

@@ -1,12 +1,13 @@
-"""Keys that a source has met, in memory and in a file that is only appended to."""
+"""Keys that a source has met, and the file that they outlive the process in."""
 
 from pathlib import Path
 
 import numpy as np
 
 from joins.adapters.topic.appended_file import AppendedFile
-from joins.kernels.changelog.known_keys import KnownKeys, kept_size
-from joins.kernels.index.hashing import Hashes
+from joins.kernels.changelog.known_keys import KeyHashes, KnownKeys, kept_size
+
+_PART = 1 << 18  # keys that are read at once
 
 
 class KeyFile:
@@ -19,17 +20,16 @@ class KeyFile:
 
     def __init__(self, path: Path, kept: int) -> None:
         self._file = AppendedFile(path, kept_size(), kept)
-        self._keys = KnownKeys()
-        data = self._file.load()
-        if data:
-            self._keys.load(data)
+        self._keys = KnownKeys(path.parent)
+        for part in self._file.parts(_PART):
+            self._keys.load(part)
 
     def __len__(self) -> int:
         return len(self._keys)
 
-    def add(self, hashes: Hashes, number: int) -> np.ndarray:
+    def add(self, keys: KeyHashes, number: int) -> np.ndarray:
         """Meet keys with one number; the number that each came with first."""
-        known, new = self._keys.add(hashes, np.full(len(hashes), number, np.int32))
+        known, new = self._keys.add(keys, np.full(len(keys[0]), number, np.int32))
         self._file.append(new)
         return known
 

@@ -75,12 +75,6 @@ class DimensionIndex:
         self._first = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
 
     @classmethod
-    def of_rows(cls, rows: pa.Table, spec: IndexSpec) -> Self:
-        """An index in memory of `rows`, all visible, one a primary key, with the spec's columns."""
-        segment = Segment.of(rows.select(spec.schema.names), spec)
-        return cls(spec, [segment], [np.zeros(rows.num_rows // 8 + 1, dtype=np.uint8)])
-
-    @classmethod
     def _map(cls, home: Path, manifest: Manifest, spec: IndexSpec) -> Self:
         segments = [Segment.map(home, entry.name) for entry in manifest.segments]
         hidden = [map_bits(home / entry.hidden.name) for entry in manifest.segments]

@@ -19,11 +19,15 @@ _NULL = np.uint64(0x5851F42D4C957F2D)
 _LONG_BYTES = 256
 
 
-def hash_rows(columns: Sequence[pa.Array]) -> Hashes:
-    """One hash a row over all `columns`; NULL is a value of its own."""
-    total = np.zeros(len(columns[0]), dtype=np.uint64)
+def hash_rows(columns: Sequence[pa.Array], seed: int = 0) -> Hashes:
+    """One hash a row over all `columns`; NULL is a value of its own.
+
+    Hashes of different seeds are independent: keys that share one do not share the other.
+    """
+    start = np.uint64(seed)
+    total = np.full(len(columns[0]), start, dtype=np.uint64)
     for column in columns:
-        total = _mix(total ^ _hash_column(column))
+        total = _mix(total ^ _hash_column(column, start))
     return total
 
 
@@ -49,14 +53,14 @@ def _mix(value: Hashes) -> Hashes:
     return value
 
 
-def _hash_column(column: pa.Array) -> Hashes:
+def _hash_column(column: pa.Array, seed: np.uint64) -> Hashes:
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        hashes = _hash_bytes(column, np.dtype(np.int32))
+        hashes = _hash_bytes(column, np.dtype(np.int32), seed)
     elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        hashes = _hash_bytes(column, np.dtype(np.int64))
+        hashes = _hash_bytes(column, np.dtype(np.int64), seed)
     elif pa.types.is_decimal(kind):
-        hashes = _hash_decimals(column)
+        hashes = _hash_decimals(column, seed)
     else:
         hashes = _mix(_words(column))
     if column.null_count:
@@ -77,16 +81,18 @@ def _words(column: pa.Array) -> Hashes:
     return words
 
 
-def _hash_decimals(column: pa.Array) -> Hashes:
+def _hash_decimals(column: pa.Array, seed: np.uint64) -> Hashes:
     data = column.buffers()[1]
     if len(column) == 0 or data is None:
         return np.zeros(len(column), dtype=np.uint64)
     words = np.frombuffer(data, dtype=np.uint64)[2 * column.offset :][: 2 * len(column)]
     pairs = words.reshape(-1, 2)
-    return _mix(_mix(pairs[:, 0].copy()) ^ pairs[:, 1])
+    return _mix(_mix(pairs[:, 0] ^ seed) ^ pairs[:, 1])
 
 
-def _hash_bytes(column: pa.Array, offset_type: np.dtype[np.int32] | np.dtype[np.int64]) -> Hashes:
+def _hash_bytes(
+    column: pa.Array, offset_type: np.dtype[np.int32] | np.dtype[np.int64], seed: np.uint64
+) -> Hashes:
     """Eight bytes a step for all rows that are that long; very long values one by one."""
     count = len(column)
     _, offset_buffer, data = column.buffers()
@@ -102,11 +108,12 @@ def _hash_bytes(column: pa.Array, offset_type: np.dtype[np.int32] | np.dtype[np.
     starts = offsets[:-1].astype(np.int64) - base
     lengths = np.diff(offsets).astype(np.int64)
     long = lengths > _LONG_BYTES
-    hashes = _mix(lengths.astype(np.uint64))
+    hashes = _mix(lengths.astype(np.uint64) ^ seed)
     _hash_short(hashes, words, starts, np.where(long, 0, lengths))
     for row in np.flatnonzero(long):
         piece = padded[starts[row] : starts[row] + lengths[row]]
-        digest = hashlib.blake2b(piece.data, digest_size=8).digest()
+        salt = int(seed).to_bytes(8, "little")  # of zeros it changes nothing
+        digest = hashlib.blake2b(piece.data, digest_size=8, salt=salt).digest()
         hashes[row] = np.uint64(int.from_bytes(digest, "little"))
     return hashes
 

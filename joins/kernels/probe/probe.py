@@ -52,7 +52,7 @@ from joins.kernels.probe.spec import (
     kernel_spec,
 )
 from joins.kernels.probe.unnest import Elements, unnested
-from joins.plan.expressions import Column, Expression, columns_of
+from joins.plan.expressions import Column, Expression
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
 
 __all__ = [
@@ -68,9 +68,7 @@ __all__ = [
     "insert_told",
     "join_arrivals",
     "join_batch",
-    "joins_before",
     "kernel_spec",
-    "lookup_keys",
     "parse_records",
     "pin_columns",
 ]
@@ -118,37 +116,6 @@ def _answer(parsed: ParsedRecords, indexes: Mapping[str, DimensionIndex]) -> Joi
     projection = spec.output if spec.window_input is None else spec.window_input
     columns = [joined.output(column) for column in projection]
     return parsed.answer(joined.probe_rows, columns, matched)
-
-
-def lookup_keys(
-    spec: ProbeKernelSpec,
-    records: pa.RecordBatch,
-    indexes: Mapping[str, DimensionIndex],
-    context: BatchContext,
-    alias: str,
-) -> list[pa.Array]:
-    """The keys that `join_batch` may look up in the join `alias`: all of these, perhaps more.
-
-    `indexes` has at least `joins_before` of the join. What fails here gives NULL; which records are
-    dead, and why, is for `join_batch` to say.
-    """
-    parsed = parse_records(spec, records, context)
-    joined = _unnested(parsed)
-    for join in joins_before(spec.joins, alias):
-        widest = replace(join, join_type=JoinType.INNER, condition=None)
-        joined = _join(joined, widest, indexes[join.alias])
-    (join_of_alias,) = (join for join in spec.joins if join.alias == alias)
-    return [joined.evaluate(pair.probe).values for pair in join_of_alias.keys]
-
-
-def joins_before(joins: Sequence[DimensionJoin], alias: str) -> tuple[DimensionJoin, ...]:
-    """The joins whose columns the key of `alias` reads, directly or through their own keys."""
-    needed, earlier = {alias}, []
-    for join in reversed(joins):
-        if join.alias in needed:
-            needed |= {column.relation for pair in join.keys for column in columns_of(pair.probe)}
-            earlier.append(join)
-    return tuple(join for join in reversed(earlier) if join.alias != alias)
 
 
 @dataclass(slots=True)

@@ -187,7 +187,11 @@ async def _invalid(request: Request, exc: Exception) -> JSONResponse:
     place = ".".join(str(part) for part in first["loc"])
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     path = {"instance": request.url.path}
-    if request.method == "POST" and media_type != "application/json" and first["loc"] == ("body",):
+    if (
+        request.method in ("POST", "PUT")
+        and media_type != "application/json"
+        and first["loc"] == ("body",)
+    ):
         detail = f'content type is "{media_type}", expected "application/json"'
         return problem(415, detail, _HINTS[415], more=path)
     if first["type"] == "json_invalid":

@@ -19,7 +19,10 @@ from service.schemas.inspection import (
     Correction,
     DeadLetterPage,
     DeadLetterReplayed,
+    DeadLettersDiscarded,
     DeadLetterView,
+    DiscardDeadLetters,
+    LetterName,
     ReplayDeadLetters,
 )
 
@@ -98,7 +101,26 @@ def replay_dead_letters(
     return ask_runner(services, job_id, request, DeadLetterReplayed)
 
 
-def _selection(body: ReplayDeadLetters) -> dict[str, Any]:
+@router.post(
+    "/{job_id}/dead-letters:discard",
+    summary="Discard dead letters",
+    dependencies=[OPERATOR],
+    response_model=None,
+    responses={200: {"model": DeadLettersDiscarded}, 202: LATER},
+)
+def discard_dead_letters(
+    job_id: JobId,
+    body: DiscardDeadLetters,
+    services: Injected,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Keep that they are to have no rows, by whom and why; replays leave them out from then on."""
+    selection = {**_selection(body), "discard": body.reason}
+    request = Asked(REPLAY_DEAD_LETTERS, selection, body.by, idempotency_key)
+    return ask_runner(services, job_id, request, DeadLettersDiscarded)
+
+
+def _selection(body: ReplayDeadLetters | DiscardDeadLetters) -> dict[str, Any]:
     if body.all == (body.records is not None):
         raise SubmissionError(
             'one of "records" and "all" says which dead letters are meant',
@@ -106,10 +128,12 @@ def _selection(body: ReplayDeadLetters) -> dict[str, Any]:
         )
     if body.records is None:
         return {"all": True}
-    return {"records": [_record(correction) for correction in body.records]}
+    return {"records": [_record(each) for each in body.records]}
 
 
-def _record(correction: Correction) -> dict[str, Any]:
+def _record(correction: LetterName) -> dict[str, Any]:
+    if not isinstance(correction, Correction):
+        return correction.model_dump(exclude_none=True)
     if correction.value is not None and correction.value_base64 is not None:
         raise _unusable(correction, "has two values", "Give value or value_base64.")
     try:

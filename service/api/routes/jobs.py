@@ -163,7 +163,7 @@ def submit_job(
     body: Submission, response: Response, services: Injected, idempotency_key: IdempotencyKey = None
 ) -> JobDetail:
     """Plan the script, check what it names, keep the job durably and start its runner."""
-    request = submission.SubmissionRequest(body.sql, body.name, idempotency_key)
+    request = submission.SubmissionRequest(body.sql, body.name, idempotency_key, append=body.append)
     job = services.submissions.submit(request)
     services.supervisor.wake()
     response.headers["Location"] = f"/v1/jobs/{job.id}"

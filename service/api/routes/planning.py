@@ -16,7 +16,9 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[OPERATOR])
 @router.post(":validate", summary="Check a script")
 def validate_script(body: ScriptCheck, services: Injected) -> Validation:
     """Plan the script and, unless `outside` is false, check all that it names; nothing is kept."""
-    drafted = services.submissions.draft(body.sql, body.name, outside=body.outside)
+    drafted = services.submissions.draft(
+        body.sql, body.name, outside=body.outside, append=body.append
+    )
     return Validation(
         valid=True,
         name=drafted.plan.name,

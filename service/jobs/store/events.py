@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from joins.kernels.durable import append_line, sync
 from service.jobs.store.layout import JobLayout, write_private
 
 EVENTS_LIMIT_BYTES = 1 << 20
@@ -14,19 +15,25 @@ _FIRST_LINE_BYTES = 1_024
 
 
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
-    """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl` in a single write.
+    """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl`, durably.
 
     A file that is too large becomes `events.jsonl.1`. The one that follows begins with a line that
     says how much there was before it, so that readers' offsets go on.
+
+    Raises:
+        OSError: the file system refused; nothing of the event is there.
     """
     file = JobLayout(job_dir).events
     _begin_anew(file)
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    is_new = not file.exists()
+    descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        os.write(descriptor, _line(event))
+        append_line(descriptor, _line(event))
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+    if is_new:
+        sync(file.parent)
 
 
 def _line(event: Mapping[str, Any]) -> bytes:
@@ -47,6 +54,7 @@ def _begin_anew(file: Path) -> None:
     os.link(file, before)  # until the new file is in its place, this one is
     write_private(aside, first)
     aside.replace(file)
+    sync(file.parent)
 
 
 def begin_events(job_dir: Path, offset: int) -> None:

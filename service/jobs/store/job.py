@@ -85,11 +85,13 @@ class JobError:
 
     Attributes:
         type: what is wrong, in kebab case, such as `source-unavailable`.
+        detail: the text of a library or server behind it; often empty.
     """
 
     type: str
     message: str
     hint: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,7 @@ class NewJob:
         attached: the jobs whose shared tables it reads.
         secrets: what the script had inline, as the job's directory has it; None without any, or
             where that directory is enough.
+        has_own_name: no other job that can run may have its name; not so of a preview.
     """
 
     id: str
@@ -206,6 +209,7 @@ class NewJob:
     shared_table: str | None = None
     attached: tuple[str, ...] = ()
     secrets: bytes | None = field(default=None, repr=False)
+    has_own_name: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 LOCK_SPACE = 0x534C4349  # "SLCI": our advisory locks among those of others in the database
-LEADER, MIGRATION = "leader", "migration"
+LEADER, MIGRATION, NAMES = "leader", "migration", "names"
 LEADERSHIP = sa.Table(
     "leadership",
     sa.MetaData(),

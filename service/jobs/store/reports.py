@@ -129,4 +129,5 @@ def _error(value: object) -> JobError | None:
         type=str(value.get("type") or "SluiceError"),
         message=str(value.get("message") or ""),
         hint=str(value.get("hint") or ""),
+        detail=str(value.get("detail") or ""),
     )

@@ -1,13 +1,13 @@
 """Jobs and their events as rows of the store's tables."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
-from service.errors import JobNotFoundError, TableConflictError
+from service.errors import JobConflictError, JobNotFoundError, TableConflictError
 from service.jobs.store.job import (
     DesiredState,
     Job,
@@ -18,9 +18,11 @@ from service.jobs.store.job import (
     StateUpdate,
     check_transition,
 )
+from service.jobs.store.leader_row import LOCK_SPACE, NAMES, lock_key
 
 _EVENTS_KEPT = 10_000  # of a job, the newest
 _FORGET_EVERY = 100  # events
+_PLANS_AT_ONCE = 50
 
 
 class StoredText(sa.TypeDecorator[str]):
@@ -91,7 +93,7 @@ EVENTS = sa.Table(
     sa.Column("cause", StoredText),
     sqlite_autoincrement=True,
 )
-_OF_OTHER_TABLES = ("attached", "secrets")
+_NO_COLUMNS = ("attached", "secrets", "has_own_name")
 _JOB_COLUMNS = [c for c in JOBS.c if c.name not in ("idempotency_key", "request_digest")]
 LISTED: list[sa.ColumnElement[Any]] = [
     *(c for c in _JOB_COLUMNS if c.name not in ("plan", "sql")),
@@ -128,6 +130,44 @@ class JobFilter:
             yield named | JOBS.c.id.startswith(text, autoescape=True)
 
 
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """What a new job is compared with."""
+
+    id: str
+    name: str
+    state: JobState
+    desired_state: DesiredState
+
+    def takes(self, name: str) -> bool:
+        """Whether no other job may have this name: the job has it and can still run."""
+        can_run = self.state is not JobState.FINISHED
+        return self.name == name and can_run and self.desired_state is not DesiredState.REMOVED
+
+
+class StoredJobs:
+    """The jobs of the store in one transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def jobs(self) -> list[StoredJob]:
+        """All jobs, the oldest first."""
+        columns = (JOBS.c.id, JOBS.c.name, JOBS.c.state, JOBS.c.desired_state)
+        rows = self._connection.execute(sa.select(*columns).order_by(JOBS.c.id))
+        return [
+            StoredJob(row.id, row.name, JobState(row.state), DesiredState(row.desired_state))
+            for row in rows
+        ]
+
+    def plans(self, job_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+        """Jobs and their plans."""
+        for at in range(0, len(job_ids), _PLANS_AT_ONCE):
+            some = job_ids[at : at + _PLANS_AT_ONCE]
+            query = sa.select(JOBS.c.id, JOBS.c.plan).where(JOBS.c.id.in_(some))
+            yield from ((row.id, row.plan) for row in self._connection.execute(query))
+
+
 def now_ms() -> int:
     """The clock, in milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
@@ -152,11 +192,13 @@ def insert_job(connection: sa.Connection, new: NewJob) -> None:
     """Keep a new job in state CREATED, wanted RUNNING, and what it attaches to.
 
     Raises:
+        JobConflictError: a job that can still run has its name.
         TableConflictError: a shared table that it reads has gone.
     """
+    _take_name(connection, new)
     created_at_ms = now_ms()
     row = {
-        **{name: value for name, value in asdict(new).items() if name not in _OF_OTHER_TABLES},
+        **{name: value for name, value in asdict(new).items() if name not in _NO_COLUMNS},
         "warnings": list(new.warnings),
         "state": JobState.CREATED.value,
         "desired_state": DesiredState.RUNNING.value,
@@ -176,6 +218,28 @@ def insert_job(connection: sa.Connection, new: NewJob) -> None:
         connection.execute(sa.insert(SECRETS).values(secrets))
     for table_job_id in new.attached:
         _attach(connection, new, table_job_id)
+
+
+def lock_names(connection: sa.Connection) -> None:
+    """Let no other transaction add a job before this one ends; SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        one_at_a_time = sa.func.pg_advisory_xact_lock(LOCK_SPACE, lock_key(NAMES))
+        connection.execute(sa.select(one_at_a_time))
+
+
+def _take_name(connection: sa.Connection, new: NewJob) -> None:
+    if not new.has_own_name:
+        return
+    lock_names(connection)
+    taken = sa.select(JOBS.c.id).where(JOBS.c.name == new.name)
+    taken = taken.where(JOBS.c.state != JobState.FINISHED.value)
+    taken = taken.where(JOBS.c.desired_state != DesiredState.REMOVED.value)
+    job_id = connection.execute(taken).scalar()
+    if job_id is not None:
+        raise JobConflictError(
+            f'job {job_id} has the name "{new.name}"',
+            hint=f"Remove that job with sluice jobs rm {job_id}, or choose another name.",
+        )
 
 
 def _attach(connection: sa.Connection, new: NewJob, table_job_id: str) -> None:

@@ -4,11 +4,11 @@ What a method wrote is durable when it returns. Every change of a job's state go
 `transition` or `follow`, which keep the transition with its cause in the same transaction.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 
@@ -32,15 +32,18 @@ from service.jobs.store.rows import (
     LISTED,
     SECRETS,
     JobFilter,
+    StoredJobs,
     event_of,
     get_job,
     insert_job,
     job_of,
+    lock_names,
     move_job,
     update_job,
 )
 from service.jobs.store.token_store import TokenStore
 
+Found = TypeVar("Found")
 _ALL_JOBS = JobFilter()
 
 
@@ -97,15 +100,25 @@ class JobStore:
         """Move what SQLite has in its log into its file, when it is much."""
         self._database.tidy()
 
-    def add(self, new: NewJob) -> Job:
+    def look(self, look: Callable[[StoredJobs], Found]) -> Found:
+        """What `look` finds in the jobs as they are now."""
+        with self._database.reading() as connection:
+            return look(StoredJobs(connection))
+
+    def add(self, new: NewJob, check: Callable[[StoredJobs], object] | None = None) -> Job:
         """Keep a new job in state CREATED, wanted RUNNING.
 
+        `check` raises what keeps the job out; no job is added between it and this one.
+
         Raises:
-            JobConflictError: its idempotency key is taken.
+            JobConflictError: its idempotency key or its name is taken.
             TableConflictError: a shared table that it reads has gone.
         """
         try:
             with self._database.writing() as connection:
+                if check is not None:
+                    lock_names(connection)
+                    check(StoredJobs(connection))
                 insert_job(connection, new)
                 return get_job(connection, new.id)
         except sa.exc.IntegrityError as exc:

@@ -1,6 +1,6 @@
 """What executors of a cluster reach: a job whose tables are in a store shares no disk with them."""
 
-from joins.plan.plan import DeltaSink, JoinPlan, LookupStrategy, SharedSource
+from joins.plan.plan import DeltaSink, JoinPlan, SharedSource
 from service.config import Settings, runs_on_cluster
 from service.errors import SubmissionError
 from service.jobs.store.layout import JobLayout
@@ -29,8 +29,7 @@ def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
     if late is not None:
         _check_path(f'table of late records of "{plan.probe.table}"', late, settings)
     for dimension in plan.dimensions:
-        is_indexed = dimension.lookup.strategy is LookupStrategy.INDEX
-        if is_indexed and settings.index_dir is None:
+        if settings.index_dir is None:
             raise SubmissionError(
                 f'dimension "{dimension.name}" is looked up in an index, and no directory of each '
                 f'node is named for the executors of "{settings.spark_master}"',

@@ -61,11 +61,23 @@ class TablePlace:
         address = None if isinstance(table, FileSource) else store_address(table, settings)
         if address is not None and not isinstance(table, FileSource):
             check_store(table, settings)
-            stored = StoreTable.of(address)
-            root = f"{stored.bucket}@{stored.server(table.store)}"
-            return cls(role, table.path, None, (root, *stored.key.split("/")), owner)
+            return cls(role, table.path, None, address_of(table, settings), owner)
         real = confined_path(table, settings).resolve()
         return cls(role, table.path, real, _parts(real), owner)
+
+
+def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts:
+    """Where a Delta table is, the same for every way to write its path; allowed or not.
+
+    Raises:
+        OSError: the path cannot be followed.
+    """
+    address = store_address(table, settings)
+    if address is None:
+        return _parts((settings.warehouse_dir / table.path.removeprefix("file://")).resolve())
+    stored = StoreTable.of(address)
+    root = f"{stored.bucket}@{stored.server(table.store)}"
+    return (root, *stored.key.split("/"))
 
 
 def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:

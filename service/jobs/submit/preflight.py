@@ -1,7 +1,7 @@
 """Checks at submission: what can be known before a job starts is an error now."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -91,11 +91,12 @@ def preflight(
                 _check_dimension(dimension, settings)
                 held.append(_with_ends(own, dimension, clusters))
         planned = replace(planned, dimensions=tuple(held))
+        cluster_ids = []
         for insert in resolved.inserts:
             with told_where(plan.sql, insert.sink_table):
-                _check_sink(insert, settings, clusters)
+                cluster_ids.append(_check_sink(insert, settings, clusters))
         _check_late_records(resolved, settings)
-        return planned
+        return _with_clusters(planned, cluster_ids)
 
 
 def _check_named(plan: JoinPlan, settings: Settings) -> None:
@@ -184,13 +185,30 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     )
 
 
-def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> None:
+def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
+    """`plan` with the id of the cluster of each topic that it writes to."""
+    first, *more = (
+        replace(insert.sink, cluster_id=cluster_id)
+        if isinstance(insert.sink, KafkaSink)
+        else insert.sink
+        for insert, cluster_id in zip(plan.inserts, cluster_ids, strict=True)
+    )
+    pairs = zip(plan.more_inserts, more, strict=True)
+    further = tuple(replace(insert, sink=sink) for insert, sink in pairs)
+    return replace(plan, sink=first, more_inserts=further)
+
+
+def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> str | None:
+    """See that the job can write to the sink; the id of its Kafka cluster, if it is a topic."""
     if isinstance(plan.sink, KafkaSink):
-        clusters.of(plan.sink.kafka).require(plan.sink.kafka.topic)
+        cluster = clusters.of(plan.sink.kafka)
+        cluster.require(plan.sink.kafka.topic)
         check_registries(plan.sink.value, plan.sink.key)
+        return cluster.cluster_id()
     if isinstance(plan.sink, DeltaSink):
         _check_delta(plan.sink_table, output_path(plan.sink, settings))
         output_writer(plan, settings)
+    return None
 
 
 def _check_late_records(plan: JoinPlan, settings: Settings) -> None:

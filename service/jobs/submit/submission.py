@@ -1,17 +1,19 @@
 """From a script to a stored job: plan, preflight, directory and row; nothing half-started stays."""
 
 import hashlib
-import tempfile
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from joins.adapters.deadline import within
+from joins.kernels.own_directory import OwnDirectory
 from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.errors import JobConflictError, StoreError, SubmissionError
 from service.jobs.store.job import Job, NewJob, new_job_id
 from service.jobs.store.layout import JobLayout, write_new
 from service.jobs.store.store import JobStore
+from service.jobs.submit.outputs import TakenOutputs, is_preview
 from service.jobs.supervise.hooks import Hooks
 from service.jobs.supervise.seats import Seats
 from service.security.secrets import SecretResolver, write_secrets
@@ -31,16 +33,19 @@ class SubmissionRequest:
     Attributes:
         name: for people; the plan's name when None.
         idempotency_key: the client's own key: the same key again is the same job.
+        append: write to an output although another job does.
     """
 
     sql: str
     name: str | None = None
     idempotency_key: str | None = None
+    append: bool = False
 
     @property
     def digest(self) -> str:
         """SHA-256 over what makes two requests the same one."""
-        return hashlib.sha256(f"{self.name!r}\n{self.sql}".encode()).hexdigest()
+        append = "append\n" if self.append else ""
+        return hashlib.sha256(f"{append}{self.name!r}\n{self.sql}".encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Submissions:
         self._store = store
         self._settings = settings
         self._hooks = hooks
+        self._taken = TakenOutputs(settings)
         self._outside = Seats(
             "checks of servers",
             at_once=_MOST_OUTSIDE,
@@ -79,8 +85,9 @@ class Submissions:
         layout = JobLayout(self._settings.jobs_dir / job_id)
         layout.create(self._settings.warehouse)
         try:
-            checked = self._checked(planned, layout.job_dir)
-            return self._store.add(self._written(request, job_id, checked))
+            checked = self._checked(planned, layout.job_dir, append=request.append)
+            check = partial(self._taken.check, checked.plan, append=request.append)
+            return self._store.add(self._written(request, job_id, checked), check)
         except JobConflictError:  # the same request may have come twice at once
             layout.abandon()
             earlier = self._earlier(request)
@@ -93,7 +100,7 @@ class Submissions:
             layout.abandon()
             raise
 
-    def draft(self, sql: str, name: str | None, *, outside: bool) -> Draft:
+    def draft(self, sql: str, name: str | None, *, outside: bool, append: bool = False) -> Draft:
         """What `submit` would keep of a script; nothing is kept, in the store or on disk.
 
         What the script names `outside` is checked only on demand; `submit` always does.
@@ -104,8 +111,8 @@ class Submissions:
         planned = self._planned(sql, name)
         if not outside:
             return Draft(planned.plan, tuple(planned.warnings))
-        with tempfile.TemporaryDirectory(prefix="sluice-draft-") as directory:
-            return self._checked(planned, Path(directory))
+        with OwnDirectory("draft") as directory:
+            return self._checked(planned, directory, append=append)
 
     def dump(self, plan: JoinPlan) -> bytes:
         """The plan as it would be kept."""
@@ -115,7 +122,7 @@ class Submissions:
         check_script(sql)
         return self._hooks.plan(sql, name=name, catalog=self._store.catalog.entries())
 
-    def _checked(self, planned: PlannedScript, job_dir: Path) -> Draft:
+    def _checked(self, planned: PlannedScript, job_dir: Path, *, append: bool = False) -> Draft:
         """The plan as the outside allows it; inline secrets go into `job_dir`."""
         if planned.inline_secrets:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
@@ -123,8 +130,9 @@ class Submissions:
         secrets = SecretResolver.of(self._settings, job_dir)
         with self._outside.one(), within(OUTSIDE_S):
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
+        shared = self._store.look(partial(self._taken.check, plan, append=append))
         advice = self._hooks.advise(plan, self._settings)
-        return Draft(plan, (*planned.warnings, *advice))
+        return Draft(plan, (*planned.warnings, *advice, *shared))
 
     def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:
         """A job that is to keep a shared table, with its directory; it is not in the store yet.
@@ -182,6 +190,7 @@ class Submissions:
             shared_table=plan.shared_table,
             attached=plan.attached,
             secrets=None if self._store.has_directories else _content(layout.secrets),
+            has_own_name=not is_preview(plan),
         )
 
     def _earlier(self, request: SubmissionRequest) -> Job | None:

@@ -1,11 +1,10 @@
 """A plan as text: the same plan always gives the same lines. No credential is shown."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from joins.plan.formats import JSON_FORMAT, OF_CHANGES, RecordFormat, RecordKey
 from joins.plan.plan import (
     BoundedMode,
-    ChosenBy,
     DatagenField,
     DatagenSource,
     DeltaSink,
@@ -49,22 +48,18 @@ _SHOWN_PROPERTIES = (
 
 
 def explain(plan: JoinPlan) -> list[str]:
-    """The plan as lines: probe, joins in order, lookups, filter, output, sink, settings.
-
-    Of a statement set the lookups, which the INSERTs share, come before the first one.
-    """
+    """The plan as lines: probe, joins in order, filter, output, sink, settings."""
     settings = [f"SET {key} = {value}" for key, value in plan.settings]
-    lookups = [_lookup(dimension) for dimension in plan.dimensions]
     if not plan.more_inserts:
-        return [*_insert(plan, lookups), *settings]
+        return [*_insert(plan), *settings]
     inserts = (
-        [f"INSERT {number}", *_insert(insert, [])]
+        [f"INSERT {number}", *_insert(insert)]
         for number, insert in enumerate(plan.inserts, start=1)
     )
-    return [*lookups, *(line for lines in inserts for line in lines), *settings]
+    return [*(line for lines in inserts for line in lines), *settings]
 
 
-def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
+def _insert(plan: JoinPlan) -> list[str]:
     """The lines of a plan of one INSERT."""
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
     return [
@@ -72,7 +67,6 @@ def _insert(plan: JoinPlan, lookups: Sequence[str]) -> list[str]:
         *watermark_lines(plan),
         *map(_unnest, plan.unnests),
         *(_join(join, dimensions[join.dimension]) for join in plan.joins),
-        *lookups,
         *waiting_lines(plan),
         *([] if plan.where is None else [f"WHERE {expression_text(plan.where)}"]),
         *window_lines(plan.window),
@@ -249,18 +243,6 @@ def _key(alias: str, key: KeyPair) -> str:
     if key.uncast is None:
         return f"{value} IS NOT DISTINCT FROM {column}"
     return f"{expression_text(key.uncast)} IS NOT DISTINCT FROM {column} (key {value})"
-
-
-_REASONS = {
-    ChosenBy.OPTION: "option of the table",
-    ChosenBy.SETTING: "SET 'lookup.strategy'",
-    ChosenBy.DEFAULT: "default",
-}
-
-
-def _lookup(dimension: Dimension) -> str:
-    lookup = dimension.lookup
-    return f"LOOKUP {dimension.name} BY {lookup.strategy} ({_REASONS[lookup.chosen_by]})"
 
 
 def _sink(sink: Sink) -> str:

@@ -8,7 +8,6 @@ from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
     Field,
-    LookupStrategy,
     MetadataField,
     MysqlCdcSource,
     SharedSource,
@@ -23,8 +22,7 @@ from service.sql.catalog.connectors import (
 from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option import TableRole
-from service.sql.catalog.option_values import OptionValues, read_options
-from service.sql.catalog.options import LOOKUP_STRATEGY
+from service.sql.catalog.option_values import read_options
 from service.sql.catalog.watermarks import TableWatermark, declared_watermark
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
@@ -86,7 +84,6 @@ class Table:
         columns: all columns, in the order of the DDL.
         primary_key: names, empty when there is none.
         without_effect: role → options that are written and mean nothing there.
-        lookup_strategy: that the options name.
         watermark: None without WATERMARK FOR.
         node: the statement, LIKE and hints worked in.
         shared: where a shared table of the catalog is kept; None of all others.
@@ -103,7 +100,6 @@ class Table:
     connector: Connector
     inline_secrets: tuple[InlineSecret, ...]
     without_effect: Mapping[TableRole, tuple[str, ...]]
-    lookup_strategy: LookupStrategy | None = None
     watermark: TableWatermark | None = None
     shared: SharedSource | None = None
 
@@ -142,7 +138,6 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         connector,
         inline,
         values.without_effect(),
-        _lookup_strategy(values),
     )
     if isinstance(connector, MysqlCdcSource) and key:
         check_dimension(script, table)
@@ -165,11 +160,6 @@ def _require_key(script: Script, node: CreateTable) -> None:
             f'table "{node.name.text}" of upsert-kafka has no primary key',
             hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
         )
-
-
-def _lookup_strategy(values: OptionValues) -> LookupStrategy | None:
-    node = values.nodes.get(LOOKUP_STRATEGY)
-    return None if node is None else LookupStrategy(node.value)
 
 
 def _check_names(script: Script, node: CreateTable) -> None:

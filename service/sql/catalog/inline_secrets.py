@@ -7,6 +7,9 @@ from service.sql.grammar.syntax import OptionNode
 from service.sql.text.masking import masked_comments
 from service.sql.text.script import Script
 
+INLINE_PREFIX = "inline-"
+"""What the names of credentials begin with that a script has itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class InlineSecret:
@@ -63,7 +66,7 @@ class InlineSecrets:
         return self._by_position[node.value_at]
 
     def _new_name(self, table: str, node: OptionNode) -> str:
-        plain = f"inline-{table}-{node.key.rpartition('.')[2]}"
+        plain = f"{INLINE_PREFIX}{table}-{node.key.rpartition('.')[2]}"
         taken = {secret.name for secret in self._by_position.values()}
         name, number = plain, 2
         while name in taken:

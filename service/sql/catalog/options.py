@@ -13,7 +13,6 @@ from joins.plan.plan import (
     Compression,
     FileFormat,
     Isolation,
-    LookupStrategy,
     OffsetReset,
     TlsMode,
 )
@@ -36,14 +35,6 @@ from service.sql.catalog.option import PEM, READ, Option, OptionType, TableRole,
 from service.sql.catalog.stores.options import OF_STORES, of_late_records
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
-LOOKUP_STRATEGY = "lookup.strategy"
-_LOOKUP = Option(
-    LOOKUP_STRATEGY,
-    "Where the rows of a dimension are looked up; the setting of this name when missing.",
-    OptionType.CHOICE,
-    choices=tuple(LookupStrategy),
-    roles=frozenset((TableRole.DIMENSION,)),
-)
 EMIT_STRATEGY = "scan.watermark.emit.strategy"
 IDLE_TIMEOUT = "scan.watermark.idle-timeout"
 MAX_FUTURE = "scan.watermark.max-future"
@@ -177,7 +168,6 @@ _MYSQL = (
         lowest=1,
         highest=1024,
     ),
-    _LOOKUP,
     _IDLE,
 )
 _TOPIC_NAME = r"(?!sluice\.)(?!\.{1,2}(?:;|\Z))[A-Za-z0-9._-]{1,249}"
@@ -391,7 +381,6 @@ _KAFKA = (
     *only_of(_OF_A_SINK, TableRole.SINK),
     *CLIENT_OPTIONS,
     *_WATERMARK,
-    _LOOKUP,
     *OPTIONS_OF_FORMATS,
     *JSON_OPTIONS,
     *AVRO_OPTIONS,
@@ -436,7 +425,6 @@ _UPSERT_KAFKA = (
         ),
         TableRole.DIMENSION,
     ),
-    _LOOKUP,
     *only_of((option for option in _WATERMARK if option.roles == READ), TableRole.DIMENSION),
 )
 _DELTA = (
@@ -475,7 +463,6 @@ _DELTA = (
         highest=1024,
         roles=frozenset((TableRole.DIMENSION,)),
     ),
-    _LOOKUP,
     *only_of((_IDLE,), TableRole.DIMENSION),
     Option(
         "sink.writer",
@@ -532,7 +519,6 @@ _FILESYSTEM = (
         ),
         TableRole.DIMENSION,
     ),
-    _LOOKUP,
 )
 _DATAGEN = (
     Option(

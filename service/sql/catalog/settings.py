@@ -9,10 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joins.kernels.calendar.zones import UTC, known_zone
-from joins.plan.plan import JoinPlan, LookupStrategy
+from joins.plan.plan import JoinPlan
 from service.sql.catalog.flink_settings import of_flink, only_value
 from service.sql.catalog.option_values import duration_ms
-from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.grammar.syntax import OptionNode, SetOption
 from service.sql.text.errors import SqlError, suggestion
 from service.sql.text.script import Script
@@ -84,12 +83,6 @@ SETTINGS: dict[str, Setting] = {
         "the service's SLUICE_BUILD_TRIGGER_MS and SLUICE_PROBE_TRIGGER_MS",
         "100 ms to 1 h, such as 500 ms or 2 s",
         _interval,
-    ),
-    LOOKUP_STRATEGY: Setting(
-        "Where the rows of a dimension are looked up whose table does not say it.",
-        LookupStrategy.INDEX.value,
-        "index, broadcast or shuffle",
-        _one_of(*LookupStrategy),
     ),
     RUNTIME_MODE: Setting(
         "With batch the stream is bounded: the job ends when all up to its end is joined.",

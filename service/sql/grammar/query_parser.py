@@ -22,13 +22,12 @@ from service.sql.text.errors import suggestion
 MAX_COLUMNS = 1_000
 MAX_LIMIT = 10_000
 QUERY_HINTS = {
-    "LOOKUP": "the rows of a dimension are kept here, so that nothing is asked twice or later: "
-    "option 'lookup.strategy' says where they are looked up",
+    "LOOKUP": "a dimension's rows are in a local index, so no lookup is repeated or cached",
     "STATE_TTL": "no row is kept by its age: a window's state ends with the window, a dimension "
     "has the rows of its table",
-    "BROADCAST": "option 'lookup.strategy' = 'broadcast' of a dimension copies it to all workers",
-    "SHUFFLE_HASH": "option 'lookup.strategy' = 'shuffle' of a dimension brings records to rows",
-    "SHUFFLE_MERGE": "option 'lookup.strategy' = 'shuffle' of a dimension brings records to rows",
+    "BROADCAST": "each node has an index of the dimension",
+    "SHUFFLE_HASH": "each node has an index of the dimension",
+    "SHUFFLE_MERGE": "each node has an index of the dimension",
     "NEST_LOOP": "a dimension is looked up by the columns of ON",
     "MULTI_JOIN": "the joins of a query go one after the other, without state",
 }

@@ -9,15 +9,12 @@ from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
     BoundedMode,
-    ChosenBy,
     DatagenSource,
     Dimension,
     DimensionJoin,
     DimensionSource,
     Field,
     FileSource,
-    Lookup,
-    LookupStrategy,
     MysqlCdcSource,
     TopicSource,
 )
@@ -31,7 +28,6 @@ from service.sql.catalog.catalog import (
 )
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.option import TableRole
-from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
@@ -69,21 +65,13 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
         SqlError: the table cannot be a dimension.
     """
     source = _source(context.script, table, name)
-    lookup = _lookup(table, context.settings)
     fields = (*table.fields, *(Field(each.name, each.type) for each in table.metadata_fields))
-    dimension = Dimension(table.name, source, fields, table.primary_key, lookup)
+    dimension = Dimension(table.name, source, fields, table.primary_key)
     if not table.primary_key:
         key = tuple(field.name for field in COORDINATES)
         dimension = replace(dimension, fields=(*fields, *COORDINATES), primary_key=key)
     if not is_versioned or table.watermark is None:
         return dimension
-    if lookup.strategy is not LookupStrategy.INDEX:
-        raise context.script.error(
-            name.at,
-            f'table "{table.name}" has versions, which lookup.strategy {lookup.strategy} does not '
-            "keep",
-            hint="Write 'lookup.strategy' = 'index' in its options.",
-        )
     _check_versions(context.script, table, dimension)
     relation = dimension_relation(context.script, table, table.name, "")
     watermark = table.watermark.spec(context.script, relation, context.settings)
@@ -327,13 +315,6 @@ def same_path(one: str, other: str) -> bool:
         return StoreTable.of(one) == StoreTable.of(other)
     first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))
     return first == second
-
-
-def _lookup(table: Table, settings: Mapping[str, str]) -> Lookup:
-    if table.lookup_strategy is not None:
-        return Lookup(table.lookup_strategy, ChosenBy.OPTION)
-    strategy = settings.get(LOOKUP_STRATEGY)
-    return Lookup() if strategy is None else Lookup(LookupStrategy(strategy), ChosenBy.SETTING)
 
 
 def _check_topic(script: Script, table: Table, name: Name) -> None:

@@ -10,7 +10,6 @@ from joins.plan.plan import (
     DeltaSink,
     JoinPlan,
     KafkaSink,
-    LookupStrategy,
     OutputColumn,
     PrintSink,
     ProbeSource,
@@ -222,16 +221,6 @@ class JobPlanner:
             )
         if window is None and ALLOW_LATENESS in self._session.settings:
             self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without a window.')
-        if window is None and not by_event_time:
-            return
-        for dimension in query.dimensions.values():
-            if dimension.lookup.strategy is LookupStrategy.SHUFFLE:
-                raise self._script.error(
-                    query.base.at,
-                    f'table "{dimension.name}" has lookup.strategy shuffle, which jobs with '
-                    "windows or event time do not have",
-                    hint="Use 'lookup.strategy' = 'index', or broadcast for a small table.",
-                )
 
     def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
         """See that the late records have a table of their own."""

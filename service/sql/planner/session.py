@@ -7,7 +7,6 @@ from joins.kernels.calendar.zones import UTC
 from service.sql.catalog.catalog import Table, build_table
 from service.sql.catalog.inline_secrets import InlineSecrets
 from service.sql.catalog.like import merged, with_hint
-from service.sql.catalog.options import LOOKUP_STRATEGY
 from service.sql.catalog.settings import (
     LOCAL_TIME_ZONE,
     check_setting_name,
@@ -114,17 +113,15 @@ class ScriptSession:
         """
         if not options:
             return table
-        for option in options:
-            if table.shared is not None and option.key != LOOKUP_STRATEGY:
-                raise self.script.error(
-                    option.at,
-                    f'option "{option.key}" of shared table "{table.name}": a job that attaches to '
-                    "it cannot change it",
-                    hint=f"Leave it out; the hint may have '{LOOKUP_STRATEGY}', for what else is "
-                    "different declare a table of the script's own.",
-                )
+        if table.shared is not None:
+            raise self.script.error(
+                options[0].at,
+                f'option "{options[0].key}" of shared table "{table.name}": a job that reads the '
+                "table cannot change it",
+                hint="Remove the hint, or declare the table in this script to copy it again.",
+            )
         node = with_hint(self.script, table.node, options)
-        return replace(build_table(self.script, node, self.secrets), shared=table.shared)
+        return replace(build_table(self.script, node, self.secrets))
 
     def _declare_stored(self) -> None:
         """Take over what the script uses of the catalog, in the order of its creation."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from joins.batch.event_channels import BatchInput, EventChannels, EventInput, Heard
 from watermark.errors import StateFormatError
 from watermark.model import (
+    END_OF_TIME,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     PROCESSING_TIME,
@@ -91,9 +92,24 @@ def test_a_stream_that_ends_waits_for_the_dimension():
     channels = EventChannels([STREAM, RATES])
     told = {"rates": {0: Heard(200, 7)}}
     assert channels.take(batch(ended=[0, 1], dimensions=told)).after == Watermark(200)
-    assert channels.take(batch(now_ms=1_001, ended=[0, 1], dimensions=told)).after == Watermark(
-        MAX_TIMESTAMP - 1
-    )
+    assert channels.take(batch(now_ms=1_001, ended=[0, 1], dimensions=told)).after == END_OF_TIME
+    channels = EventChannels([STREAM, RATES], json.loads(json.dumps(channels.snapshot())))
+    news = {"rates": {0: Heard(300, 8)}}
+    assert channels.watermark_of("rates") == Watermark(200)
+    assert channels.take(batch(now_ms=1_002, ended=[0, 1], dimensions=news)).after == END_OF_TIME
+
+
+def test_an_idle_partition_beside_an_ended_one_finds_its_records_on_time():
+    """As in a job with an end beyond what is there: its later records are not late."""
+    channels = EventChannels([STREAM, NO_TIME])
+    channels.take(batch(heard=heard(p0=(500, 1), p1=(100, 1))))
+    merged = channels.take(batch(now_ms=2_000, ended=[0]))
+    assert merged.after == Watermark(100)
+    assert channels.status_of("probe") is WatermarkStatus.IDLE
+    merged = channels.take(batch(now_ms=2_001, ended=[0], heard=heard(p1=(110, 2))))
+    assert merged.after == Watermark(110)
+    merged = channels.take(batch(now_ms=2_002, ended=[0, 1], heard=heard(p1=(120, 3))))
+    assert (merged.before, merged.after) == (Watermark(110), END_OF_TIME)
 
 
 def test_a_dimension_with_news_is_active_again():

@@ -93,6 +93,12 @@ def test_a_partition_that_has_said_nothing_is_named_as_such():
     )
 
 
+def test_beside_an_ended_partition_the_idle_one_is_waited_for():
+    move = advance(spec(STREAM), EventState(), BatchInput(0, (0, 1), {1: Heard(60_000, 1)}))
+    ended = advance(spec(STREAM), move.after, BatchInput(5_000, (0, 1), ended=[0]))
+    assert view(ended, 90_000, ended.after).waits_for()["channel"] == "probe/1"
+
+
 def test_nobody_waits_for_idle_partitions_or_for_nothing():
     move = advance(spec(STREAM), EventState(), BatchInput(0, (0, 1), {0: Heard(60_000, 1)}))
     assert view(move, None, move.after).waits_for() is None

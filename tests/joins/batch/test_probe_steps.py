@@ -11,7 +11,6 @@ from joins.adapters.kafka.records import OF_THE_PROBE
 from joins.batch.batches import ProbeHooks, ProbeSettings
 from joins.batch.inserts import Inserts, ProbeInsert
 from joins.batch.join_batch import JoinBatches
-from joins.batch.lookups import Lookups
 from joins.batch.probe_steps import ProbeSteps
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin, PinStore
@@ -94,7 +93,7 @@ class Side:
         )
         kafka = KafkaOptions(self.servers, self.topic)
         task = ProbeTask(kernel_spec(PLAN), {}, self.root / "dead", 1)
-        inserts = Inserts([ProbeInsert(task, Lookups(), writer) for writer in self.writers])
+        inserts = Inserts([ProbeInsert(task, writer) for writer in self.writers])
         reader = TopicReader(kafka, self.topics, OF_THE_PROBE)
         settings = ProbeSettings(kafka, life, life.start_offsets)
         steps = ProbeSteps(JoinBatches(self.spark, inserts, reader, hooks), settings, hooks)

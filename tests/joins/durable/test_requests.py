@@ -113,22 +113,24 @@ def test_a_fenced_runner_ends_and_answers_nothing(tmp_path):
     assert requests.open() == ["1"]
 
 
-def test_a_slow_request_does_not_keep_the_main_loop(tmp_path):
+def test_a_slow_request_keeps_neither_the_main_loop_nor_requests_that_are_not_slow(tmp_path):
     go = threading.Event()
-    notes = Notes()
-    handlers = {"slow": lambda _: {"waited": go.wait(20)}, "note": notes}
-    ask(tmp_path, "1", "slow")
-    ask(tmp_path, "2")
+    notes, slow = Notes(), Notes()
+    handlers = {"slow": lambda r: {**slow(r), "waited": go.wait(20)}, "note": notes}
+    for request_id, kind in (("1", "slow"), ("2", "note"), ("3", "slow"), ("4", "note")):
+        ask(tmp_path, request_id, kind)
     requests = Requests(tmp_path, handlers, slow=("slow",))
     requests.serve()
     requests.serve()
-    assert notes.seen == [], "requests keep their order"
+    assert [each.id for each in notes.seen] == ["2", "4"]
+    assert requests.open() == ["1", "3"], "one slow request at a time, in their order"
     go.set()
     requests.finish(timeout_s=10)
-    wait_until(lambda: requests.open() == ["2"], what="the slow one is answered")
+    wait_until(lambda: requests.open() == ["3"], what="the slow one is answered")
     requests.serve()
-    assert answer(tmp_path, "1")["result"] == {"waited": True}
-    assert len(notes.seen) == 1
+    requests.finish(timeout_s=10)
+    assert answer(tmp_path, "1")["result"] == {"count": 1, "waited": True}
+    assert [each.id for each in slow.seen] == ["1", "3"]
 
 
 def test_a_slow_request_that_meets_a_newer_runner_ends_the_job(tmp_path):

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from joins.job.session import SparkSettings, worker_sockets
+from joins.job import session
+from joins.job.session import remove_directories, worker_sockets
 from service.jobs.supervise.runner_process import environment
 
 SECRETS = {
@@ -112,29 +113,24 @@ def test_workers_are_reached_by_sockets_that_nobody_else_may_touch(spark):
     assert [path for path in directory.iterdir() if path.is_socket()]
 
 
-@pytest.mark.parametrize("obstacle", ["a name that is too long", "somebody else's directory"])
+@pytest.mark.parametrize("obstacle", ["a name that is too long", "no directory"])
 def test_without_a_directory_for_sockets_workers_are_reached_by_tcp(
     tmp_path, monkeypatch, obstacle
 ):
-    temporary = tmp_path / ("x" * 90 if "long" in obstacle else "t")
-    temporary.mkdir()
+    temporary = tmp_path / ("x" * 90)
+    if "long" in obstacle:
+        temporary.mkdir(parents=True)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    settings = SparkSettings("s", [], tmp_path)
-    if "long" not in obstacle:
-        monkeypatch.setattr(tempfile, "tempdir", "/t")
-        monkeypatch.setattr(os, "mkdir", refuse)
-    assert worker_sockets(settings) == {}
+    assert worker_sockets() == ({}, ())
 
 
-def refuse(*_):
-    raise FileExistsError
-
-
-def test_a_session_removes_the_sockets_that_a_killed_one_has_left(tmp_path, monkeypatch):
+def test_the_directory_for_sockets_goes_with_the_sessions_of_its_process(monkeypatch):
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         monkeypatch.setattr(tempfile, "tempdir", short)
-        settings = SparkSettings("s", [], tmp_path)
-        (first,) = {v for k, v in worker_sockets(settings).items() if k.endswith("dir")}
-        Path(first, ".old.sock").touch()
-        assert worker_sockets(settings)["spark.python.unix.domain.socket.dir"] == first
-        assert not list(Path(first).iterdir())
+        monkeypatch.setattr(session, "_directories", [])
+        settings, (descriptor,) = worker_sockets()
+        directory = Path(settings["spark.python.unix.domain.socket.dir"])
+        assert os.fstat(descriptor).st_ino == next(directory.iterdir()).stat().st_ino
+        Path(directory, ".left.sock").touch()
+        remove_directories()
+        assert not list(Path(short).iterdir())

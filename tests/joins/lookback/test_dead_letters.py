@@ -2,7 +2,9 @@
 
 import json
 import multiprocessing
+import random
 import signal
+import threading
 
 import pyarrow as pa
 import pytest
@@ -181,6 +183,35 @@ def test_corrected_letters_get_the_rows_of_their_own_batch_once(job):
     assert job.rows() == ALL_ROWS
 
 
+def test_only_the_commit_of_the_rows_takes_the_turn_of_batches(job):
+    """However long letters take to be chosen, joined and staged, batches go on beside."""
+    turn, held = threading.Lock(), {}
+
+    def passed(step):
+        held[step] = turn.locked()
+        if not held[step]:
+            with turn:  # a batch
+                pass
+
+    job.replay(passed=passed).handle(request({"records": CORRECTED}), turn=turn)
+    assert held == {step: step == "staged" for step in STEPS}
+    assert not turn.locked()
+    assert job.rows() == ALL_ROWS
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_replay_that_fails_gives_its_turn_back(job, step):
+    turn = threading.Lock()
+
+    def passed(name):
+        if name == step:
+            raise OSError(28, "no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        job.replay(passed=passed).handle(request({"records": CORRECTED}), turn=turn)
+    assert not turn.locked()
+
+
 def test_the_same_request_gives_the_same_result(job):
     first = job.replay().handle(request({"records": CORRECTED}))
     assert job.replay().handle(request({"records": CORRECTED})) == first
@@ -219,7 +250,70 @@ def test_all_means_those_that_have_no_rows_yet(job):
 def test_one_replay_has_a_limit_and_tells_what_remains(job, monkeypatch):
     monkeypatch.setattr(dead_letter_replay, "MOST_LETTERS", 3)
     result = job.replay().handle(request({"all": True}))
-    assert (result["records"], result["remaining"]) == (3, 2)
+    assert (result["records"], len(result["still_bad"]), result["remaining"]) == (3, 3, 3 + 2)
+
+
+def test_what_remains_are_those_that_are_still_bad(job):
+    replay = job.replay()
+    for number, body in enumerate(({"all": True}, {"records": [{**CORRECTED[0], "value": "{"}]})):
+        result = replay.handle(request(body, f"r{number}"))
+        assert result["remaining"] == len(result["still_bad"]) > 0
+
+
+DISCARDED = [{"partition": 0, "offset": 105}, {"partition": 0, "offset": 106, "batch": 8}]
+
+
+def test_discarded_letters_stay_in_the_list_with_the_reason_and_are_not_tried_again(job):
+    replay = job.replay()
+    body = {"records": DISCARDED, "discard": "test data of a producer"}
+    expected = {"discard": 1, "records": 2, "already_settled": 0, "remaining": 0}
+    assert replay.handle(request(body)) == expected
+    assert replay.handle(request(body)) == expected
+    again = replay.handle(request(body, "r2"))
+    assert (again["discard"], again["records"], again["already_settled"]) == (None, 0, 2)
+    shown = job.letters.find(0, 105).as_json()
+    assert (shown["discarded_by"], shown["discarded_because"]) == ("operator", body["discard"])
+    assert shown["replayed_by"] is None
+    assert {(8, 105), (8, 106)}.isdisjoint(places(job.letters.page(pending=True).letters))
+    assert len(job.letters.page().letters) == 6
+    named = replay.handle(request({"records": CORRECTED}, "r3"))
+    assert (named["records"], named["rows"], named["already_replayed"]) == (2, 2, 1)
+    rest = replay.handle(request({"all": True, "discard": "seen"}, "r4"))
+    assert (rest["records"], rest["remaining"]) == (1, 0)
+    assert replay.handle(request({"all": True}, "r5"))["replay"] is None
+    assert job.rows() == sorted([*GOOD_ROWS, *CORRECTED_ROWS[:2]])
+
+
+def test_a_discard_that_was_interrupted_is_finished(job):
+    class CutOffError(Exception): ...
+
+    def passed(_):
+        raise CutOffError
+
+    body = {"all": True, "discard": "seen"}
+    with pytest.raises(CutOffError):
+        job.replay(passed=passed).handle(request(body))
+    assert job.replay().handle(request({"all": True}, "r2"))["replay"] is None
+    assert job.replay().handle(request(body))["discard"] == 1
+    assert job.rows() == sorted(GOOD_ROWS)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_replayed_and_discarded_each_letter_is_settled_once(job, seed):
+    draw = random.Random(seed)
+    settled, known = {}, {letter["offset"]: letter for letter in CORRECTED}
+    for number in range(6):
+        some = draw.sample(CORRECTED, draw.randint(1, 3))
+        discards = draw.random() < 0.5
+        body = {"records": some, **({"discard": "why"} if discards else {})}
+        result = job.replay().handle(request(body, f"r{number}"))
+        new = {each["offset"] for each in some} - settled.keys()
+        assert result["records"] == len(new)
+        settled |= dict.fromkeys(new, discards)
+        pending = {offset for _, offset in places(job.letters.page(pending=True).letters)}
+        assert pending & known.keys() == known.keys() - settled.keys()
+    rows = [row for row in CORRECTED_ROWS if settled.get(row[1]) is False]
+    assert job.rows() == sorted([*GOOD_ROWS, *rows])
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -348,6 +442,8 @@ REFUSED = {
     "negative": {"records": [{"partition": 0, "offset": -1}]},
     "boolean": {"records": [{"partition": False, "offset": 101}]},
     "two_values": {"records": [{**CORRECTED[0], "value_base64": "e30="}]},
+    "no_reason": {"all": True, "discard": " "},
+    "a_reason_that_is_none": {"all": True, "discard": 1},
     "bad_base64": {"records": [{"partition": 0, "offset": 101, "value_base64": "?"}]},
     "twice": {"records": [CORRECTED[0], CORRECTED[0]]},
     "too_many": {"records": [CORRECTED[0]] * 10_001},

@@ -15,12 +15,12 @@ from joins.adapters.mysql.source import check_source
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.records.decode import KEY, decode
 from joins.kernels.records.layout import BatchOrigin, record_batch
+from joins.plan.causes import fault_in
 from joins.plan.errors import SourceUnavailableError
 from joins.plan.plan import COMPRESSION_TYPE, Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from joins.source.chunk_reader import COMPRESSION, ChunkReader, ChunkStage, GroupSize, in_background
 from joins.worker.row_files import RowFiles
-from joins.worker.staging import reading_error
 from tests.support.sql import new_schema
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
@@ -100,7 +100,7 @@ def test_a_server_that_is_gone_is_told_with_its_hint(spark, mariadb, tmp_path):
         groups = ChunkReader(spark, stage, GroupSize(2, 500, 500)).groups(iter([Chunk(None, None)]))
         with pytest.raises((PySparkException, Py4JError)) as raised:
             next(groups)
-    known = reading_error(raised.value)
+    known = fault_in(str(raised.value))
     assert isinstance(known, SourceUnavailableError)
     assert "cannot be reached" in known.message
     assert known.hint.startswith("Start the server")

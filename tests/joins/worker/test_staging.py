@@ -14,14 +14,18 @@ from hypothesis import strategies as st
 
 from joins.kernels.index.room import Room
 from joins.kernels.probe.files import StagedFile
-from joins.plan.errors import IndexDirectoryError, IndexLockedError, RecordsExpiredError
+from joins.plan.causes import fault_in
+from joins.plan.errors import (
+    IndexLockedError,
+    JoinError,
+    RecordsExpiredError,
+    SourceUnavailableError,
+)
 from joins.worker.staging import (
     TaskReport,
     current_origin,
     merge_reports,
-    no_room,
-    reading_error,
-    telling_hints,
+    telling_cause,
 )
 
 FILES = st.builds(
@@ -74,36 +78,27 @@ def test_inside_a_task_the_origin_names_task_and_attempt(spark):
     assert len({detail["attempt"] for detail in details}) == 3
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES])
-def test_a_node_that_cannot_write_its_index_is_found_in_what_spark_says(number):
+OURS = {
+    "no_room": Room(Path("index/users")).error(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))),
+    "locked": IndexLockedError('process 7 on node "a"', hint=IndexLockedError.HINT),
+    "expired": RecordsExpiredError('topic "t" begins later', hint="Lengthen it."),
+    "gone": SourceUnavailableError('kafka "k" is away', hint="Start it.", detail="a\nb"),
+}
+
+
+@pytest.mark.parametrize("error", OURS.values(), ids=OURS)
+def test_an_error_of_ours_is_found_in_what_spark_says(error):
     try:
-        raise Room(Path("index/users")).error(OSError(number, os.strerror(number)))
-    except IndexDirectoryError as error:
-        expected = error
+        with telling_cause(), telling_cause():
+            raise error
+    except JoinError:
         told = f"Job aborted: {traceback.format_exc()}\n\tat org.apache.spark.Task.run(Task.scala)"
-    found = no_room(RuntimeError(told))
-    assert found is not None
-    assert (found.message, found.hint) == (expected.message, IndexDirectoryError.HINT)
-    assert no_room(RuntimeError("Job aborted: something else")) is None
-
-
-def test_a_node_whose_index_is_locked_is_found_in_what_spark_says():
-    told = 'Job aborted: joins.plan.errors.IndexLockedError: process 7 on node "a"\n\tat org.apache'
-    found = no_room(RuntimeError(told))
-    assert isinstance(found, IndexLockedError)
-    assert (found.message, found.hint) == ('process 7 on node "a"', IndexLockedError.HINT)
-
-
-def test_an_error_of_reading_is_found_in_what_spark_says_with_its_hint():
-    try:
-        with telling_hints():
-            raise RecordsExpiredError('topic "t" begins later', hint="Lengthen it.")
-    except RecordsExpiredError:
-        told = f"Job aborted: {traceback.format_exc()}\n\tat org.apache.spark.Task.run(Task.scala)"
-    found = reading_error(RuntimeError(told))
-    assert isinstance(found, RecordsExpiredError)
-    assert (found.message, found.hint) == ('topic "t" begins later', "Lengthen it.")
-    assert reading_error(RuntimeError("Job aborted: something else")) is None
+    found = fault_in(told)
+    assert type(found) is type(error)
+    assert (found.message, found.hint) == (error.message, error.hint)
+    assert found.detail == error.detail
+    assert told.count("sluice-fault") == 1
+    assert fault_in("Job aborted: something else") is None
 
 
 def _spared(batches):

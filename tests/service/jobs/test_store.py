@@ -18,8 +18,9 @@ from service.jobs.store.job import (
 from service.jobs.store.store import JobStore
 
 
-def _new(name="job", key=None):
-    return NewJob(new_job_id(), name, b"{}", "INSERT", (), key, "digest")
+def _new(name=None, key=None):
+    job_id = new_job_id()
+    return NewJob(job_id, name or f"job {job_id}", b"{}", "INSERT", (), key, "digest")
 
 
 @pytest.fixture
@@ -93,6 +94,52 @@ def test_an_idempotency_key_belongs_to_one_job(store):
     with pytest.raises(JobConflictError):
         store.add(_new(key="k"))
     assert store.find_by_key("k") == (job, "digest")
+
+
+def _rest(store, job, state):
+    for step in (JobState.STARTING, JobState.JOINING, state):
+        store.transition(job.id, StateUpdate(step, "go"))
+
+
+@pytest.mark.parametrize("state", [JobState.STOPPED, JobState.FAILED, JobState.PAUSED])
+def test_a_name_belongs_to_one_job_that_can_run(store, state):
+    job = store.add(_new("enriched"))
+    _rest(store, job, state)
+    with pytest.raises(JobConflictError, match=f'{job.id} has the name "enriched"') as refused:
+        store.add(_new("enriched"))
+    assert job.id in refused.value.hint
+    assert [each.id for each in store.all_jobs()] == [job.id]
+    store.add(_new("Enriched"))
+
+
+def test_a_name_is_free_when_its_job_has_finished_or_is_being_removed(store):
+    first = store.add(_new("enriched"))
+    _rest(store, first, JobState.FINISHED)
+    second = store.add(_new("enriched"))
+    store.want(second.id, DesiredState.REMOVED)
+    store.add(_new("enriched"))
+
+
+def test_previews_share_their_name(store):
+    store.add(replace(_new("preview"), has_own_name=False))
+    store.add(replace(_new("preview"), has_own_name=False))
+    assert len(store.all_jobs()) == 2
+
+
+def test_of_jobs_that_come_at_once_with_one_name_one_is_kept(store, url):
+    stores = [store, JobStore.open(url)]
+
+    def add(number):
+        try:
+            return stores[number % 2].add(_new("enriched")).id
+        except JobConflictError:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        kept = [job_id for job_id in pool.map(add, range(24)) if job_id is not None]
+    stores[1].close()
+    assert kept == [job.id for job in store.all_jobs()]
+    assert len(kept) == 1
 
 
 def test_an_unlawful_transition_changes_nothing(store):

@@ -98,7 +98,7 @@ def test_who_does_not_lead_any_more_writes_nothing_but_tokens(store, url):
     job = store.add(_new())
     later.fence(1)
     with pytest.raises(StandbyError, match="does not lead"):
-        later.add(_new())
+        later.add(_new("later"))
     store.fence(None)
     with pytest.raises(StandbyError):
         store.transition(job.id, StateUpdate(JobState.STARTING, "go"))
@@ -197,8 +197,8 @@ def test_a_server_that_is_too_old_is_refused(url, monkeypatch):
 class AnswerLost(JobStore):
     """Keeps a job, and the connection is cut before the answer comes."""
 
-    def add(self, new):
-        super().add(new)
+    def add(self, new, check=None):
+        super().add(new, check)
         raise StoreError("job store cannot be used: network error", hint="Look at the network.")
 
 

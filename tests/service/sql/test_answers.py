@@ -115,7 +115,7 @@ def test_functions_are_listed():
 def test_settings_are_shown_as_they_are_now():
     shown = dict(only("SET 'pipeline.name' = 'a'; SET; RESET;").rows)
     assert shown["pipeline.name"] == "a"
-    assert shown["lookup.strategy"] == "index"
+    assert shown["execution.runtime-mode"] == "streaming"
 
 
 def test_a_shown_table_declares_the_same_table_again():

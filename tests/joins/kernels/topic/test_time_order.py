@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joins.kernels.changelog.known_keys import KnownKeys
 from joins.kernels.topic.pieces import MARKS, NO_MARK, ChangePiece
 from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
 from watermark.foreign import Mark
@@ -113,20 +112,3 @@ def test_labels_go_back_to_the_pieces_that_they_are_of():
     window = Window([piece(0, 0, [1, 3]), piece(1, 0, [2, 4])])
     labelled = {each.partition: labels.tolist() for each, labels in window.by_piece(np.arange(3))}
     assert labelled == {0: [0, 2], 1: [1, -1]}
-
-
-def test_known_keys_tell_what_each_came_with_first_also_in_another_process():
-    rng = random.Random(3)
-    keys, expected, kept = KnownKeys(), {}, b""
-    for step in range(60):
-        hashes = [rng.randrange(500) for _ in range(rng.randint(0, 40))]
-        number = rng.randrange(4)
-        known, new = keys.add(np.array(hashes, np.uint64), np.full(len(hashes), number, np.int32))
-        for one in hashes:
-            expected.setdefault(one, number)
-        assert known.tolist() == [expected[one] for one in hashes]
-        assert len(keys) == len(expected)
-        kept += new
-        if step % 20 == 19:
-            keys = KnownKeys()
-            keys.load(kept)

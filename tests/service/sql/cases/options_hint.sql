@@ -1,4 +1,4 @@
--- plan: FROM s AS c kafka(s @ broker:9092, timestamp, 42 ms) [k BIGINT, n INT, t STRING, p = PROCTIME()] | LOOKUP d BY broadcast (option of the table)
+-- plan: FROM s AS c kafka(s @ broker:9092, timestamp, 42 ms) [k BIGINT, n INT, t STRING, p = PROCTIME()] | INNER JOIN d AS d mysql-cdc(shop.e @ db:3306) [id BIGINT NOT NULL, name STRING, price DECIMAL(10, 2); key id] ON c.k = d.id
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'
@@ -8,4 +8,4 @@ CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
 );
 CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT c.k, d.name FROM s /*+ OPTIONS('scan.startup.mode' = 'timestamp', 'scan.startup.timestamp-millis' = '42') */ AS c JOIN d /*+ OPTIONS('lookup.strategy'='broadcast') */ FOR SYSTEM_TIME AS OF c.p ON c.k = d.id;
+INSERT INTO o SELECT c.k, d.name FROM s /*+ OPTIONS('scan.startup.mode' = 'timestamp', 'scan.startup.timestamp-millis' = '42') */ AS c JOIN d /*+ OPTIONS('table-name'='e') */ FOR SYSTEM_TIME AS OF c.p ON c.k = d.id;

@@ -1,7 +1,5 @@
 -- plan: SET pipeline.name = b
 SET 'pipeline.name' = 'a';
-SET 'lookup.strategy' = 'broadcast';
-RESET 'lookup.strategy';
 RESET;
 SET 'pipeline.name' = 'b';
 SET;

@@ -1,4 +1,4 @@
--- plan: LOOKUP d BY index (default) | INSERT 1 | SELECT s.k AS x, d.name AS y | INTO o blackhole() | INSERT 2 | FROM s AS c kafka(s @ broker:9092, earliest-offset) [k BIGINT, n INT, t STRING, p = PROCTIME()] | WHERE (c.n > 3) | SELECT c.t AS t, d.price AS price | INTO prices delta(prices)
+-- plan: INSERT 1 | SELECT s.k AS x, d.name AS y | INTO o blackhole() | INSERT 2 | FROM s AS c kafka(s @ broker:9092, earliest-offset) [k BIGINT, n INT, t STRING, p = PROCTIME()] | WHERE (c.n > 3) | SELECT c.t AS t, d.price AS price | INTO prices delta(prices)
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'd'

@@ -1,4 +1,4 @@
--- plan: LOOKUP users BY index (default) | INSERT 1 | WHERE (u.name <> 'x') | INSERT 2 | WHERE (u.name <> 'x')
+-- plan: INSERT 1 | WHERE (u.name <> 'x') | INSERT 2 | WHERE (u.name <> 'x')
 CREATE TABLE a (id BIGINT, user_id BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 'a', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'

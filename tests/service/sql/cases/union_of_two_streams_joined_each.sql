@@ -1,4 +1,4 @@
--- plan: LOOKUP users BY index (default) | INSERT 1 | FROM a AS a kafka(a @ broker:9092, earliest-offset) [id BIGINT, user_id BIGINT, p = PROCTIME()] | INSERT 2 | FROM b AS b kafka(b @ broker:9092, earliest-offset, csv) [id STRING, amount INT, of STRING METADATA topic, p = PROCTIME()]
+-- plan: INSERT 1 | FROM a AS a kafka(a @ broker:9092, earliest-offset) [id BIGINT, user_id BIGINT, p = PROCTIME()] | INSERT 2 | FROM b AS b kafka(b @ broker:9092, earliest-offset, csv) [id STRING, amount INT, of STRING METADATA topic, p = PROCTIME()]
 CREATE TABLE a (id BIGINT, user_id BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 'a', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
