@@ -225,6 +225,7 @@ class KafkaSource:
         backlog_offsets: (partition, offset behind the last record at submission), where a watermark
             is `after_backlog`; empty before it is resolved.
         key: columns that are the key of a record; None if no column is.
+        topic_ids: Kafka's UUIDs of the topics that resolved offsets belong to; empty before.
     """
 
     kafka: KafkaOptions
@@ -243,6 +244,7 @@ class KafkaSource:
     more_topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
     discovery_ms: int | None = None
+    topic_ids: tuple[str, ...] = ()
     kind: Literal["kafka"] = "kafka"
 
     @property

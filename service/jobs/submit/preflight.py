@@ -120,6 +120,7 @@ def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) ->
         kafka.require_unused_group(source.kafka.reported_group)
     source = resolve_topics(source, kafka)
     cluster = StreamCluster(kafka, source.topics)
+    topics = cluster.identified()
     start = resolve_start_offsets(source, cluster)
     end = resolve_end_offsets(source, start, cluster)
     backlog = resolve_backlog(resolved.probe, cluster)
@@ -127,6 +128,7 @@ def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) ->
         held,
         kafka=replace(held.kafka, topic=source.kafka.topic),
         more_topics=source.more_topics,
+        topic_ids=tuple(topic.topic_id for topic in topics.topics),
         startup_mode=StartupMode.SPECIFIC,
         startup_offsets=tuple(sorted(start.items())),
     )
