@@ -1,7 +1,7 @@
 # Sluice. `make` alone tells what there is. Set-up is done by .ci/setup and talks on standard error,
 # so that the last line on standard output is the program's own.
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 4
 BIN := .venv/bin
 RUN := $(BIN)/python -m
 SOURCES := service joins watermark tests docs
@@ -10,7 +10,7 @@ SOURCES := service joins watermark tests docs
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check fmt docs bench reliability golden screenshots lock clean
+.PHONY: help setup demo test test-all test-quick check fmt docs bench reliability golden screenshots lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -22,19 +22,24 @@ setup: ## Virtual environment, Java, jars: what every other target does first
 demo: setup ## The whole system on an embedded broker and database
 	@$(RUN) service.cli demo $(ARGS)
 
-# So many files at a time, each worker with services of its own; WORKERS=0 runs them one after the
-# other. What starts servers comes first (tests/conftest.py), so that no worker is left with it alone.
+# So many files at a time, more than there are cores: tests wait. They share one broker and one
+# database (tests/support/shared_services.py); WORKERS=0 runs them one after the other. What starts
+# servers comes first (tests/conftest.py), so that no worker is left with it alone.
 PYTEST = $(RUN) pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder
 
 # Only tests and `sluice up --with postgres` need Connect and PostgreSQL: not part of the set-up.
 DEBEZIUM = $(RUN) service.embedded.provide --debezium
 
-test: setup ## All tests but the experiments, or those that ARGS selects
+test: setup ## Every promise once, on real servers, or the tests that ARGS selects
 	@$(DEBEZIUM)
 	@$(PYTEST) $(ARGS)
 
+test-all: setup ## Also matrices, experiments at small scale, browsers: what CI runs
+	@$(DEBEZIUM)
+	@SLUICE_TEST_EXAMPLES=$${SLUICE_TEST_EXAMPLES:-33} $(PYTEST) -m '' $(ARGS)
+
 test-quick: setup ## The tests that start no server and no other process
-	@$(PYTEST) -m 'not servers and not experiment' $(ARGS)
+	@$(PYTEST) -m 'not servers and not experiment and not matrix' $(ARGS)
 
 check: setup ## Format, lint, types, layers, addresses; the same as in CI
 	$(BIN)/ruff format --check $(SOURCES)

@@ -236,6 +236,21 @@ class Settings(BaseSettings):
     changelog_min_insync: int = _setting(
         1, "min.insync.replicas of topics that Sluice creates.", "1 to 32", ge=1, le=32
     )
+    changelog_retention_ms: int = _setting(
+        -1,
+        "retention.ms of topics that Sluice creates, -1 for no limit; a job that has not read them "
+        "by then has to be submitted again.",
+        "-1, or 3600000 to 9223372036854775807",
+        ge=-1,
+        le=2**63 - 1,
+    )
+    changelog_max_message_bytes: int = _setting(
+        64 << 20,
+        "max.message.bytes of topics that Sluice creates.",
+        "1048576 to 1073741824",
+        ge=1 << 20,
+        le=1 << 30,
+    )
     spark_master: str = _setting(
         "local[*,4]",
         "Where Spark runs; with local, keep retries (the 4), or one killed worker ends the job.",

@@ -1,4 +1,4 @@
-"""Real services for the tests: one of each a session, started when the first test asks.
+"""Real services for the tests: one of each a run, started when the first test asks.
 
 A test whose fixtures lead to one of `PROCESSES` is marked `servers`; any other may start no
 process at all, so that `make test-quick` runs what needs none, and the mark cannot be wrong.
@@ -7,11 +7,15 @@ process at all, so that `make test-quick` runs what needs none, and the mark can
 import os
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
@@ -23,22 +27,35 @@ from service.embedded.jars import JarCache
 from service.embedded.java import Java, find_java
 from service.embedded.postgres import PostgreSql
 from service.embedded.registry import ApicurioRegistry
+from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
 from tests.support.services import home_that_installs_once
+from tests.support.shared_services import Place, SharedServices, ask, shared
+from tests.support.used_time import used_cpu_s
 
 PROCESSES = "processes"
+_LONGEST = ("experiment", "servers")
+_ONE_BY_ONE = ("test_small_scale.py",)
 _STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"})
 _quick: list[str] = []  # the test that runs and may start no process
 _older_threads: set[int] = set()  # of fixtures that several tests share: they may go on
+_places = pytest.StashKey[Callable[[str], Place]]()
+_answering = pytest.StashKey[tuple[str, int, str]]()
+_began_s = time.monotonic()
+Server = TypeVar("Server", bound=EmbeddedServer)
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks are selected
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs servers or other processes; their files run first, small tests at last."""
+    """Mark what needs servers or other processes; what takes longest runs first."""
     for item in items:
         if PROCESSES in getattr(item, "fixturenames", ()):
             item.add_marker("servers")
-    first = {item.path for item in items if item.get_closest_marker("servers")}
-    items.sort(key=lambda item: item.path not in first)
+    ranks: dict[Path, int] = {}
+    for item in items:
+        rank = next((n for n, mark in enumerate(_LONGEST) if item.get_closest_marker(mark)), 9)
+        ranks[item.path] = min(rank, ranks.get(item.path, 9))
+    items.sort(key=lambda item: (item.path.name not in _ONE_BY_ONE, ranks[item.path]))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -48,9 +65,56 @@ def pytest_collection() -> Iterator[object]:
         return (yield)
 
 
-def pytest_configure() -> None:
-    """Watch for processes that a test starts without having said so."""
+@pytest.hookimpl(trylast=True)  # the temporary directory is known
+def pytest_configure(config: pytest.Config) -> None:
+    """Watch for processes that a test starts without having said so; share the servers."""
     sys.addaudithook(_refuse_processes)
+    if hasattr(config, "workerinput"):
+        config.stash[_places] = partial(ask, *config.workerinput["services"])
+        return
+    directory = config._tmp_path_factory.getbasetemp() / "services"  # type: ignore[attr-defined]
+    services = SharedServices(directory, partial(_say, config))
+    config.add_cleanup(services.kill)
+    config.stash[_places] = services.place
+    if config.getoption("numprocesses", None):
+        config.stash[_answering] = services.answer()
+
+
+def _say(config: pytest.Config, line: str) -> None:
+    capture = config.pluginmanager.getplugin("capturemanager")
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    with capture.global_and_fixture_disabled() if capture else nullcontext():
+        reporter.ensure_newline()
+        reporter.write_line(line)
+
+
+class _ByFile(LoadFileScheduling):
+    """The tests of a file go to one worker, those of the small experiments to any."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return nodeid if file.rpartition("/")[2] in _ONE_BY_ONE else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile | None:
+    return _ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A worker learns where to ask for the servers."""
+    node.workerinput["services"] = node.config.stash[_answering]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any) -> Iterator[None]:
+    """The last line but one: what the run took."""
+    try:
+        return (yield)
+    finally:
+        took_s = time.monotonic() - _began_s
+        terminalreporter.write_line(f"{took_s:.0f} s of wall, {used_cpu_s():.0f} s of CPU")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,46 +183,77 @@ def database_home(jar_cache: JarCache, tmp_path_factory: pytest.TempPathFactory)
     )
 
 
+def shared_server(config: pytest.Config, name: str, make: Callable[[Path], Server]) -> Server:
+    """The server `name` of this run, as an object that `make` gives for its directory."""
+    place = config.stash[_places](name)
+    return shared(make(place.directory), place.pid)
+
+
 @pytest.fixture(scope="session")
-def kafka(
+def kafka(pytestconfig: pytest.Config, java: Java) -> KafkaBroker:
+    """The broker that all tests of the run share: use topics with names of your own."""
+    return shared_server(pytestconfig, "kafka", lambda at: KafkaBroker(at, java, []))
+
+
+@pytest.fixture(scope="session")
+def mariadb(pytestconfig: pytest.Config, processes: None) -> MariaDb:
+    """The database that all tests of the run share: use a schema of your own, change no setting."""
+    return shared_server(pytestconfig, "mariadb", lambda at: MariaDb(at, at))
+
+
+@pytest.fixture(scope="session")
+def postgres(pytestconfig: pytest.Config, processes: None) -> PostgreSql:
+    """The PostgreSQL that all tests of the run share: use a database of your own."""
+    return shared_server(pytestconfig, "postgres", lambda at: PostgreSql(at, at))
+
+
+@pytest.fixture(scope="session")
+def connect(pytestconfig: pytest.Config, java: Java, kafka: KafkaBroker) -> KafkaConnect:
+    """The Connect that all tests of the run share: use connectors and prefixes of your own."""
+    servers = kafka.bootstrap_servers
+    return shared_server(pytestconfig, "connect", lambda at: KafkaConnect(at, java, [], servers))
+
+
+@pytest.fixture(scope="session")
+def registry(pytestconfig: pytest.Config, java: Java) -> ApicurioRegistry:
+    """The registry of schemas that all tests of the run share: use subjects of your own."""
+    return shared_server(pytestconfig, "registry", lambda at: ApicurioRegistry(at, java, at))
+
+
+@pytest.fixture(scope="module")
+def own_broker(
     tmp_path_factory: pytest.TempPathFactory, java: Java, broker_jars: list[Path]
 ) -> Iterator[KafkaBroker]:
-    """A running broker that all tests share: use topics with names of your own."""
+    """A broker that a file of tests may stop and change."""
     directory = tmp_path_factory.mktemp("kafka")
     with KafkaBroker(directory, java, broker_jars, BrokerSettings(heap="384m")) as broker:
         yield broker
 
 
-@pytest.fixture(scope="session")
-def mariadb(tmp_path_factory: pytest.TempPathFactory, database_home: Path) -> Iterator[MariaDb]:
-    """A running database that all tests share: use a schema of your own."""
+@pytest.fixture(scope="module")
+def own_database(
+    tmp_path_factory: pytest.TempPathFactory, database_home: Path
+) -> Iterator[MariaDb]:
+    """A database that a file of tests may stop and change."""
     with MariaDb(tmp_path_factory.mktemp("mariadb"), database_home) as database:
         yield database
 
 
-@pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory, jar_cache: JarCache) -> Iterator[PostgreSql]:
-    """A running PostgreSQL that all tests share: use a database of your own."""
+@pytest.fixture(scope="module")
+def own_postgres(
+    tmp_path_factory: pytest.TempPathFactory, jar_cache: JarCache
+) -> Iterator[PostgreSql]:
+    """A PostgreSQL that a file of tests may stop and change."""
     with PostgreSql(tmp_path_factory.mktemp("postgres"), jar_cache.postgres_home()) as database:
         yield database
 
 
-@pytest.fixture(scope="session")
-def connect(
+@pytest.fixture(scope="module")
+def own_connect(
     tmp_path_factory: pytest.TempPathFactory, java: Java, jar_cache: JarCache, kafka: KafkaBroker
 ) -> Iterator[KafkaConnect]:
-    """A running Connect that all tests share: use connectors and prefixes of your own."""
+    """A Connect that a file of tests may stop and kill."""
     directory = tmp_path_factory.mktemp("connect")
     jars = jar_cache.jars(JarSet.CONNECT)
     with KafkaConnect(directory, java, jars, kafka.bootstrap_servers) as worker:
         yield worker
-
-
-@pytest.fixture(scope="session")
-def registry(
-    tmp_path_factory: pytest.TempPathFactory, java: Java, jar_cache: JarCache
-) -> Iterator[ApicurioRegistry]:
-    """A running registry of schemas that all tests share: use subjects of your own."""
-    home = jar_cache.registry_home()
-    with ApicurioRegistry(tmp_path_factory.mktemp("registry"), java, home) as server:
-        yield server

@@ -110,8 +110,8 @@ def test_an_alert_leads_to_a_heading_of_the_runbook(alert):
 def program(name):
     path = shutil.which(name)
     if path is None and REQUIRED not in os.environ:
-        pytest.skip(f"{name} is not on this machine")
-    assert path is not None, f"{name} is not on this machine: install prometheus"
+        pytest.skip(f"no {name} on PATH (Debian: prometheus)")
+    assert path is not None, f"no {name} on PATH (Debian: prometheus)"
     return path
 
 
@@ -246,6 +246,7 @@ CASES = {
 }
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(("inputs", "fires"), CASES.values(), ids=CASES)
 def test_rules_say_what_is_wrong_and_nothing_else(processes, tmp_path, inputs, fires):
     minutes = min(sum(map(int, re.findall(r"x(\d+)", each["values"]))) for each in inputs)
@@ -310,6 +311,7 @@ def prometheus(directory, target):
         process.wait()
 
 
+@pytest.mark.matrix
 def test_prometheus_reads_a_control_plane_and_evaluates_every_rule(processes, tmp_path):
     port = free_port()
 

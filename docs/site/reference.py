@@ -10,6 +10,7 @@ import json
 import pkgutil
 import re
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -83,14 +84,7 @@ def plain(text: str) -> str:
 def entry(name: str, meaning: str, *, note: str = "") -> str:
     """An item of a list, wrapped: a name in its own letters, and what it is."""
     text = f"{name}{note}: {meaning}"
-    return textwrap.fill(
-        text,
-        WIDTH,
-        initial_indent="- ",
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return _item(text, "- ")
 
 
 # Settings, options
@@ -315,6 +309,44 @@ def failpoints() -> Iterator[str]:
         yield entry(f"`{point}`", f"{plain(meaning)} ({', '.join(f'`{m}`' for m in modules)}).")
 
 
+# Promises
+# --------------------------------------------------------------------------------------------------
+
+
+def promises() -> Iterator[str]:
+    """Each sentence that promises something, with its tests, by document."""
+    listed = tomllib.loads((ROOT / "tests/promises.toml").read_text(encoding="utf-8"))
+    for document, lines in listed.items():
+        tested = {said: tests for said, tests in lines.items() if isinstance(tests, list)}
+        untested = [said for said, why in lines.items() if str(why).startswith("untested: ")]
+        if not tested and not untested:
+            continue
+        yield f"## {document}\n"
+        for said, tests in tested.items():
+            yield _item(_unmarked(said), "- ")
+            for test in tests:
+                yield _item(" ".join(f"`{part}`" for part in test.split("::")), "  - ")
+        yield from (_item(f"{_unmarked(said)} *No test.*", "- ") for said in untested)
+        yield ""
+
+
+def _unmarked(sentence: str) -> str:
+    """A sentence without links, emphasis and the bars of a table."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", sentence).replace("**", "")
+    return re.sub(r"\s*\|\s*", " · ", text.strip("| ")) if text.startswith("|") else text
+
+
+def _item(text: str, bullet: str) -> str:
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "settings": settings,
     "options": options,
@@ -329,6 +361,7 @@ BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "metrics": metrics,
     "errors": errors,
     "failpoints": failpoints,
+    "promises": promises,
 }
 
 if __name__ == "__main__":

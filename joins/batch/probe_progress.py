@@ -64,7 +64,7 @@ class ProbeCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class CommittedProbe:
     """What the newest counted batch has left.
 
     Attributes:
@@ -119,7 +119,7 @@ class ProbeProgress:
         self.retention = RetentionWatch(self._cluster)
         self.transactions = TransactionWatch(self._cluster)
         self._group = None if kafka.reported_group is None else GroupOffsets(kafka, topics)
-        self.committed = Committed(self._read_counts())
+        self.committed = CommittedProbe(self._read_counts())
         self.ends = TopicEnds()
 
     @property
@@ -155,7 +155,7 @@ class ProbeProgress:
     def record(self, batch: FinishedBatch) -> None:
         """Count a batch whose output is committed; durable when this returns."""
         counts = self.counts.after(batch)
-        self.committed = Committed(counts, batch.pin, batch.stages_ms)
+        self.committed = CommittedProbe(counts, batch.pin, batch.stages_ms)
         self.pace.end(time.monotonic(), batch.counts.get("records", 0))
         write_json_atomically(self._checkpoint.progress_file, counts.as_json(), lazily=True)
         self._report()

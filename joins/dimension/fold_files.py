@@ -192,13 +192,13 @@ def run_watched(command: list[str], text: str, *, idle_s: float) -> tuple[int, s
     ) as process:
         watched = psutil.Process(process.pid)
         used, moved_at = watched.cpu_times(), time.monotonic()
-        given: str | None = text
+        unread: str | None = text
         while True:
             try:
-                output, said = process.communicate(given, timeout=_LOOK_S)
+                output, said = process.communicate(unread, timeout=_LOOK_S)
                 return process.returncode, output, said
             except subprocess.TimeoutExpired:
-                given = None  # it goes on with what it was given
+                unread = None  # the pipe goes on with what is left
             if (now := watched.cpu_times()) != used:
                 used, moved_at = now, time.monotonic()
             elif time.monotonic() - moved_at > idle_s:

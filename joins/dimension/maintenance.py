@@ -16,9 +16,12 @@ The log of an output is never shortened: it is the user's table.
 """
 
 import math
+import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,6 +38,8 @@ from joins.kernels.table_path import TablePath, readable
 _MERGE_FACTOR = 4
 _SMALL_FILE_ROWS = 4096
 _BATCH_ROWS = 131_072
+_FREE_NAMES = 1_000  # a directory of so many names is listed in each round
+_NAMES_PER_S = 50
 _MARK_COLUMNS = ["_op", "_partition", "_offset", "_generation"]
 
 
@@ -90,24 +95,57 @@ class Upkeep:
         self.on_step("log clean-up")
         self.log.upkeep.remove_log_before(checkpoints[-1])
 
-    def settled(self, last_batch: int | None, writer: str = "") -> dict[str, FileOrigin]:
-        """Name → origin of the files of `writer` that no batch of its will still commit."""
-        origins = {path.name: FileOrigin.of_name(path.name) for path in self.log.path.iterdir()}
-        last = -1 if last_batch is None else last_batch
-        return {
-            name: origin
-            for name, origin in origins.items()
-            if origin is not None
-            and origin.writer == writer
-            and (origin.epoch < self.epoch or (origin.epoch == self.epoch and origin.batch <= last))
-        }
-
     def remove(self, names: Sequence[str]) -> None:
         """Remove data files that nobody needs."""
         self.log.batches.check_epoch(self.epoch)
         for name in sorted(names):
             self.on_step("removal of a file")
             (self.log.path / name).unlink(missing_ok=True)
+
+
+class Orphans:
+    """Finds files of a table that no commit needs, by listing its directory.
+
+    A large directory is listed seldom: how many names are listed in an hour has a bound.
+    """
+
+    def __init__(self, table: Upkeep) -> None:
+        self._table = table
+        self._due_at = float("-inf")
+
+    def find(
+        self, last_batch: int | None, needed: Callable[[], Container[str]], writer: str = ""
+    ) -> dict[str, FileOrigin]:
+        """Name → origin of files of `writer` that no batch will commit; none before it is due.
+
+        Args:
+            last_batch: the newest committed one; it was asked for before this call.
+            needed: the names that stay, asked for only if the directory is listed.
+            writer: whose files.
+        """
+        if time.monotonic() < self._due_at:
+            return {}
+        stay, count = needed(), 0
+        epoch, last = self._table.epoch, -1 if last_batch is None else last_batch
+        orphans: dict[str, FileOrigin] = {}
+        for name in _names_in(self._table.log.path):
+            count += 1
+            origin = FileOrigin.of_name(name)
+            if origin is None or origin.writer != writer or name in stay:
+                continue
+            if origin.epoch < epoch or (origin.epoch == epoch and origin.batch <= last):
+                orphans[name] = origin
+        if count > _FREE_NAMES:
+            self._due_at = time.monotonic() + count / _NAMES_PER_S
+        return orphans
+
+
+def _names_in(directory: TablePath) -> Iterator[str]:
+    if isinstance(directory, Path):
+        with os.scandir(directory) as entries:
+            yield from (entry.name for entry in entries)
+    else:
+        yield from (path.name for path in directory.iterdir())
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +169,7 @@ class ChangelogMaintenance:
         self._log = table.log
         self._key = key
         self._known: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        self._orphans = Orphans(table)
 
     def run(
         self, leased: int | None, folded: int | None, needed_from_ms: int | None = None
@@ -219,14 +258,18 @@ class ChangelogMaintenance:
 
     def _remove_files(self, leased: int) -> None:
         """Files that no version from `leased` on has, and that no batch will still commit."""
-        settled = self._table.settled(self._log.batches.last_batch())
+        last = self._log.batches.last_batch()
         newest = self._log.version()
         oldest = min(max(leased, self._log.versions.oldest_version()), newest)
-        needed = {path.name for path in self._log.files.files_at(oldest)}
-        for version in range(oldest + 1, newest + 1):
-            needed |= self._added(version)[0]
+
+        def needed() -> set[str]:
+            names = {path.name for path in self._log.files.files_at(oldest)}
+            for version in range(oldest + 1, newest + 1):
+                names |= self._added(version)[0]
+            return names
+
+        self._table.remove([*self._orphans.find(last, needed)])
         self._known = {at: known for at, known in self._known.items() if at > oldest}
-        self._table.remove([name for name in settled if name not in needed])
 
 
 class CurrentMaintenance:
@@ -261,30 +304,37 @@ class OutputMaintenance:
 
     def __init__(self, table: Upkeep) -> None:
         self._table = table
-        self._committed: set[str] = set()
+        self._orphans = Orphans(table)
+        self._committed: set[str] = set()  # of the files in the directory that are not in the table
         self._read_to = -1
 
     def run(self) -> None:
         """Do what is due; as `ChangelogMaintenance.run`."""
         self._table.checkpoint()
-        self._table.remove(self._orphans())
+        self._table.remove(self._uncommitted())
 
-    def _orphans(self) -> list[str]:
+    def _uncommitted(self) -> list[str]:
         log = self._table.log
         writer = log.shared.writer if self._is_shared else ""
-        settled = self._table.settled(log.batches.last_batch(), writer)
-        present = {path.name for path in log.files.files_at(log.version())}
-        doubtful = [n for n in settled if n not in present and n not in self._committed]
         oldest = log.versions.oldest_entry()
-        if not doubtful or (oldest > 0 and not self._may_forget):
-            return []  # of commits that are no longer in the log nobody knows the files
-        newest = log.version()
-        self._committed |= log.files.files_named(max(self._read_to + 1, oldest), newest)
+        if oldest > 0 and not self._may_forget:
+            return []  # the log does not have the files of all commits any more
+        last, newest = log.batches.last_batch(), log.version()
+        doubtful = self._orphans.find(
+            last, lambda: {path.name for path in log.files.files_at(newest)}, writer
+        )
+        if not doubtful:
+            return []
+        # Of a log that is shortened a file goes with the commit that has added it.
+        kinds, first = (("add",), -1) if self._may_forget else (("add", "remove"), self._read_to)
+        for version in range(max(first + 1, oldest), newest + 1):
+            self._committed |= doubtful.keys() & _named(log.versions.commit_entry(version), kinds)
         self._read_to = newest
+        self._committed &= doubtful.keys()
         return [
             name
             for name in doubtful
-            if name not in self._committed and self._is_old(log.path / name, settled[name])
+            if name not in self._committed and self._is_old(log.path / name, doubtful[name])
         ]
 
     def _is_old(self, path: TablePath, origin: FileOrigin) -> bool:
@@ -324,6 +374,7 @@ class StateMaintenance:
     def __init__(self, table: Upkeep) -> None:
         self._table = table
         self._known: dict[int, _StateCommit] = {}
+        self._orphans = Orphans(table)
 
     def run(self, leased: StateLease | None) -> None:
         """Do what is due; as `ChangelogMaintenance.run`.
@@ -337,13 +388,17 @@ class StateMaintenance:
         log = self._table.log
         first = self._first_kept(leased)
         self._table.shorten_log(first)
-        settled, newest = self._table.settled(log.batches.last_batch()), log.version()
+        last, newest = log.batches.last_batch(), log.version()
         oldest = min(max(first, log.versions.oldest_version()), newest)
-        needed = {path.name for path in log.files.files_at(oldest)}
-        for version in range(oldest + 1, newest + 1):
-            needed |= self._commit(version).added
+
+        def needed() -> set[str]:
+            names = {path.name for path in log.files.files_at(oldest)}
+            for version in range(oldest + 1, newest + 1):
+                names |= self._commit(version).added
+            return names
+
+        self._table.remove([*self._orphans.find(last, needed)])
         self._known = {at: known for at, known in self._known.items() if at > oldest}
-        self._table.remove([name for name in settled if name not in needed])
 
     def _first_kept(self, leased: StateLease) -> int:
         """The oldest version whose files stay: replays have so much room, the newest come first."""
@@ -384,6 +439,11 @@ class _StateCommit:
 
     added: frozenset[str]
     superseded_bytes: int | None
+
+
+def _named(entry: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> set[str]:
+    """The files in the actions of these kinds of one commit."""
+    return {action[kind]["path"] for action in entry for kind in kinds if kind in action}
 
 
 def _size(file: TablePath) -> int | None:

@@ -2,13 +2,16 @@
 
 import re
 import threading
+import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from watermark.errors import SluiceError
 
 SOURCE = "source "
 """What the part begins with that is a table's source; all others concern the stream, too."""
 _UNAVAILABLE = "source-unavailable"
+_UNREACHED = " cannot be reached"
 _KAFKA = re.compile(r'^kafka (?:at )?"([^"]+)"', re.IGNORECASE)
 
 
@@ -29,10 +32,14 @@ class Fault:
     detail: str = ""
 
     @staticmethod
-    def of(error: SluiceError) -> "Fault":
-        """The fault that `error` describes."""
-        choices = tuple(getattr(error, "choices", ()))
-        return Fault(error.fault, error.message, error.hint, choices, error.detail)
+    def of(error: SluiceError, since_s: float | None = None) -> "Fault":
+        """The fault that `error` describes; of an unreachable server since when it is away."""
+        choices, message = tuple(getattr(error, "choices", ())), error.message
+        if since_s is not None and message.endswith(_UNREACHED):
+            at = datetime.fromtimestamp(since_s, UTC)
+            server = message.removesuffix(_UNREACHED)
+            message = f"{server} has not answered since {at:%H:%M:%S} UTC"
+        return Fault(error.fault, message, error.hint, choices, error.detail)
 
 
 class Stalls:
@@ -40,17 +47,30 @@ class Stalls:
 
     def __init__(self) -> None:
         self._faults: dict[str, Fault] = {}
+        self._since: dict[str, tuple[str, float]] = {}
+        self._is_closed = False
         self._lock = threading.Lock()
 
     def note(self, part: str, error: SluiceError) -> None:
         """`part` cannot go on because of `error`."""
         with self._lock:
-            self._faults[part] = Fault.of(error)
+            if self._is_closed:
+                return
+            known, since_s = self._since.get(part, ("", 0.0))
+            if known != error.message:
+                since_s = time.time()
+                self._since[part] = error.message, since_s
+            self._faults[part] = Fault.of(error, since_s)
+
+    def close(self) -> None:
+        """The job stops: a part that ends from now on is no fault; callable in a signal handler."""
+        self._is_closed = True  # without the lock, which the interrupted thread may hold
 
     def clear(self, part: str) -> None:
         """`part` goes on."""
         with self._lock:
             self._faults.pop(part, None)
+            self._since.pop(part, None)
 
     def first(self) -> tuple[str, Fault] | None:
         """The oldest fault and its part; one that waits for an acknowledgement goes first."""

@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class UpkeepFault:
     """A kind of work that does not succeed.
 
     Attributes:
@@ -35,7 +35,7 @@ class Condition:
     since_ms: int
     failures: int = 0
     error: str | None = None
-    hint: str | None = None
+    hint: str = "Look at the load of the machine, and at the runner's log."
 
     @property
     def text(self) -> str:
@@ -47,7 +47,7 @@ class Condition:
         return f"{self.part} has failed {times} in {minutes} min: {self.error}"
 
 
-class Attempts:
+class UpkeepAttempts:
     """The attempts of one job; `run` comes from one thread, `conditions` from any.
 
     Args:
@@ -72,7 +72,7 @@ class Attempts:
         self._running: dict[str, threading.Thread] = {}
         self._lock = threading.Lock()
         self._begun: Mapping[str, int] = {}
-        self._failed: Mapping[str, Condition] = {}
+        self._failed: Mapping[str, UpkeepFault] = {}
 
     def run(
         self, part: str, work: Callable[[], object], *, not_beside: Collection[str] = ()
@@ -99,11 +99,11 @@ class Attempts:
         thread = self._running.get(part)
         return thread is not None and thread.is_alive()
 
-    def conditions(self) -> tuple[Condition, ...]:
+    def conditions(self) -> tuple[UpkeepFault, ...]:
         """The kinds of work that have failed since they last succeeded, or run for too long."""
         now_ms, begun, failed = time.time_ns() // 1_000_000, self._begun, self._failed
         slow = (
-            Condition(part, at_ms)
+            UpkeepFault(part, at_ms)
             for part, at_ms in begun.items()
             if part not in failed and now_ms - at_ms > 1000 * self._slow_s
         )
@@ -132,9 +132,9 @@ class Attempts:
         if error is not None and not self._stopping.is_set():
             _log.warning("background work failed; it is tried again", part=part, error=str(error))
 
-    def _after(self, part: str, error: Exception) -> Condition:
-        known = self._failed.get(part) or Condition(part, time.time_ns() // 1_000_000)
-        text, hint = str(error) or type(error).__name__, "See the runner's log."
+    def _after(self, part: str, error: Exception) -> UpkeepFault:
+        known = self._failed.get(part) or UpkeepFault(part, time.time_ns() // 1_000_000)
+        text, hint = str(error) or type(error).__name__, known.hint
         if isinstance(error, SluiceError):
             text, hint = error.message, error.hint
         elif is_full(error):

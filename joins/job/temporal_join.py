@@ -72,6 +72,7 @@ class TemporalJoin:
         self.reporter = Reporter(lambda: on_tick(self), every_s=_TICK_S)
         self._indexes: _Indexes | None = None
         self._stopping = threading.Event()
+        self.is_stop_requested = False
         self._open_requested = threading.Event()
         self._loops = Loops(parts.stalls, self._start_loop)
         self._turns = BatchTurns()
@@ -120,6 +121,8 @@ class TemporalJoin:
 
     def request_stop(self) -> None:
         """End `run` soon; callable from a signal handler."""
+        self.is_stop_requested = True
+        self.parts.stalls.close()
         self._stopping.set()
 
     def run(self) -> None:

@@ -16,7 +16,7 @@ from joins.durable.leases import (
     oldest_leased,
     oldest_of_shared,
 )
-from joins.job.attempts import Attempts, Condition
+from joins.job.attempts import UpkeepAttempts, UpkeepFault
 from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
 from joins.worker.threads import enter_pool
@@ -53,7 +53,7 @@ class JobUpkeep:
                 replayed_state_bytes=parts.settings.replay_state_bytes,
             ),
         )
-        self._attempts = Attempts(stopping, partial(enter_pool, parts.spark, "fold"))
+        self._attempts = UpkeepAttempts(stopping, partial(enter_pool, parts.spark, "fold"))
         self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
 
     def start(self) -> None:
@@ -66,7 +66,7 @@ class JobUpkeep:
             self._thread.join(timeout=15)
         self._attempts.join(15)
 
-    def conditions(self) -> tuple[Condition, ...]:
+    def conditions(self) -> tuple[UpkeepFault, ...]:
         """The kinds of work that do not succeed; any thread may ask."""
         return self._attempts.conditions()
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.codecs import compressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
+from joins.kernels.changelog.envelope import snapshot_limited
 from joins.kernels.probe.files import ParquetStage
 from joins.kernels.records.encode import BODIES, encode_bodies
 from joins.kernels.table_path import TablePath
@@ -26,6 +27,9 @@ COMPRESSION = Compression.LZ4
 MOST_BODY_BYTES = 1 << 20
 """Before they are compressed: all of a copy is there at once, so that nothing waits for a body."""
 
+DEAD_ROWS = "dead_rows"
+"""In the detail of a task's report: key and bytes of each row that is too large."""
+
 _GROUP_BYTES = 64 << 20
 _GROUP_CHUNKS = 1_000  # the bounds of each are a question to the server
 _Answer = TypeVar("_Answer")
@@ -39,15 +43,18 @@ class ChunkStage:
         task: how chunks are read.
         body_bytes: of one body at the most.
         place: of the files.
+        value_bytes: of a record's value at the most; rows with larger ones are told in the report.
     """
 
     task: SnapshotTask
     body_bytes: int
     place: TablePath
+    value_bytes: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Stage the chunks that come as `Chunk.as_text`; emits one report."""
         origin = current_origin(self.task.generation, 0)
+        dead: list[tuple[str, int]] = []
         with (
             telling_cause(),
             ParquetStage(self.place, BODIES, origin, kept=False) as stage,
@@ -55,9 +62,12 @@ class ChunkStage:
             for batch in batches:
                 for text in batch.column(0).to_pylist():
                     for records in snapshot_chunk_records(self.task, Chunk.from_text(text)):
-                        stage.write(self._bodies(records))
+                        limited = snapshot_limited(records, self.value_bytes)
+                        dead += [(key.decode(), size) for key, size in limited.dead]
+                        stage.write(self._bodies(limited.records))
             file = stage.finish()
-        yield TaskReport(files={} if file is None else {ROWS: file}).to_batch()
+        files = {} if file is None else {ROWS: file}
+        yield TaskReport(files=files, detail={DEAD_ROWS: dead}).to_batch()
 
     def _bodies(self, records: pa.RecordBatch) -> pa.RecordBatch:
         keys, values, partitions = records.columns

@@ -72,6 +72,7 @@ class SourceCoordinator(ABC):
     Attributes:
         part: its name among what may stall.
         progress: what the source's process told last, by the members of its events.
+        copied_because: why the newest copy was begun; None of the first one.
     """
 
     def __init__(self, dimension: str, stalls: Stalls, topic: ChangelogTopic | None = None) -> None:
@@ -84,6 +85,7 @@ class SourceCoordinator(ABC):
         self._process: SourceProcess | None = None
         self._is_following = False
         self.progress: dict[str, Any] = {}
+        self.copied_because: str | None = None
 
     @abstractmethod
     def view(self) -> SourceView | None:
@@ -127,6 +129,11 @@ class SourceCoordinator(ABC):
             hint="Look at the job's status; acknowledge the fault that it shows.",
         )
 
+    def warnings(self) -> list[Mapping[str, Any]]:
+        """What the status shows beside what stalls."""
+        told = self.progress.get("group_offsets")
+        return [] if told is None else [told]
+
     def acknowledgements(self) -> list[Mapping[str, Any]]:
         """What was acknowledged of this source, the oldest first."""
         return []
@@ -160,6 +167,8 @@ class SourceCoordinator(ABC):
             self._stopping.wait(delay)
 
     def _note(self, error: SluiceError) -> None:
+        if isinstance(error, SnapshotNeededError):
+            self.copied_because = error.message
         if not self._stopping.is_set():
             self._stalls.note(self.part, error)
             _log.warning("source stalled", part=self.part, error=error.message, hint=error.hint)

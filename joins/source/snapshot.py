@@ -8,7 +8,8 @@ table fits its declaration.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.batch_producer import BatchProducer
+from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
 from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
@@ -30,15 +32,19 @@ from joins.adapters.mysql.position import (
     binlog_still_has,
     same_history,
     server_identity,
+    statement_after,
     take_high,
     take_low,
 )
+from joins.adapters.mysql.sender import RESERVED_BYTES
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.durable.stalls import Stalls
+from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
     DefinitionError,
@@ -50,6 +56,7 @@ from joins.plan.errors import (
 from joins.plan.plan import Dimension, KafkaOptions, MysqlCdcSource
 from joins.source.chunk_reader import (
     COMPRESSION,
+    DEAD_ROWS,
     MOST_BODY_BYTES,
     ChunkReader,
     ChunkStage,
@@ -64,6 +71,7 @@ from joins.worker.threads import enter_pool
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2
+_SURVIVED_S = 30.0  # a process that lives so long has passed where others died
 _log = structlog.get_logger(__name__)
 
 
@@ -86,6 +94,36 @@ class SourceSettings:
     staged: RowFiles
     tasks: int = 2
     rows_per_job: int = 200_000
+
+
+@dataclass(slots=True)
+class _Deaths:
+    """Deaths of the CDC process without a word, one after the other at one position.
+
+    Attributes:
+        at: the boundary from which the dead process read.
+        count: how many there were.
+    """
+
+    at: BinlogPosition | None = None
+    count: int = 0
+    _last_s: float = 0.0
+
+    def add(self, at: BinlogPosition) -> bool:
+        """Note a death; returns whether it is not the first one there."""
+        self.count = self.count + 1 if at == self.at else 1
+        self.at, self._last_s = at, time.monotonic()
+        return self.count > 1
+
+    def is_stall_after(self, event: Mapping[str, Any], now_s: float) -> bool:
+        """Whether a word of the next process leaves the stall: it has not come further yet."""
+        if self.count <= 1 or self.at is None or event["event"] == "error":
+            return False
+        place = event.get("acknowledged")
+        is_further = place is not None and BinlogPosition(**place) > self.at
+        if is_further or now_s - self._last_s > _SURVIVED_S:
+            self.count = 0
+        return self.count > 1
 
 
 class SnapshotCoordinator(SourceCoordinator):
@@ -111,6 +149,8 @@ class SnapshotCoordinator(SourceCoordinator):
         kafka = replace(settings.kafka, topic=settings.topic).compressing(COMPRESSION)
         self._producer = BatchProducer(kafka, MOST_BODY_BYTES)
         self._keeping = threading.Lock()
+        self._most_bytes: int | None = None
+        self._deaths = _Deaths()
         self.state: SourceState | None = None
 
     def view(self) -> SourceView | None:
@@ -145,7 +185,9 @@ class SnapshotCoordinator(SourceCoordinator):
     def _run_once(self) -> None:
         state = self._load_state()
         self._start_process(state)
-        if not state.chunks_complete:
+        if state.chunks_complete:
+            self._producer.close()
+        else:
             self._read_snapshot(state)
         if self._stopping.is_set():
             return
@@ -162,6 +204,10 @@ class SnapshotCoordinator(SourceCoordinator):
             return self._new_state(0, 1)
         if kept.needed is None and self._is_continuous(kept):
             return kept
+        self.copied_because = kept.needed or (
+            "the log of the server no longer has the changes since the last position, or it is the "
+            "log of another server"
+        )
         return self._new_state(kept.epoch + 1, kept.generation + 1)
 
     def _checked_table(
@@ -190,8 +236,9 @@ class SnapshotCoordinator(SourceCoordinator):
             if kept is None or kept.needed is None:
                 raise
             again = f"{exc.hint} The table is then copied again by itself."
+            is_same = exc.message in kept.needed
             raise SourceError(
-                f"{kept.needed}; now {exc.message}",
+                kept.needed if is_same else f"{kept.needed}; now {exc.message}",
                 hint=exc.OF_A_JOB if isinstance(exc, DefinitionError) else again,
             ) from exc
         return now
@@ -286,6 +333,7 @@ class SnapshotCoordinator(SourceCoordinator):
             kafka=replace(settings.kafka, topic=settings.topic),
             partitions=settings.partitions,
             offset_file=settings.offset_file,
+            most_bytes=self._message_bytes(),
         )
         self._process = SourceProcess(
             "joins.adapters.mysql.binlog", config, partial(self._on_event, state.generation)
@@ -294,7 +342,30 @@ class SnapshotCoordinator(SourceCoordinator):
     def _on_event(self, generation: int, event: dict[str, Any]) -> None:
         if generation != self._require_state().generation:
             return  # the last words of the process before
-        self._take_event(event)
+        if self._deaths.is_stall_after(event, time.monotonic()):
+            self._is_following |= event["event"] == "watermark"
+            self.progress = {**self.progress, **event}
+        else:
+            self._take_event(event)
+
+    def _living_process(self) -> SourceProcess:
+        """The process; one that died without a word at the same position as before is a stall."""
+        process = self._process
+        if process is not None and process.ended_silently:
+            state = self._require_state()
+            place = self._reopened_at(state)
+            if self._deaths.add(place.position):
+                statement = statement_after(self._connection_of(state), place)
+                behind = f', before "{statement}" was done' if statement else ""
+                raise SourceError(
+                    f'the process that reads table "{state.table.database}.{state.table.table}" '
+                    f"died {self._deaths.count} times behind {place.file_name}:"
+                    f"{place.position.pos}{behind}",
+                    hint="Read its last lines in the runner's log and remove the cause, such as "
+                    "too little memory; it is started again by itself. To pass that change, submit "
+                    "the job again.",
+                )
+        return super()._living_process()
 
     def _read_snapshot(self, state: SourceState) -> None:
         self._staged.clear(state.generation)
@@ -326,6 +397,26 @@ class SnapshotCoordinator(SourceCoordinator):
         finally:
             wait([sending])
 
+    @property
+    def _dead_rows_file(self) -> Path:
+        """Rows that the topic cannot take, as far as the copy has them."""
+        return self._settings.state_file.with_suffix(".dead.json")
+
+    def _message_bytes(self) -> int:
+        """What a message of the topic may have."""
+        if self._most_bytes is None:
+            self._most_bytes = self._producer.message_bytes() or MOST_MESSAGE_BYTES
+        return self._most_bytes
+
+    def warnings(self) -> list[Mapping[str, Any]]:
+        """Rows that are missing since the topic cannot take them."""
+        state = self.state
+        if state is None or self._most_bytes is None:
+            return []
+        name = f"{state.table.database}.{state.table.table}"
+        copied = DeadRows(self._dead_rows_file, state.generation, self._most_bytes).warning(name)
+        return [each for each in (copied, self.progress.get("dead_rows")) if each is not None]
+
     def _reader(self, state: SourceState) -> ChunkReader:
         settings = self._settings
         task = SnapshotTask(
@@ -335,12 +426,16 @@ class SnapshotCoordinator(SourceCoordinator):
             state.generation,
             settings.partitions,
         )
-        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.place)
+        value_bytes = self._message_bytes() - RESERVED_BYTES
+        stage = ChunkStage(task, self._producer.body_bytes(), self._staged.place, value_bytes)
         size = GroupSize(settings.tasks, self._source.chunk_rows, settings.rows_per_job)
         return ChunkReader(self._spark, stage, size)
 
     def _send_group(self, chunks: Sequence[Chunk], report: BatchReport) -> None:
         """Send what a job has read, and keep that it is there."""
+        state = self._require_state()
+        dead = DeadRows(self._dead_rows_file, state.generation, self._message_bytes())
+        dead.add([DeadRow(*row) for detail in report.details for row in detail[DEAD_ROWS]])
         self._producer.send_files(self._staged.paths(report))
         self._staged.remove(report)
         state, through = self._require_state(), chunks[-1].through

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,7 +28,7 @@ from joins.kernels.durable import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
-from service.jobs.status import error_of, of_job, report_of
+from service.jobs.status import error_of, notes_on, of_job, report_of
 from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
@@ -94,6 +94,7 @@ class StatusFile:
         before = read_json(layout.status)
         self._state: str | None = before["state"] if before else None
         self._last: dict[str, Any] = before or {}
+        self._reported = self._last
 
     @property
     def is_finished(self) -> bool:
@@ -110,8 +111,8 @@ class StatusFile:
         self._last = status = report.model_dump(mode="json", by_alias=True)
         now = time.monotonic()
         if status["state"] != self._state or now - self._written_at >= _STATUS_EVERY_S:
-            self._write(status)
-            self._written_at = now
+            self._write(status, notes_on(self._reported, status))
+            self._reported, self._written_at = status, now
 
     def note(self, state: str, reason: str, fault: Fault | None = None) -> None:
         """Write `state` while there is no running join to ask; what is committed is kept."""
@@ -133,8 +134,12 @@ class StatusFile:
             }
         )
 
-    def _write(self, status: dict[str, Any]) -> None:
+    def _write(self, status: dict[str, Any], notes: Iterable[str] = ()) -> None:
         try:
+            for text in notes if self._state is not None else ():
+                note = {"at_ms": status["updated_at_ms"], "from": self._state, "to": self._state}
+                append_event(self._layout.job_dir, {**note, "cause": text})
+                _log.info("noted", cause=text)
             self._store(status)
         except OSError as exc:
             if not is_full(exc):
@@ -184,6 +189,7 @@ def _watch_parent(job_dir: Path, settings: Settings) -> ParentWatch | None:
 
 def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) -> int:
     status.note("STARTING", "the runner starts Spark and looks at the sources")
+    join: TemporalJoin | None = None
     try:
 
         def tick(join: TemporalJoin) -> None:
@@ -193,14 +199,18 @@ def _run_opened(opened: OpenJob, status: StatusFile, watch: ParentWatch | None) 
         join = opened.start(load(opened.layout.plan.read_bytes()), tick)
         if watch is not None:
             watch.stop_first(join.request_stop)
-        signal.signal(signal.SIGTERM, lambda *_: join.request_stop())
-        signal.signal(signal.SIGINT, lambda *_: join.request_stop())
+        request_stop = join.request_stop
+        signal.signal(signal.SIGTERM, lambda *_: request_stop())
+        signal.signal(signal.SIGINT, lambda *_: request_stop())
         join.run()
     except FencedError as exc:
         _log.error("fenced", error=exc.message, hint=exc.hint)
         return EXIT_NOT_OWNER
     except SluiceError as exc:
-        return _failed(opened.layout, status, exc)
+        stops = join is not None and join.is_stop_requested
+        if join is None or not (stops and isinstance(exc, SourceUnavailableError)):
+            return _failed(opened.layout, status, exc)
+        _log.warning("the job stopped without what it talks to", error=exc.message, hint=exc.hint)
     if join.is_finished:
         status.note(_FINISHED, "all up to the end of the stream is joined and committed")
     else:

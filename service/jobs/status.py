@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joins.dimension.dimension import DimensionRuntime
@@ -92,6 +92,7 @@ def _dimension(
         source=dimension.dimension.source.kind,
         source_version=view.version if view is not None else None,
         generation=view.generation if view is not None else 0,
+        copied_because=source.copied_because,
         low=_position(view.low) if view is not None else None,
         high=_position(view.high) if view is not None else None,
         position=_position(source.progress.get("position")),
@@ -181,8 +182,15 @@ def _copied_again(join: TemporalJoin, dimension: DimensionRuntime) -> str | None
     view = _source_of(join, dimension).view()
     if view is None or _is_told(dimension, view):
         return None
-    again = f'table "{dimension.dimension.name}" is copied again (generation {view.generation})'
-    return again if view.waits_for is None else f"{again}: {view.waits_for}"
+    name, because = dimension.dimension.name, _source_of(join, dimension).copied_because
+    again = copied_again(name, view.generation, because)
+    return again if view.waits_for is None else f"{again}; {view.waits_for}"
+
+
+def copied_again(table: str, generation: int, because: str | None) -> str:
+    """That a table is copied again, and why as far as it is known."""
+    again = f'table "{table}" is copied again (generation {generation})'
+    return again if because is None else f"{again}: {because}"
 
 
 def _is_told(dimension: DimensionRuntime, view: SourceView) -> bool:
@@ -217,9 +225,9 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 
 def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[WarningView]:
-    """Of the stream, and of the topics that are dimensions."""
-    groups = (source.progress.get("group_offsets") for source in join.parts.sources)
-    warnings = [*join.progress.warnings(), *(each for each in groups if each is not None)]
+    """Of the stream, and of the dimensions' sources."""
+    of_sources = (each for source in join.parts.sources for each in source.warnings())
+    warnings = [*join.progress.warnings(), *of_sources]
     unproven = [
         WarningView(
             type=fault.type,
@@ -237,20 +245,20 @@ def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[War
 
 def _conditions(join: TemporalJoin) -> list[WarningView]:
     """What does not succeed, or takes long, behind the batches."""
-    found = [
+    faults = [
         WarningView(
-            type="upkeep-failing" if each.error is not None else "upkeep-slow",
+            type="upkeep-slow" if each.error is None else "upkeep-failing",
             message=each.text,
-            hint=each.hint or "Look at the load of the machine, and at the runner's log.",
+            hint=each.hint,
         )
         for each in join.upkeep.conditions()
     ]
     activity = join.reporter.activity
     lasts_s = time.monotonic() - activity.since_s
-    if activity.step is not None and lasts_s > _LONG_STEP_S:
-        text = f"{activity.step}, for {lasts_s:.0f} s"
-        found.append(WarningView(type="long-step", message=text, hint="Wait until it is done."))
-    return found
+    if activity.step is None or lasts_s < _LONG_STEP_S:
+        return faults
+    text = f"{activity.step}, for {lasts_s:.0f} s"
+    return [*faults, WarningView(type="long-step", message=text, hint="Wait until it is done.")]
 
 
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
@@ -350,3 +358,19 @@ def of_job(status: Mapping[str, Any], job_id: str) -> dict[str, Any]:
     if "stalls" in shown:
         shown["stalls"] = [{**stall, "hint": named(stall["hint"])} for stall in shown["stalls"]]
     return shown
+
+
+def notes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """What happened to parts of a job between two reports, for its history."""
+    generations = {each["name"]: each["generation"] for each in before.get("dimensions", ())}
+    for each in now.get("dimensions", ()):
+        if 0 < generations.get(each["name"], 0) < each["generation"]:
+            yield copied_again(each["name"], each["generation"], each.get("copied_because"))
+    if before.get("state") != now["state"]:
+        return  # the transition says it
+    stalled, stalls = (
+        {stall["part"]: stall["message"] for stall in report.get("stalls", ())}
+        for report in (before, now)
+    )
+    yield from (f"{part}: {text}" for part, text in stalls.items() if part not in stalled)
+    yield from (f"{part} goes on" for part in stalled if part not in stalls)

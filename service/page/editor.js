@@ -91,7 +91,7 @@ function refused(problem, script) {
   const { line, column, detail, hint, type } = problem;
   const kind = plain(type ?? "").replace("urn:sluice:problem:", "");
   const place = line ? `Line ${line}${column ? `, column ${column}` : ""}` : "The script was refused";
-  return fault("bad", place, { type: kind, message: detail, hint }, line && excerpt(script, line, column ?? 1), line && h("button", { type: "button", "data-action": "show-place" }, "Go there"));
+  return fault("bad", place, { type: kind, message: detail, hint }, line && excerpt(script, line, column ?? 1), line && h("button", { type: "button", "data-action": "show-place" }, "Go there"), /submit with --append/.test(hint ?? "") && h("button", { type: "button", "data-action": "submit-append" }, "Append"));
 }
 
 function excerpt(script, line, column) {

@@ -130,9 +130,10 @@ export class Editor {
     });
   }
 
-  submit() {
+  /** Submit it; with `append` also where another job writes to its output. */
+  submit(append = false) {
     return this.#do("submitting", async () => {
-      this.submitted = await post("/v1/jobs", { sql: this.script, name: null });
+      this.submitted = await post("/v1/jobs", { sql: this.script, name: null, append });
     });
   }
 

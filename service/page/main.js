@@ -262,6 +262,7 @@ const ACTIONS = {
   "replay-yes": () => shown.source.replay(),
   check: () => shown.source.check(),
   "submit-script": () => shown.source.submit(),
+  "submit-append": () => shown.source.submit(true),
   preview: () => shown.source.preview(),
   "cancel-preview": () => shown.source.cancel(),
   example({ name }) {

@@ -111,6 +111,9 @@ class DimensionView(Document):
     ] = None
     snapshot: SnapshotView
     generation: int
+    copied_because: Annotated[
+        str | None, Field(description="Why the newest copy was begun; null of the first one.")
+    ] = None
     low: PositionView | None = None
     high: PositionView | None = None
     position: PositionView | None = None
@@ -394,5 +397,8 @@ class Problem(BaseModel):
     detail: str
     instance: str | None = None
     hint: Annotated[str, Field(description="What the caller can do, in one sentence.")]
+    cause: Annotated[
+        str | None, Field(description="The text of a library or server behind it.")
+    ] = None
     line: Annotated[int | None, Field(description="Of the script, from 1.")] = None
     column: Annotated[int | None, Field(description="Of the script, from 1.")] = None

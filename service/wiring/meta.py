@@ -16,7 +16,7 @@ from joins.kernels.probe.generate import row_limit
 from joins.plan.errors import SourceError
 from joins.plan.plan import DatagenSource, Dimension, JoinPlan, KafkaSource, SharedSource
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
-from service.config import Settings
+from service.config import PREFIX, Settings
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import (
     internal_kafka,
@@ -27,12 +27,12 @@ from service.security.resolution import (
 from service.wiring.context import changelog_partitions
 
 _LAST_PUTS_S = 2.0  # a runner is killed some seconds after it was asked to stop
-_CHANGELOG_CONFIG = {
-    "retention.ms": "-1",
-    "retention.bytes": "-1",
-    "cleanup.policy": "delete",
-    "max.message.bytes": str(64 << 20),
+TOPIC_SETTINGS = {
+    "retention.ms": f"{PREFIX}CHANGELOG_RETENTION_MS",
+    "max.message.bytes": f"{PREFIX}CHANGELOG_MAX_MESSAGE_BYTES",
+    "min.insync.replicas": f"{PREFIX}CHANGELOG_MIN_INSYNC",
 }
+"""Config of the topics that a job creates → the setting that it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,13 @@ def make_internal_topic(
     Raises:
         SourceError: the cluster does not answer, or refuses.
     """
-    config = {**_CHANGELOG_CONFIG, "min.insync.replicas": str(settings.changelog_min_insync)}
-    cluster.create(name, partitions, settings.changelog_replication, config)
+    cluster.create(
+        name,
+        partitions,
+        settings.changelog_replication,
+        topic_config(settings),
+        settings=TOPIC_SETTINGS,
+    )
 
 
 def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
@@ -125,6 +130,17 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
         probe_backlog_offsets=stream.backlog,
         probe_topics=stream.topics if stream.topics.are_several else NO_TOPICS,
     )
+
+
+def topic_config(settings: Settings) -> dict[str, str]:
+    """Config of the topics that a job creates."""
+    return {
+        "retention.ms": str(settings.changelog_retention_ms),
+        "retention.bytes": "-1",
+        "cleanup.policy": "delete",
+        "max.message.bytes": str(settings.changelog_max_message_bytes),
+        "min.insync.replicas": str(settings.changelog_min_insync),
+    }
 
 
 def _changelog_topic(dimension: Dimension, job_id: str) -> str:

@@ -35,6 +35,8 @@ from tests.bench.place import Place
 from tests.bench.report import line, lines, save
 from tests.support.control_plane import control_plane
 
+pytestmark = pytest.mark.matrix
+
 ROOT = Path(__file__).resolve().parents[2]
 PROMISED = (
     "api",

@@ -9,6 +9,8 @@ import pytest
 from tests.bench.scale_bench import SHAPES, Model, Point, Shape
 from tests.bench.spark_events import newest_tasks, seconds_of
 
+pytestmark = pytest.mark.matrix
+
 TERMS = Model(20.0, 0.1, 0.02, 30.0, 1.5, 0.004)
 
 

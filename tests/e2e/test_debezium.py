@@ -55,6 +55,12 @@ USERS_COLUMNS = "id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED"
 SOURCES = {MARIADB: (mariadb_source, mariadb_tables), POSTGRES: (postgres_source, postgres_tables)}
 
 
+@pytest.fixture(scope="module")
+def connect(own_connect: KafkaConnect) -> KafkaConnect:
+    """It is killed."""
+    return own_connect
+
+
 @contextmanager
 def captured(
     rig: Rig,

@@ -52,7 +52,9 @@ def worker(
 ) -> Iterator[KafkaConnect]:
     own = sorted((mysql_home() / "jars").glob("*.jar"))
     if not own:
-        pytest.skip("jars of Debezium's MySQL connector are not there")
+        pytest.skip(
+            "no jars of Debezium's MySQL connector in the directory jars of MYSQL_FOR_TESTS"
+        )
     jars, directory = jar_cache.jars(JarSet.CONNECT), tmp_path_factory.mktemp("connect")
     with KafkaConnect(directory, java, [*jars, *own], rig.kafka.bootstrap_servers) as running:
         yield running

@@ -21,6 +21,12 @@ ROWS = 20_000
 DUMPS = "SELECT COUNT(*) FROM information_schema.processlist WHERE COMMAND = 'Binlog Dump'"
 
 
+@pytest.fixture(scope="module")
+def mariadb(own_database: MariaDb) -> MariaDb:
+    """What reads its binlog is counted."""
+    return own_database
+
+
 @pytest.fixture
 def own_rig(
     tmp_path: Path,

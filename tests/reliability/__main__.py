@@ -25,6 +25,8 @@ NAMES = (
     "crash-points",
     "event-time",
     "foreign-ddl",
+    "foreign-rows",
+    "foreign-servers",
     JOURNEYS,
     "kill-storm",
     "laws",

@@ -1,4 +1,7 @@
-"""Experiment `laws`: property tests with more of their examples; `make test` tries a tenth."""
+"""Experiment `laws`: property tests with more of their examples.
+
+`make test` tries a tenth of them, `.ci/run` a third.
+"""
 
 from typing import Any
 

@@ -19,6 +19,8 @@ from tests.reliability.oracle_event_time import (
     version_at,
 )
 
+pytestmark = pytest.mark.matrix
+
 # Watermark 10 ms behind: batch 0 sees nothing, batch 1 sees 40, batch 2 the end of the stream.
 EVENTS = [
     Event((0, 0), 100, 1, 20),

@@ -1,4 +1,4 @@
-"""What the experiments plan; they are run by `make reliability`."""
+"""What the experiments plan; `.ci/run` runs them small, `make reliability` at full scale."""
 
 import subprocess
 from collections import Counter
@@ -23,6 +23,8 @@ from tests.reliability.event_runs import Run
 from tests.reliability.oracle import Verdict
 from tests.support.rig import is_alive
 from tests.support.wait import wait_until
+
+pytestmark = pytest.mark.matrix
 
 
 def test_every_combination_is_run_or_has_a_reason() -> None:

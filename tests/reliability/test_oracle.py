@@ -21,6 +21,8 @@ from tests.reliability.oracle_probe import NotOneError, parse
 from tests.reliability.planted_evidence import EDITS, Recorded, recorded
 from tests.reliability.planted_runner import PLANTS
 
+pytestmark = pytest.mark.matrix
+
 Row = tuple[str, int, int, int, int, int]
 
 LEVEL = np.zeros(1, np.int64)

@@ -17,6 +17,8 @@ from tests.reliability.oracle_switch import (
     waited,
 )
 
+pytestmark = pytest.mark.matrix
+
 # Watermarks 10 ms behind, windows of 20 ms; the backlog is what batches 0 and 1 read.
 EVENTS = (
     Event((0, 0), 1, 1, 30),

@@ -12,6 +12,8 @@ from tests.reliability.oracle_history import OracleRefusalError
 from tests.reliability.oracle_topic import TopicHistory, read_record
 from tests.reliability.test_oracle import entry
 
+pytestmark = pytest.mark.matrix
+
 FIRST, ROW, LAST, STREAMED = "first", "true", "last_in_data_collection", "false"
 
 

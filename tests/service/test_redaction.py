@@ -9,6 +9,7 @@ import sys
 import traceback
 from contextlib import contextmanager
 from itertools import product
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given, settings
@@ -64,6 +65,7 @@ WRITTEN = {
     "python": repr,
     "bytes": lambda value: repr(value.encode()),
     "sql": lambda value: "'" + value.replace("'", "''") + "'",
+    "address": lambda value: f"http://user:{quote(value, safe='')}@host",
 }
 
 

@@ -76,7 +76,7 @@ def azurite(directory: Path) -> Iterator[Azurite]:
     """A server whose files are below `directory`."""
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("no npm, which has Azurite")
+        pytest.skip("no npm on PATH, which installs Azurite (Debian: npm)")
     home, port = directory / "azurite", free_port()
     home.mkdir()
     install = [npm, "install", "--prefix", str(home), "--no-fund", "--no-audit", "--silent"]

@@ -1,13 +1,12 @@
 """The answers of a control plane as they come, for tests that look at its documents."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import count
 from typing import Any, Self
 
+from service.client.refusals import ConflictError
 from service.client.transport import Transport
 from service.security.credentials import Credentials
-
-_USES: dict[tuple[str, str], Iterator[int]] = {}
 
 
 class Documents:
@@ -38,14 +37,17 @@ class Documents:
     def submit(
         self, sql: str, name: str | None = None, *, idempotency_key: str | None = None
     ) -> dict[str, Any]:
-        """The submitted job; a name that was used there before gets a number behind it."""
-        if name is not None and idempotency_key is None:
-            used = _USES.setdefault((self.url, name), count(1))
-            number = next(used)
-            name = name if number == 1 else f"{name} {number}"
-        body = {"sql": sql} | ({} if name is None else {"name": name})
+        """The submitted job; a name that another job has gets a number behind it."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()
+        for number in count(1):
+            named = {} if name is None else {"name": name if number == 1 else f"{name} {number}"}
+            body = {"sql": sql, **named}
+            try:
+                return self._transport.send("POST", "/v1/jobs", json=body, headers=headers).json()
+            except ConflictError as exc:
+                if name is None or idempotency_key is not None or "has the name" not in str(exc):
+                    raise
+        raise AssertionError("numbers do not end")
 
     def validate(self, sql: str) -> dict[str, Any]:
         return self._transport.send("POST", "/v1/jobs:validate", json={"sql": sql}).json()

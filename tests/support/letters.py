@@ -35,9 +35,9 @@ APP = "sluice:job:life"
 EPOCH = 2
 # Batch 7 sees users 1 and 2 as version 1 has them, batch 8 as version 2.
 BATCHES = {
-    7: (1, [b'{"user_id":1}', b'{"user_id":"2"}', b"\xff", b'{"user_id":3}']),
+    7: (1, [b'{"user_id":1}', b'{"user_id":"x"}', b"\xff", b'{"user_id":3}']),
     8: (2, [b'{"user_id":1}', b"{", None, b'{"user_id":1}{"user_id":2}']),
-    9: (2, [b'{"user_id":"1"}']),
+    9: (2, [b'{"user_id":"y"}']),
 }
 CORRECTED = [
     {"partition": 0, "offset": 101, "value": '{"user_id":2}'},
@@ -78,7 +78,7 @@ SET_PLAN = replace(
     ),
 )
 SET_BATCHES = {
-    7: (1, [b'{"user_id":1,"note":"7"}', b'{"user_id":"2"}', b'{"user_id":2,"note":"x"}']),
+    7: (1, [b'{"user_id":1,"note":"7"}', b'{"user_id":"x"}', b'{"user_id":2,"note":"x"}']),
     8: (2, [b"{", b'{"user_id":1,"note":"y"}']),
     9: (2, [b'{"user_id":1,"note":"z"}']),
 }

@@ -22,7 +22,7 @@ def mysql_home() -> Path:
     """The directory; without one the test is skipped."""
     home = os.environ.get(_HOME)
     if home is None or not (Path(home) / "usr/sbin/mysqld").exists():
-        pytest.skip(f"no registry has a MySQL server: unpack one, and name it in {_HOME}")
+        pytest.skip(f"no MySQL server: unpack one, and name its directory in {_HOME}")
     return Path(home)
 
 

@@ -20,7 +20,7 @@ class Kind(NamedTuple):
 
 _NOT_OBJECT = "the value is not one JSON object"
 _INVALID = "invalid JSON"
-_NUMBER = "number"
+_BEHIND = "invalid JSON: there is text behind the object"
 _GOOD = b'{"user_id":1,"url":"/a"}'
 
 
@@ -42,15 +42,14 @@ _BAD: dict[str, tuple[bytes | None, str]] = {
     "document_number": (b"17", _NOT_OBJECT),
     "document_string": (b'"user_id"', _NOT_OBJECT),
     "document_true": (b"true", _NOT_OBJECT),
-    "document_array": (b'[{"user_id":1}]', _NOT_OBJECT),
     "csv_line": (b"1,/a,0.5", _NOT_OBJECT),
     # More or less than one document
     "null_then_object": (b"null" + _GOOD, _NOT_OBJECT),
-    "null_between_objects": (b"{}null{}", "3 JSON documents in place of 1"),
-    "two_documents": (_GOOD + _GOOD, "2 JSON documents in place of 1"),
-    "two_documents_two_lines": (_GOOD + b"\n" + _GOOD, "2 JSON documents in place of 1"),
-    "two_documents_crlf": (_GOOD + b"\r\n" + _GOOD, "2 JSON documents in place of 1"),
-    "hundred_documents": (_GOOD * 100, "100 JSON documents in place of 1"),
+    "null_between_objects": (b"{}null{}", _BEHIND),
+    "two_documents": (_GOOD + _GOOD, _BEHIND),
+    "two_documents_two_lines": (_GOOD + b"\n" + _GOOD, _BEHIND),
+    "two_documents_crlf": (_GOOD + b"\r\n" + _GOOD, _BEHIND),
+    "hundred_documents": (_GOOD * 100, _BEHIND),
     "first_half": (b'{"user_id":1,"url":"/', _NOT_OBJECT),
     "second_half": (b'a","score":1}', _NOT_OBJECT),
     "half_with_a_brace": (b'{"user_id":1,"x":{"y":1}', _INVALID),
@@ -64,21 +63,14 @@ _BAD: dict[str, tuple[bytes | None, str]] = {
     "block_comment": (b'{/* one */"user_id":1}', _INVALID),
     "single_quotes": (b"{'user_id':1}", _INVALID),
     "bare_names": (b"{user_id:1}", _INVALID),
-    "line_break_in_a_string": (b'{"user_id":1,"url":"a\nb"}', _INVALID),
-    "crlf_in_a_string": (b'{"user_id":1,"url":"a\r\nb"}', _INVALID),
-    "control_byte_in_a_string": (b'{"user_id":1,"url":"a\x01b"}', _INVALID),
     # Bytes
-    "nul_byte": (b'{"user_id":1}\0}', "the value has a NUL byte"),
-    "nul_byte_in_a_string": (b'{"user_id":1,"url":"a\0b"}', "the value has a NUL byte"),
+    "nul_byte": (b'{"user_id":1}\0}', _BEHIND),
     "invalid_utf_8": (b'{"user_id":1,"url":"\xff\xfe"}', "the value is not UTF-8"),
     "overlong_utf_8": (b'{"user_id":1,"url":"\xc0\xaf"}', "the value is not UTF-8"),
     "latin_1": ('{"user_id":1,"url":"é"}'.encode("latin-1"), "the value is not UTF-8"),
-    "utf_16": ('{"user_id":1}'.encode("utf-16"), "the value is not UTF-8"),
-    "utf_16_without_mark": ('{"user_id":1}'.encode("utf-16-le"), _NOT_OBJECT),
-    "byte_order_mark": (b"\xef\xbb\xbf" + _GOOD, _NOT_OBJECT),
     "surrogate_as_bytes": (b'{"user_id":1,"url":"\xed\xa0\xbd"}', "the value is not UTF-8"),
-    "lone_surrogate": (b'{"user_id":1,"url":"\\ud83d"}', _INVALID),
-    "lone_low_surrogate": (b'{"user_id":1,"url":"\\udc00"}', _INVALID),
+    "lone_surrogate": (b'{"user_id":1,"url":"\\ud83d"}', 'field "url": half of a surrogate'),
+    "lone_low_surrogate": (b'{"user_id":1,"url":"\\udc00"}', 'field "url": half of a surrogate'),
     "schema_registry_header": (b"\0\0\0\0\x07" + _GOOD, _NOT_OBJECT),
     # Numbers
     "two_to_the_63": (b'{"user_id":9223372036854775808}', 'field "user_id"'),
@@ -87,15 +79,13 @@ _BAD: dict[str, tuple[bytes | None, str]] = {
     "nan": (b'{"user_id":1,"score":NaN}', "is not a finite number"),
     "infinity": (b'{"user_id":1,"score":Infinity}', "is not a finite number"),
     "minus_infinity": (b'{"user_id":1,"score":-Infinity}', "is not a finite number"),
-    "beyond_double": (b'{"user_id":1,"score":1e400}', _NUMBER),
-    "beyond_double_in_an_extra_field": (b'{"user_id":1,"x":1e400}', _NUMBER),
+    "beyond_double": (b'{"user_id":1,"score":1e400}', "is not a finite number"),
     "fraction_for_an_integer": (b'{"user_id":1.5}', 'field "user_id"'),
-    "exponent_for_an_integer": (b'{"user_id":1e2}', 'field "user_id"'),
     "leading_zero": (b'{"user_id":01}', _INVALID),
     "leading_plus": (b'{"user_id":+1}', _INVALID),
     "hexadecimal": (b'{"user_id":0x1}', _INVALID),
     # Types
-    "string_for_an_integer": (b'{"user_id":"1"}', 'field "user_id": expected number, found string'),
+    "string_for_an_integer": (b'{"user_id":"x"}', 'field "user_id": expected number, found string'),
     "boolean_for_an_integer": (
         b'{"user_id":true}',
         'field "user_id": expected number, found boolean',
@@ -104,14 +94,7 @@ _BAD: dict[str, tuple[bytes | None, str]] = {
         b'{"user_id":1,"active":1}',
         'field "active": expected boolean, found number',
     ),
-    "number_for_a_string": (
-        b'{"user_id":1,"url":7}',
-        'field "url": expected string, found number',
-    ),
-    "object_for_a_string": (
-        b'{"user_id":1,"url":{"path":"/a"}}',
-        'field "url": expected string, found object',
-    ),
+    "array_of_numbers": (b"[1]", "element 1 of the array is no object"),
     "array_for_an_integer": (
         b'{"user_id":[1]}',
         'field "user_id": expected number, found array',
@@ -124,12 +107,29 @@ _BAD: dict[str, tuple[bytes | None, str]] = {
     # Size
     "ten_mebibytes_of_brackets": (b"[" * BIG, _NOT_OBJECT),
     "ten_mebibytes_cut_off": (b'{"user_id":1,"url":"' + b"x" * BIG + b"}", _INVALID),
-    "ten_mebibytes_of_documents": (b"{}" * (BIG // 2), "JSON documents in place of 1"),
+    "ten_mebibytes_of_documents": (b"{}" * (BIG // 2), _BEHIND),
     "deep_and_not_closed": (b'{"x":' * 10_000 + b"}", _INVALID),
 }
 
 _GOOD_KINDS: dict[str, tuple[bytes, dict[str, Any]]] = {
     "missing_fields": (b"{}", _row(None, None)),
+    "document_array": (b'[{"user_id":1}]', _row(1, None)),
+    "line_break_in_a_string": (b'{"user_id":1,"url":"a\nb"}', _row(1, "a\nb")),
+    "crlf_in_a_string": (b'{"user_id":1,"url":"a\r\nb"}', _row(1, "a\r\nb")),
+    "control_byte_in_a_string": (b'{"user_id":1,"url":"a\x01b"}', _row(1, "a\x01b")),
+    "nul_byte_in_a_string": (b'{"user_id":1,"url":"a\0b"}', _row(1, "a\0b")),
+    "utf_16": ('{"user_id":1}'.encode("utf-16"), _row(1, None)),
+    "utf_16_without_mark": ('{"user_id":1}'.encode("utf-16-le"), _row(1, None)),
+    "byte_order_mark": (b"\xef\xbb\xbf" + _GOOD, _row()),
+    "beyond_double_in_an_extra_field": (b'{"user_id":1,"x":1e400}', _row(1, None)),
+    "lone_surrogate_in_an_extra_field": (b'{"user_id":1,"x":"\\ud83d"}', _row(1, None)),
+    "exponent_for_an_integer": (b'{"user_id":1e2}', _row(100, None)),
+    "string_of_an_integer": (b'{"user_id":"1"}', _row(1, None)),
+    "number_for_a_string": (b'{"user_id":1,"url":7}', _row(1, "7")),
+    "object_for_a_string": (
+        b'{"user_id":1,"url":{"path": "/a"}}',
+        _row(1, '{"path":"/a"}'),
+    ),
     "all_null": (
         b'{"user_id":null,"url":null,"score":null,"active":null}',
         _row(None, None),

@@ -90,7 +90,7 @@ def versity_gateway(directory: Path, version: str) -> Iterator[S3Server]:
     """Versity's gateway with its files below `directory`."""
     go = shutil.which("go")
     if go is None:
-        pytest.skip("no go, which has Versity's gateway")
+        pytest.skip("no go on PATH, which installs Versity's gateway (1.21 or later)")
     data, sidecar, port = directory / "data", directory / "sidecar", free_port()
     for each in (data, sidecar):
         each.mkdir()

@@ -7,9 +7,8 @@ replaced by it. What comes of it is planned.
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -103,10 +102,3 @@ class Sites:
             if there:
                 return min(there, key=lambda site: site.last - site.first)
         return None
-
-
-def cases() -> Mapping[str, str]:
-    """Case → its text, of those that are refused."""
-    directory = Path(__file__).parents[1] / "service/sql/cases"
-    texts = {path.stem: path.read_text() for path in sorted(directory.glob("*.sql"))}
-    return {name: text for name, text in texts.items() if text.startswith("-- error: ")}

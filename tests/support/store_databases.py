@@ -1,18 +1,15 @@
 """Databases of job stores, of their own, on the PostgreSQL that all tests share."""
 
-from itertools import count
-
 import sqlalchemy as sa
 
 from service.embedded.postgres import SUPERUSER, PostgreSql
 from service.jobs.store.postgres import store_engine
-
-_NUMBERS = count(1)
+from tests.support.topics import unique_name
 
 
 def new_store_url(postgres: PostgreSql) -> str:
     """The URL of a new and empty database."""
-    name = f"store_{next(_NUMBERS)}"
+    name = unique_name("store")
     connection = postgres.connect()
     connection.cursor().execute(f"CREATE DATABASE {name}")
     connection.close()

@@ -1,4 +1,4 @@
-"""What a source connector has committed: Connect does so behind what the brokers acknowledged."""
+"""What a source connector has committed, behind what the brokers acknowledged, and its settings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +12,7 @@ from joins.plan.errors import SourceError, SourceUnavailableError
 _TIMEOUT_S = 5.0
 _UNITS = (("ts_ms", 1.0), ("ts_usec", 0.001), ("ts_us", 0.001), ("ts_sec", 1000.0))
 _RUNNING = ("snapshot", "snapshot_running")
+_KEEP_NULLS = tuple(f"{part}.converter.replace.null.with.default" for part in ("key", "value"))
 _NOT = (None, False, "false", "")
 
 
@@ -53,6 +54,18 @@ class ConnectOffsets:
         """
         self._get("offsets")
 
+    def nulls_replaced(self) -> tuple[str, ...]:
+        """The options that would keep Connect from writing a column's default in place of NULL.
+
+        They are those that the connector's configuration does not set to false; the configuration
+        of Connect's worker may.
+
+        Raises:
+            As `committed_ms`.
+        """
+        config = self._get("config")
+        return tuple(key for key in _KEEP_NULLS if str(config.get(key, "true")).lower() != "false")
+
     def _get(self, what: str) -> Mapping[str, Any]:
         place = f"{self._url}/connectors/{quote(self._connector, safe='')}/{what}"
         try:
@@ -71,7 +84,7 @@ class ConnectOffsets:
             )
         if answer.status_code != httpx.codes.OK or not isinstance(value, dict):
             raise SourceError(
-                f'Kafka Connect at "{self._url}" does not tell the offsets of connector '
+                f'Kafka Connect at "{self._url}" does not tell the {what} of connector '
                 f'"{self._connector}": status {answer.status_code}',
                 hint="Correct 'snapshot.connect.connector'; offsets are told from Kafka 3.6 on.",
             )

@@ -15,6 +15,7 @@ from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 from joins.adapters.kafka.client import KafkaClient, failure, passing, require_success
 from joins.adapters.kafka.options import client_options
 from joins.kernels.records.layout import BatchHeader, BatchOrigin, record_batch
+from joins.plan.causes import detail_of
 from joins.plan.errors import SinkError
 from joins.plan.plan import KafkaOptions
 
@@ -97,6 +98,16 @@ class BatchProducer:
             self._body_bytes = max(1, min(self._most_bytes, most - most // 64 - BatchHeader.SIZE))
         return self._body_bytes
 
+    def message_bytes(self) -> int | None:
+        """max.message.bytes of the topic, None where the cluster does not tell.
+
+        Raises:
+            SinkError: the cluster does not answer.
+        """
+        with self.connected() as client:
+            config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
+        return int(config[_LIMIT]) if config.get(_LIMIT) else None
+
     def send(self, parts: Iterable[pa.RecordBatch]) -> None:
         """Write `BODIES`, those of a partition in their order; all are acknowledged at the end.
 
@@ -146,8 +157,9 @@ class BatchProducer:
             self.close()
             raise SinkError(
                 f'rows cannot be sent to topic "{self._kafka.topic}" of Kafka at '
-                f'"{self._kafka.bootstrap_servers}": {type(exc).__name__} {exc}',
-                hint="Repair what the message names; the batch is sent again.",
+                f'"{self._kafka.bootstrap_servers}"',
+                hint="Repair what the detail names; the batch is sent again.",
+                detail=detail_of(exc),
             ) from exc
 
     async def _send(self, client: KafkaClient, queues: _Queues) -> None:

@@ -10,35 +10,44 @@ from kafka import errors as kafka_errors
 
 from joins.adapters.kafka.options import client_options
 from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
+from joins.plan.causes import detail_of
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 
 _ACKNOWLEDGE_S = 30.0
 _END_S = 10.0
-_REQUEST_BYTES = 64 << 20
 _SETTINGS = {
     "acks": "all",
     "linger_ms": 1_000,  # `send` flushes: until then only full batches go, not parts of them
     "batch_size": 256 << 10,
-    "max_request_size": _REQUEST_BYTES,
     "request_timeout_ms": 15_000,
     "delivery_timeout_ms": 3_600_000,  # nothing expires singly: what landed is always a prefix
     "max_block_ms": 20_000,
     "bootstrap_timeout_ms": 10_000,
 }
+MOST_MESSAGE_BYTES = 64 << 20
+"""What a message of a changelog topic may have where its cluster does not tell."""
+
 _TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
 
 
 class ChangelogProducer:
     """The one producer of a changelog topic. Not for use by several threads."""
 
-    def __init__(self, kafka: KafkaOptions, partitions: int, table: str) -> None:
+    def __init__(
+        self,
+        kafka: KafkaOptions,
+        partitions: int,
+        table: str,
+        most_bytes: int = MOST_MESSAGE_BYTES,
+    ) -> None:
         """Connect.
 
         Args:
             kafka: how to reach the cluster; its topic is the changelog topic.
             partitions: of the topic.
             table: the source table's name, for messages.
+            most_bytes: of a message.
 
         Raises:
             SourceUnavailableError: Kafka cannot be reached.
@@ -48,7 +57,7 @@ class ChangelogProducer:
         self._partitions = partitions
         self._table = table
         with self._errors():
-            self._producer = KafkaProducer(**client_options(kafka), **_options())
+            self._producer = KafkaProducer(**client_options(kafka), **_options(most_bytes))
 
     def close(self) -> None:
         """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
@@ -119,8 +128,9 @@ class ChangelogProducer:
         except (kafka_errors.KafkaError, OSError) as exc:
             raise SourceUnavailableError(
                 f'Kafka at "{self._kafka.bootstrap_servers}" did not take records of '
-                f'topic "{topic}": {type(exc).__name__} {exc}',
+                f'topic "{topic}"',
                 hint="Start the brokers, or wait for them; we try again by ourselves.",
+                detail=detail_of(exc),
             ) from exc
 
 
@@ -139,6 +149,7 @@ def has_gap(sent: Iterable[tuple[int, Any]]) -> bool:
     return False
 
 
-def _options() -> dict[str, Any]:
+def _options(most_bytes: int) -> dict[str, Any]:
     has_lz4 = importlib.util.find_spec("lz4") is not None
-    return {**_SETTINGS, "compression_type": "lz4" if has_lz4 else None}
+    compression = "lz4" if has_lz4 else None
+    return {**_SETTINGS, "max_request_size": most_bytes, "compression_type": compression}

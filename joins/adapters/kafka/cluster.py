@@ -14,6 +14,7 @@ from joins.adapters.kafka.client import LEVELS, KafkaClient
 from joins.adapters.kafka.groups import commit_offsets, committed_offsets, require_no_members
 from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
+from joins.plan.causes import detail_of
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.names import suggestion
 from joins.plan.plan import Isolation, KafkaOptions
@@ -149,8 +150,9 @@ class KafkaCluster:
 
     def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
         return SourceUnavailableError(
-            f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
+            f'kafka "{servers}" cannot be reached',
             hint="Check properties.bootstrap.servers, and that the broker runs.",
+            detail=detail_of(exc),
         )
 
     def describe(self, topic: str) -> TopicDescription | None:
@@ -166,9 +168,8 @@ class KafkaCluster:
         return self._answer(_own_topics)
 
     def cluster_id(self) -> str | None:
-        """The id that the brokers share, however they are addressed; None if they have none."""
-        cluster_id: str | None = self._answer(lambda admin: admin.describe_cluster())["cluster_id"]
-        return cluster_id or None
+        """The id that the brokers share, however they are addressed; None if they tell none."""
+        return self._answer(_cluster_id)
 
     def require(self, topic: str) -> TopicDescription:
         """The topic.
@@ -186,27 +187,50 @@ class KafkaCluster:
         return description
 
     def create(
-        self, topic: str, partitions: int, replication: int, config: Mapping[str, str]
+        self,
+        topic: str,
+        partitions: int,
+        replication: int,
+        config: Mapping[str, str],
+        *,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the topic unless it is there."""
-        specification = {
-            "num_partitions": partitions,
-            "replication_factor": replication,
-            "configs": dict(config),
-        }
+        """Create the topic unless it is there.
+
+        Args:
+            topic: its name.
+            partitions: how many it gets.
+            replication: on how many brokers each of them is.
+            config: of the topic.
+            settings: config → the setting that it comes from, for hints.
+
+        Raises:
+            SourceError: the cluster refuses it, or a config of it.
+        """
+        specification = {"num_partitions": partitions, "replication_factor": replication}
         with self._admin() as admin:
             try:
-                admin.create_topics({topic: specification}, wait_for_metadata=True)
+                wanted = {**specification, "configs": dict(config)}
+                admin.create_topics({topic: wanted}, wait_for_metadata=True)
             except kafka_errors.TopicAlreadyExistsError:
                 return
             except (
                 kafka_errors.InvalidReplicationFactorError,
                 kafka_errors.TopicAuthorizationFailedError,
                 kafka_errors.PolicyViolationError,
+                kafka_errors.InvalidConfigurationError,
             ) as exc:
+                refused = _refused_configs(admin, topic, specification, config)
+                if not refused:
+                    raise SourceError(
+                        f'topic "{topic}" cannot be created: {exc}',
+                        hint="Check the changelog replication setting and this user's rights.",
+                    ) from exc
+                values = ", ".join(f"{name}={config[name]}" for name in refused)
+                names = ", ".join((settings or {}).get(name, name) for name in refused)
                 raise SourceError(
-                    f'topic "{topic}" cannot be created: {exc}',
-                    hint="Check the changelog replication setting and this user's rights.",
+                    f'topic "{topic}" cannot be created: the cluster refuses {values}: {exc}',
+                    hint=f"Set {names} to a value that the cluster's policy allows.",
                 ) from exc
 
     def delete(self, topic: str) -> None:
@@ -359,6 +383,39 @@ class KafkaCluster:
             for tp, value in results.items()
             if value.offset >= 0
         }
+
+
+def _refused_configs(
+    admin: KafkaAdminClient,
+    topic: str,
+    specification: Mapping[str, int],
+    config: Mapping[str, str],
+) -> list[str]:
+    """The configs that the cluster does not take, each asked for alone; none if it is not them."""
+
+    def is_refused(configs: Mapping[str, str]) -> bool:
+        described = {**specification, "configs": dict(configs)}
+        try:
+            admin.create_topics({topic: described}, validate_only=True)
+        except (kafka_errors.PolicyViolationError, kafka_errors.InvalidConfigurationError):
+            return True
+        except kafka_errors.KafkaError:
+            return False
+        return False
+
+    if is_refused({}):
+        return []
+    return [name for name, value in config.items() if is_refused({name: value})]
+
+
+def _cluster_id(admin: KafkaAdminClient) -> str | None:
+    try:
+        cluster_id: str | None = admin.describe_cluster()["cluster_id"]
+    except kafka_errors.KafkaError as exc:
+        if exc.retriable:
+            raise
+        return None  # a service that speaks Kafka's protocol and not this request
+    return cluster_id or None
 
 
 def _own_topics(admin: KafkaAdminClient) -> list[str]:

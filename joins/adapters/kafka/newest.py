@@ -8,6 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka import errors as kafka_errors
 
 from joins.adapters.kafka.options import client_options
+from joins.plan.causes import detail_of
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import Isolation, KafkaOptions
 
@@ -69,8 +70,9 @@ def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
     except (kafka_errors.KafkaError, OSError) as exc:
         if isinstance(exc, OSError) or exc.retriable:
             raise SourceUnavailableError(
-                f'kafka "{kafka.bootstrap_servers}" cannot be reached: {type(exc).__name__}',
+                f'kafka "{kafka.bootstrap_servers}" cannot be reached',
                 hint="Check properties.bootstrap.servers, and that the broker runs.",
+                detail=detail_of(exc),
             ) from exc
         raise SourceError(
             f'topic "{kafka.topic}" cannot be read: {type(exc).__name__}: {exc}',

@@ -25,6 +25,7 @@ from joins.kernels.records.layout import (
     BatchHeader,
     RecordFormatError,
 )
+from joins.plan.causes import detail_of
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of
@@ -329,8 +330,9 @@ class KafkaRecords:
             )
         if isinstance(exc, OSError | ValueError) or getattr(exc, "retriable", False):
             return SourceUnavailableError(
-                f'kafka "{servers}" cannot be reached: {type(exc).__name__}: {exc}',
+                f'kafka "{servers}" cannot be reached',
                 hint="Check properties.bootstrap.servers, and that the broker runs.",
+                detail=detail_of(exc),
             )
         return SourceError(
             f'topic "{topic}" of kafka "{servers}" cannot be read: {type(exc).__name__}: {exc}',

@@ -75,7 +75,7 @@ class TopicWriter:
         what = f"{type(exc).__name__}: {exc}"
         if isinstance(exc, OSError) or getattr(exc, "retriable", False):
             return SourceUnavailableError(
-                f'kafka "{servers}" cannot be reached: {what}', hint=self._away
+                f'kafka "{servers}" cannot be reached', hint=self._away, detail=what
             )
         return SourceError(
             f'records cannot be written to topic "{topic}" of kafka "{servers}": {what}',

@@ -20,8 +20,10 @@ from joins.adapters.mysql.cdc_config import (
     read_boundary,
     write_boundary,
 )
+from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.parser import Effect, Target
 from joins.adapters.mysql.query import Statement
+from joins.adapters.mysql.replication import check_logged
 from joins.adapters.mysql.sender import ChangelogSender
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
@@ -34,7 +36,7 @@ from joins.adapters.mysql.stream import (
     RowImages,
     StreamStart,
 )
-from joins.adapters.mysql.table import fits
+from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
@@ -200,9 +202,10 @@ class BinlogSession:
         elif isinstance(event, Boundary):
             self._boundary = max(self._boundary, (event.file, event.pos))
         elif isinstance(event, FileOpened):
+            check_logged(self._config.connection)  # each connection and each restart opens a file
             self._require_same_file(event)
         else:
-            self._require_harmless(event)
+            require_followed(event, self._config.connection, self._config.table)
 
     def _flush(self, sender: ChangelogSender) -> None:
         sender.flush()
@@ -241,6 +244,7 @@ class BinlogSession:
                 "acknowledged": self._as_json(self._acknowledged),
                 "records": sender.records,
                 "source_ts_ms": sender.source_ts_ms,
+                "dead_rows": sender.dead_rows(),
             },
         )
 
@@ -260,30 +264,41 @@ class BinlogSession:
             self._is_verified = True
             self._protocol.tell("streaming", {"position": self._as_json(self._boundary)})
 
-    def _require_harmless(self, statement: Statement) -> None:
-        table = self._config.table
-        columns = tuple(column.server.name for column in table.columns)
-        sources = tuple(one for column in table.columns for one in column.server.computed_from)
-        target = Target(table.database, table.table, columns, sources)
-        effect = effect_of(statement.schema, statement.text, target, statement.modes)
-        if effect is Effect.NONE or (effect is Effect.ALTERED and self._still_fits()):
-            return
-        raise SnapshotNeededError(
-            f'table "{table.database}.{table.table}" cannot be followed: {effect.value} '
-            f'by "{statement.text[:120]}"',
-            hint=_HINTS[effect],
-        )
 
-    def _still_fits(self) -> bool:
-        """Whether the table is one that we can follow, with the columns that we know."""
-        table = self._config.table
-        fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
-        try:
-            return fits(table, check_source(self._config.connection, fields, table.primary_key))
-        except SourceUnavailableError:
-            raise
-        except SourceError:
-            return False
+def require_followed(
+    statement: Statement, connection: MysqlConnectionConfig, table: CapturedTable
+) -> None:
+    """Make sure that our copy of `table` is right behind a statement of the binlog.
+
+    Raises:
+        SourceUnavailableError: the server cannot be asked what the table is now.
+        SnapshotNeededError: the statement has, or may have, changed rows that we hold.
+    """
+    columns = tuple(column.server.name for column in table.columns)
+    sources = tuple(one for column in table.columns for one in column.server.computed_from)
+    target = Target(table.database, table.table, columns, sources)
+    effect = effect_of(statement.schema, statement.text, target, statement.modes)
+    if effect is Effect.NONE:
+        return
+    if effect is Effect.ALTERED and _still_fits(connection, table):
+        return
+    raise SnapshotNeededError(
+        f'table "{table.database}.{table.table}" cannot be followed: {effect.value} '
+        f'by "{statement.text[:120]}"',
+        hint=_HINTS[effect],
+    )
+
+
+def _still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool:
+    """Whether the table is one that we can follow, with the columns that we know."""
+    fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
+    try:
+        now = check_source(connection, fields, table.primary_key)
+    except SourceUnavailableError:
+        raise
+    except SourceError:
+        return False
+    return fits(table, now) and reads_alike(table, now)
 
 
 _UNDO = (

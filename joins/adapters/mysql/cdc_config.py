@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.table import CapturedTable
@@ -24,6 +25,7 @@ class CdcConfig:
         generation: of the snapshot that the records belong to.
         kafka: how to reach the cluster; its topic is the changelog topic.
         partitions: of the changelog topic.
+        most_bytes: of a message of it.
     """
 
     connection: MysqlConnectionConfig
@@ -34,6 +36,12 @@ class CdcConfig:
     kafka: KafkaOptions
     partitions: int
     offset_file: Path
+    most_bytes: int = MOST_MESSAGE_BYTES
+
+    @property
+    def dead_rows_file(self) -> Path:
+        """Rows that the topic cannot take, as far as the binlog has them."""
+        return self.offset_file.with_suffix(".dead.json")
 
     def as_json(self) -> dict[str, Any]:
         """The value of `config` in the first line on standard input; it holds the password."""
@@ -46,6 +54,7 @@ class CdcConfig:
             "kafka": asdict(self.kafka),
             "partitions": self.partitions,
             "offset_file": str(self.offset_file),
+            "most_bytes": self.most_bytes,
         }
 
     @classmethod
@@ -60,6 +69,7 @@ class CdcConfig:
             kafka=KafkaOptions.of_json(value["kafka"]),
             partitions=value["partitions"],
             offset_file=Path(value["offset_file"]),
+            most_bytes=value["most_bytes"],
         )
 
 

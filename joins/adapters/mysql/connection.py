@@ -9,7 +9,7 @@ from typing import Any, Self
 import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import CR, ER
-from pymysql.cursors import Cursor
+from pymysql.cursors import Cursor, DictCursor
 
 from joins.adapters.deadline import current_deadline
 from joins.adapters.mysql.login import SafeConnection, tls_arguments
@@ -34,8 +34,16 @@ _UNAVAILABLE = frozenset(
     }
 )
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, 1698})
-# Strings as they are stored, instants in UTC, no surprise from the server's own modes.
-_SESSION = "SET SESSION sql_mode='', time_zone='+00:00'"
+# What a server's own settings would change in our session: which rows a SELECT gives and how it
+# writes them, and how SHOW CREATE TABLE quotes names. Instants are in UTC.
+_SESSION = (
+    "SET SESSION sql_mode='', time_zone='+00:00', sql_select_limit=18446744073709551615,"
+    " sql_quote_show_create=1"
+    " /*M!100304 , system_versioning_asof=DEFAULT */ /*M!100101 , max_statement_time=0 */"
+    " /*!50708 , max_execution_time=0 */"
+)
+# A copy never has a row that its writer may still undo. The variable has two names, this has one.
+_ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +183,7 @@ def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
     connection._read_timeout = connection._write_timeout = connection.connect_timeout
     connection.connect()  # the handshake of TLS has the timeout of writes
     connection._read_timeout = patience_s
+    connection.query(_ISOLATION)
 
 
 def identity_of(connection: "Connection[Any]") -> ServerIdentity:
@@ -260,8 +269,9 @@ def _after_a_change(config: MysqlConnectionConfig) -> str:
 
 def _unavailable(config: MysqlConnectionConfig, text: str) -> SourceUnavailableError:
     return SourceUnavailableError(
-        f'database server "{config.server}" cannot be reached: {text}',
+        f'database server "{config.server}" cannot be reached',
         hint="Start the server, or correct the hostname and port options; we try again.",
+        detail=text,
     )
 
 
@@ -269,6 +279,24 @@ def rows(connection: "Connection[Any]", statement: str, *values: object) -> list
     """All rows that `statement` gives."""
     with connection.cursor(Cursor) as cursor:
         cursor.execute(statement, values or None)
+        return list(cursor.fetchall())
+
+
+def first_known(connection: "Connection[Any]", statements: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The rows of the first of `statements` that the server's version knows, by column."""
+    *others, last = statements
+    for statement in others:
+        try:
+            return _rows_by_name(connection, statement)
+        except pymysql.err.ProgrammingError as exc:
+            if exc.args[0] != ER.PARSE_ERROR:
+                raise
+    return _rows_by_name(connection, last)
+
+
+def _rows_by_name(connection: "Connection[Any]", statement: str) -> list[dict[str, Any]]:
+    with connection.cursor(DictCursor) as cursor:
+        cursor.execute(statement)
         return list(cursor.fetchall())
 
 

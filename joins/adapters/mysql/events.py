@@ -6,7 +6,7 @@ _COPIED_AGAIN = "; the table is copied again by itself."
 # They begin a transaction; what else they say, such as a tag, is nothing to us.
 GTIDS = frozenset({33, 34, 42, 162})
 # The stream understands them.
-_UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 38}
+_UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 38, 172}
 # They change no table by themselves.
 HARMLESS = {
     3: "STOP_EVENT",

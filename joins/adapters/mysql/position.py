@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-import pymysql
 from pymysql.connections import Connection
-from pymysql.constants import ER
 
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     ServerIdentity,
     connected,
+    first_known,
     identity_of,
     is_mariadb,
     rows,
@@ -20,6 +19,11 @@ from joins.adapters.mysql.connection import (
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import SourceError
 from joins.plan.types import quoted
+
+STATUS_OF_BINLOG = ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS")
+"""The second is the only one that MySQL 8.4 knows."""
+_TELLING = ("Query", "Annotate_rows", "Rows_query", "Table_map")  # events that name what happened
+_MOST_TEXT = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +130,26 @@ def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
         )
 
 
+def statement_after(config: MysqlConnectionConfig, mark: BinlogMark) -> str:
+    """What the server says of the first change behind `mark`, for messages; empty if nothing."""
+    try:
+        with connected(config) as connection:
+            events = rows(
+                connection,
+                "SHOW BINLOG EVENTS IN %s FROM %s LIMIT 8",
+                mark.file_name,
+                mark.position.pos,
+            )
+    except (SourceError, UnicodeDecodeError):
+        return ""
+    texts = (str(row[5]) for row in events if str(row[2]) in _TELLING and row[5] != "BEGIN")
+    return next(texts, "")[:_MOST_TEXT]
+
+
 def binlog_status(connection: "Connection[Any]") -> tuple[str, int] | None:
     """File and position of the binlog's end, None if there is no binlog."""
-    try:
-        status_rows = rows(connection, "SHOW MASTER STATUS")
-    except pymysql.err.ProgrammingError as exc:
-        if exc.args[0] != ER.PARSE_ERROR:  # MySQL 8.4 knows only the new name
-            raise
-        status_rows = rows(connection, "SHOW BINARY LOG STATUS")
-    return (str(status_rows[0][0]), int(status_rows[0][1])) if status_rows else None
+    status_rows = first_known(connection, STATUS_OF_BINLOG)
+    return (str(status_rows[0]["File"]), int(status_rows[0]["Position"])) if status_rows else None
 
 
 def _snapshot_position(connection: "Connection[Any]", epoch: int) -> BinlogMark:

@@ -13,12 +13,39 @@ from pymysqlreplication import constants, event
 from pymysqlreplication.exceptions import StatusVariableMismatch
 from pymysqlreplication.packet import BinLogPacketWrapper
 
-from joins.adapters.mysql.rows import text_decoder
-from joins.adapters.mysql.table import CODECS
 from joins.adapters.mysql.tokens import UNDECODED, Modes
 
 _Foreign = Any  # objects of python-mysql-replication, which have no types
 _FIXED_BYTES = 13  # before the status variables
+# Sessions have no other ones. Of a statement only words and names are read; `rows` of a table that
+# it changes are read by the server's own tables.
+_CODECS = {
+    "utf8mb4": "utf-8",
+    "utf8mb3": "utf-8",
+    "utf8": "utf-8",
+    "ascii": "ascii",
+    "latin1": "cp1252",
+    "latin2": "iso8859-2",
+    "latin5": "iso8859-9",
+    "latin7": "iso8859-13",
+    "greek": "iso8859-7",
+    "hebrew": "iso8859-8",
+    "koi8r": "koi8-r",
+    "koi8u": "koi8-u",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "big5": "big5",
+    "gbk": "gbk",
+    "gb2312": "gb2312",
+    "gb18030": "gb18030",
+    "euckr": "euc_kr",
+    "sjis": "shift_jis",
+    "cp932": "cp932",
+    "ujis": "euc_jp",
+    "eucjpms": "euc_jp",
+}
 _CHARACTER_SET_COLLATIONS = 131  # of MariaDB: how many, and four bytes each
 
 
@@ -101,6 +128,6 @@ def load_statement(load_event: _Foreign) -> Statement:
 def decoded(text: bytes, charset: str) -> str:
     """A statement in `charset`; in UTF-8 a byte that is none hides no other character."""
     with contextlib.suppress(UnicodeDecodeError):
-        return text_decoder(charset)(text) if charset in CODECS else text.decode("ascii")
-    is_utf8 = CODECS.get(charset) == "utf-8"
+        return text.decode(_CODECS.get(charset, "ascii"))
+    is_utf8 = _CODECS.get(charset) == "utf-8"
     return text.decode("utf-8", "replace") if is_utf8 else f"{UNDECODED} {text.decode('latin1')}"

@@ -1,17 +1,74 @@
-"""What a server answers when it is asked for its binlog, as our errors."""
+"""Whether a server's binlog carries every change of a table, and whether it gives the binlog to us.
+
+Submission, `sluice doctor`, each new copy and each binlog file that is opened ask the same
+questions. What no question can show is in docs/how-to/own-kafka-and-database.md.
+"""
 
 import re
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pymysql
 from pymysql.connections import Connection
-from pymysql.constants import COMMAND
+from pymysql.constants import COMMAND, ER
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig, rows, translated
-from joins.adapters.mysql.position import binlog_status
+from joins.adapters.mysql.connection import (
+    MysqlConnectionConfig,
+    connected,
+    first_known,
+    is_mariadb,
+    rows,
+    translated,
+    variables,
+)
+from joins.adapters.mysql.position import STATUS_OF_BINLOG, binlog_status
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
+from joins.plan.names import suggestion
+from joins.plan.types import quoted
 
+# Setting, value, what has it where a server does not have it; MySQL has partial JSON as an option.
+_REQUIRED = (
+    ("binlog_format", "ROW", ""),
+    ("binlog_row_image", "FULL", ""),
+    ("binlog_row_metadata", "FULL", "MySQL 8.0.1 and MariaDB 10.5"),
+)
+# Not every server has these; each hides changes in events that we cannot read.
+_REFUSED_OTHERWISE = (
+    ("log_bin_compress", "OFF"),
+    ("binlog_transaction_compression", "OFF"),
+    ("binlog_row_value_options", ""),
+)
+_FILTERS = ("Binlog_Do_DB", "Binlog_Ignore_DB")
+_LOGS_WHAT_IT_REPLICATES = ("log_slave_updates", "log_replica_updates")
+_OF_REPLICAS = (*_LOGS_WHAT_IT_REPLICATES, "wsrep_on", "gtid_slave_pos")
+_TRIGGERS = "slave_run_triggers_for_rbr"
+_NATIVE_KEYS = "innodb_native_foreign_keys"
+# They keep rows where only the server changes them, and log each change. Of no other engine do we
+# know that: rows of MERGE, FEDERATED, SPIDER, CONNECT, NDB or S3 change elsewhere, those of MEMORY
+# go with the server, BLACKHOLE has none.
+_ENGINES = ("InnoDB", "MyISAM", "Aria")
+NOT_PERMITTED = frozenset(
+    {
+        ER.SPECIFIC_ACCESS_DENIED_ERROR,
+        ER.TABLEACCESS_DENIED_ERROR,
+        ER.COLUMNACCESS_DENIED_ERROR,
+        ER.DBACCESS_DENIED_ERROR,
+    }
+)
+# As the binlog has the names: of a server that compares them without case they are in lower case.
+_TABLE = (
+    "SELECT IF(@@lower_case_table_names = 2, LOWER(TABLE_SCHEMA), TABLE_SCHEMA),"
+    " IF(@@lower_case_table_names = 2, LOWER(TABLE_NAME), TABLE_NAME), TABLE_TYPE, ENGINE"
+    " FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s"
+)
+# A line of SHOW CREATE TABLE; information_schema hides foreign keys from users that may only read.
+_CASCADE = re.compile(
+    r"^\s*CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .* ON (DELETE|UPDATE)"
+    r" (CASCADE|SET NULL|SET DEFAULT)\b",
+    re.MULTILINE,
+)
 _FIRST_EVENT = 4  # of a binlog file: what is before it says that it is one
 _DO_NOT_WAIT = 1  # for events that are not written yet
 _KNOWS_GTIDS = 4  # else a MariaDB makes others of such events
@@ -19,6 +76,257 @@ _BINLOG_REFUSED = 1236
 _OUR_ID_IS_TAKEN = re.compile(r"same server_?(?:uu)?id", re.IGNORECASE)
 _TOO_BIG = re.compile(r"max_allowed_packet", re.IGNORECASE)
 _ACCESS_DENIED = (1227, 1045)
+
+
+def require_logged(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    """Make sure that all changes of the table of `config` come to the server's binlog.
+
+    Raises:
+        SourceError: they do not, or the user may not see whether they do.
+    """
+    _require_table(connection, config)
+    _require_settings(connection, config)
+    _require_no_filter(connection, config)
+    _require_replicated_changes(connection, config)
+    _require_no_cascades(connection, config)
+
+
+def check_logged(config: MysqlConnectionConfig) -> None:
+    """As `require_logged`, of a table that is being followed.
+
+    Raises:
+        SourceUnavailableError: the server cannot be reached.
+        SnapshotNeededError: changes may have been lost, or another server answers.
+    """
+    try:
+        with connected(config) as connection:
+            require_logged(connection, config)
+    except (SourceUnavailableError, SnapshotNeededError):
+        raise
+    except SourceError as exc:
+        raise SnapshotNeededError(
+            exc.message, hint=f"{exc.hint} The table is then copied again by itself."
+        ) from exc
+
+
+def table_name(config: MysqlConnectionConfig) -> str:
+    """The table of `config`, for messages."""
+    return f'table "{config.database}.{config.table}"'
+
+
+@contextmanager
+def needing(config: MysqlConnectionConfig, grant: str, target: str) -> Iterator[None]:
+    """Turn a refusal of the statements within into the grant that is missing."""
+    try:
+        yield
+    except pymysql.err.MySQLError as exc:
+        if exc.args[0] not in NOT_PERMITTED:
+            raise
+        raise SourceError(
+            f'user "{config.username}" lacks {grant} on {target} of server "{config.server}"',
+            hint=f"Run GRANT {grant} ON {target} TO that user.",
+        ) from exc
+
+
+# The table
+# ----------------------------------------------------------------------------------------------
+
+
+def _require_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    """A base table of that very name, of an engine whose changes are all logged."""
+    tables = rows(connection, _TABLE, config.database, config.table)
+    exact = [row for row in tables if row[:2] == (config.database, config.table)]
+    if not tables:
+        raise _missing_table(connection, config)
+    if not exact:
+        database, table = tables[0][:2]
+        raise SourceError(
+            f'{table_name(config)} has other names in the binlog: "{database}.{table}"',
+            hint=f"Write 'database-name' = '{database}' and 'table-name' = '{table}'.",
+        )
+    _, _, kind, engine = exact[0]
+    if kind != "BASE TABLE":
+        raise SourceError(
+            f"{table_name(config)} is a {str(kind).lower()}, expected a base table, "
+            "the only kind whose rows are in the binlog",
+            hint="Name a base table in the table-name option.",
+        )
+    if engine not in _ENGINES:
+        raise SourceError(
+            f"{table_name(config)} has engine {engine}, expected {', '.join(_ENGINES)}, "
+            "whose changes are all in the binlog",
+            hint="Name the table that has the rows itself, or run ALTER TABLE "
+            f"{quoted(config.database)}.{quoted(config.table)} ENGINE=InnoDB.",
+        )
+
+
+def _missing_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> SourceError:
+    schemas = [str(name) for (name,) in rows(connection, _SCHEMAS)]
+    if config.database not in schemas:
+        otherwise = "Check the database-name option and the user's grants."
+        return SourceError(
+            f'database "{config.database}" is not on server "{config.server}", '
+            f'or user "{config.username}" may not see it',
+            hint=suggestion(config.database, schemas, otherwise),
+        )
+    seen = rows(
+        connection,
+        "SELECT TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = %s AND TABLE_TYPE = 'BASE TABLE'",
+        config.database,
+    )
+    otherwise = "Check the table-name option and the user's grants."
+    return SourceError(
+        f"{table_name(config)} is not there, or is hidden from us, expected a table that user "
+        f'"{config.username}" may read',
+        hint=suggestion(config.table, (str(name) for (name,) in seen), otherwise),
+    )
+
+
+_SCHEMAS = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"
+
+
+def _require_no_cascades(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    """Storage engines that carry foreign keys out themselves do so without a record."""
+    table = f"{quoted(config.database)}.{quoted(config.table)}"
+    with needing(config, "SELECT", table):
+        definition = str(rows(connection, f"SHOW CREATE TABLE {table}")[0][1])
+    cascade = _CASCADE.search(definition)
+    if cascade is None or logs_cascades(variables(connection, "version", _NATIVE_KEYS)):
+        return
+    name, event, rule = cascade.groups()
+    raise SourceError(
+        f'{table_name(config)} has foreign key "{name}" with ON {event} {rule}, '
+        "whose changes the server does not write to its binlog",
+        hint=f"Make it ON {event} RESTRICT, and let the application or a trigger change the "
+        "rows, or use MySQL 9.6 or later with innodb_native_foreign_keys=OFF.",
+    )
+
+
+def logs_cascades(settings: dict[str, str]) -> bool:
+    """Whether a server writes to its binlog what foreign keys change; MySQL does from 9.6 on.
+
+    Args:
+        settings: its version, and innodb_native_foreign_keys where it has that.
+    """
+    version = settings["version"]
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None or "mariadb" in version.lower():
+        return False
+    is_new = (int(numbers[1]), int(numbers[2])) >= (9, 6)
+    return is_new and settings.get(_NATIVE_KEYS, "OFF").upper() in ("OFF", "0")
+
+
+# The server
+# ----------------------------------------------------------------------------------------------
+
+
+def _require_settings(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    names = [name for name, *_ in (*_REQUIRED, *_REFUSED_OTHERWISE)]
+    settings = variables(connection, "log_bin", "version", _TRIGGERS, *names)
+    if settings.get("log_bin", "").upper() not in ("ON", "1"):
+        raise _wrong_setting(
+            config,
+            ("log_bin", settings.get("log_bin", "unknown"), "ON"),
+            "Start the server with --log-bin",
+        )
+    for name, expected, since in _REQUIRED:
+        if name not in settings and since:
+            raise SourceError(
+                f'database server "{config.server}" has version {settings.get("version")}, '
+                f'which has no setting "{name}": its binlog does not name the columns',
+                hint=f"Use a later version: {since} are the first to have it.",
+            )
+        if settings.get(name, "").upper() != expected:
+            value = settings.get(name, "unknown")
+            raise _wrong_setting(config, (name, value, expected), _set_global(name, expected))
+    for name, expected in _REFUSED_OTHERWISE:
+        if settings.get(name, expected).upper() != expected:
+            shown = (name, settings[name], expected or "nothing")
+            raise _wrong_setting(config, shown, _set_global(name, expected))
+    if settings.get(_TRIGGERS, "").upper() == "YES":
+        shown = (_TRIGGERS, "YES", "NO, LOGGING or ENFORCE")
+        raise _wrong_setting(config, shown, _set_global(_TRIGGERS, "LOGGING"))
+
+
+def _set_global(name: str, value: str) -> str:
+    value = value or "''"
+    return (
+        f"Run SET GLOBAL {name}={value}, put it into the server's configuration and let writers "
+        "connect again"
+    )
+
+
+def _wrong_setting(
+    config: MysqlConnectionConfig, setting: tuple[str, str, str], change: str
+) -> SourceError:
+    name, value, expected = setting
+    return SourceError(
+        f'database server "{config.server}" has setting "{name}" = {value}, expected {expected}',
+        hint=f"{change}.",
+    )
+
+
+def _require_no_filter(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
+    """Filters go by a statement's default database: no database is sure to be logged whole."""
+    grant = "BINLOG MONITOR" if is_mariadb(connection) else "REPLICATION CLIENT"
+    with needing(config, grant, "*.*"):
+        status = first_known(connection, STATUS_OF_BINLOG) or [{}]
+    for column in _FILTERS:
+        value = str(status[0].get(column) or "")
+        if value:
+            option = column.lower().replace("_", "-")
+            raise SourceError(
+                f'database server "{config.server}" logs some databases only: {option} is '
+                f'"{value}", expected nothing',
+                hint=f"Start the server without --{option}.",
+            )
+
+
+def _require_replicated_changes(
+    connection: "Connection[Any]", config: MysqlConnectionConfig
+) -> None:
+    """What a replica or a Galera node has from others is in its own binlog."""
+    settings = variables(connection, *_OF_REPLICAS)
+    logs = [settings[name] for name in _LOGS_WHAT_IT_REPLICATES if name in settings]
+    if logs and all(value.upper() in ("ON", "1") for value in logs):
+        return
+    option = "log-slave-updates" if is_mariadb(connection) else "log-replica-updates"
+    if settings.get("wsrep_on", "").upper() in ("ON", "1"):
+        raise _not_logged(config, "is a node of a Galera cluster", option)
+    statements = _REPLICATION_OF_MARIADB if is_mariadb(connection) else _REPLICATION_OF_MYSQL
+    try:
+        if first_known(connection, statements):
+            raise _not_logged(config, "is a replica", option)
+    except pymysql.err.MySQLError as exc:
+        if exc.args[0] not in NOT_PERMITTED:
+            raise
+        running = dict(rows(connection, "SHOW GLOBAL STATUS LIKE 'Slaves_running'"))
+        if any(int(count) for count in running.values()):
+            raise _not_logged(config, "is a replica", option) from exc
+        if settings.get("gtid_slave_pos"):
+            raise SourceError(
+                f'database server "{config.server}" was a replica, and user "{config.username}" '
+                f"may not see whether it still is; it does not log what it replicates",
+                hint="Run GRANT SLAVE MONITOR ON *.* TO that user, or start the server with "
+                f"--{option}.",
+            ) from exc
+
+
+_REPLICATION_OF_MARIADB = ("SHOW ALL SLAVES STATUS", "SHOW SLAVE STATUS")
+_REPLICATION_OF_MYSQL = ("SHOW REPLICA STATUS", "SHOW SLAVE STATUS")
+
+
+def _not_logged(config: MysqlConnectionConfig, what: str, option: str) -> SourceError:
+    return SourceError(
+        f'database server "{config.server}" {what} that does not log what comes from others: '
+        f'setting "{option.replace("-", "_")}" = OFF, expected ON',
+        hint=f"Start the server with --{option}, or name the server that the changes come from.",
+    )
+
+
+# The stream
+# ----------------------------------------------------------------------------------------------
 
 
 def require_replication(

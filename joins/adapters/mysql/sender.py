@@ -1,20 +1,26 @@
 """Changed rows on their way to the changelog topic: collected, encoded, sent, acknowledged."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql.cdc_config import CdcConfig
-from joins.adapters.mysql.rows import Row, wire_rows
+from joins.adapters.mysql.images.rows import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
+from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
     Envelopes,
-    encode_records,
+    encode_limited,
 )
+
+RESERVED_BYTES = 64 << 10
+"""Of a message, for what it has beside its value: the key, and the header of its batch."""
 
 MAX_BATCH_ROWS = 5_000
 MAX_BATCH_BYTES = 8 << 20
@@ -53,7 +59,10 @@ class ChangelogSender:
         self.records = 0
         self.source_ts_ms = 0
         table = f"{config.table.database}.{config.table.table}"
-        self._producer = ChangelogProducer(config.kafka, config.partitions, table)
+        self._dead = DeadRows(config.dead_rows_file, config.generation, config.most_bytes)
+        self._producer = ChangelogProducer(
+            config.kafka, config.partitions, table, config.most_bytes
+        )
 
     def close(self) -> None:
         """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
@@ -76,29 +85,28 @@ class ChangelogSender:
             SourceUnavailableError: Kafka did not acknowledge in time.
             SourceError: Kafka refused the records.
         """
-        size = len(images.images)
-        rows = images.decoded()
         at_ms = images.at_s * 1000
-        for row in rows:
-            if images.op == "u":
-                self._update(row, next(rows), at_ms)
-            elif images.op == "d":
-                self._append("d", at_ms, row, None)
-            else:
-                self._append("c", at_ms, None, row)
+        for before, after in images.changes():
+            self._append_change(images.op, at_ms, before, after)
             if len(self._pending.ops) >= MAX_BATCH_ROWS:
                 self.flush()
         if self._pending.ops:
-            self._pending.bytes += size
+            self._pending.bytes += images.size
             if self._pending.bytes >= MAX_BATCH_BYTES:
                 self.flush()
 
-    def _update(self, before: Row, after: Row, at_ms: int) -> None:
-        if all(before[slot] == after[slot] for slot in self._key):
-            self._append("u", at_ms, before, after)
-        else:
+    def _append_change(self, op: str, at_ms: int, before: Row | None, after: Row | None) -> None:
+        """A changed key is another row."""
+        is_moved = (
+            before is not None
+            and after is not None
+            and any(before[slot] != after[slot] for slot in self._key)
+        )
+        if is_moved:
             self._append("d", at_ms, before, None)
             self._append("c", at_ms, None, after)
+        else:
+            self._append(op, at_ms, before, after)
 
     def _append(self, op: str, at_ms: int, before: Row | None, after: Row | None) -> None:
         pending = self._pending
@@ -121,15 +129,23 @@ class ChangelogSender:
         if not pending.ops:
             return
         self._pending = _Pending()
-        records = encode_records(
+        limited = encode_limited(
             self._changes(pending),
             self._config.table.primary_key,
             partitions=self._config.partitions,
+            most_bytes=self._config.most_bytes - RESERVED_BYTES,
         )
-        columns = (records.column(name).to_pylist() for name in ("key", "value", "partition"))
+        self._dead.add([DeadRow(key.decode(), size) for key, size in limited.dead])
+        columns = (
+            limited.records.column(name).to_pylist() for name in ("key", "value", "partition")
+        )
         self._producer.send(zip(*columns, strict=True))
         self.records += len(pending.ops)
         self.source_ts_ms = pending.places[-1][3]
+
+    def dead_rows(self) -> Mapping[str, Any] | None:
+        """The warning of rows that the topic cannot take; None without any."""
+        return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
         """Write a watermark record to every partition; returns its (partition, offset) pairs.

@@ -1,9 +1,7 @@
 """A MySQL or MariaDB table as a source: everything that is checked before a snapshot starts."""
 
 import random
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pymysql
@@ -17,50 +15,38 @@ from joins.adapters.mysql.connection import (
     rows,
     variables,
 )
-from joins.adapters.mysql.position import binlog_status
-from joins.adapters.mysql.replication import require_replication
-from joins.adapters.mysql.table import CapturedTable, MysqlColumn, ServerColumn, capture
+from joins.adapters.mysql.images.charsets import is_readable
+from joins.adapters.mysql.replication import (
+    NOT_PERMITTED,
+    needing,
+    require_logged,
+    require_replication,
+    table_name,
+)
+from joins.adapters.mysql.table import (
+    SIZED_TYPES,
+    CapturedTable,
+    MysqlColumn,
+    ServerColumn,
+    capture,
+)
 from joins.adapters.mysql.tokens import Modes, folded, readings
 from joins.plan.errors import DefinitionError, SourceError
-from joins.plan.names import suggestion
 from joins.plan.plan import Field
 from joins.plan.types import quoted
 
-_REQUIRED = (
-    ("binlog_format", "ROW"),
-    ("binlog_row_image", "FULL"),
-    ("binlog_row_metadata", "FULL"),
-)
-# Not every server has these; each hides changes in events that we cannot read.
-_REFUSED_OTHERWISE = (
-    ("log_bin_compress", "OFF"),
-    ("binlog_transaction_compression", "OFF"),
-    ("binlog_row_value_options", ""),
-)
+_OLD_FORMAT = "mariadb-5.3"  # in the comment of such a type
 _SERVER_IDS = (1_000_000, 2**32 - 1)
-_NOT_PERMITTED = frozenset(
-    {
-        ER.SPECIFIC_ACCESS_DENIED_ERROR,
-        ER.TABLEACCESS_DENIED_ERROR,
-        ER.COLUMNACCESS_DENIED_ERROR,
-        ER.DBACCESS_DENIED_ERROR,
-    }
-)
 _COLUMNS = (
     "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, NUMERIC_PRECISION, NUMERIC_SCALE,"
-    " CHARACTER_SET_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS"
+    " c.CHARACTER_SET_NAME, GENERATION_EXPRESSION, c.COLLATION_NAME, MAXLEN"
+    " FROM information_schema.COLUMNS c"
+    " LEFT JOIN information_schema.CHARACTER_SETS s ON s.CHARACTER_SET_NAME = c.CHARACTER_SET_NAME"
     " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s ORDER BY ORDINAL_POSITION"
 )
 _KEY = (
     "SELECT COLUMN_NAME, SUB_PART FROM information_schema.STATISTICS"
     " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s AND INDEX_NAME = 'PRIMARY' ORDER BY SEQ_IN_INDEX"
-)
-
-# A line of SHOW CREATE TABLE; information_schema hides foreign keys from users that may only read.
-_CASCADE = re.compile(
-    r"^\s*CONSTRAINT `((?:[^`]|``)+)` FOREIGN KEY .* ON (DELETE|UPDATE)"
-    r" (CASCADE|SET NULL|SET DEFAULT)\b",
-    re.MULTILINE,
 )
 
 
@@ -87,14 +73,12 @@ def check_source(
         SourceError: a setting, a grant, the table, its key or its columns do not do.
     """
     with connected(config) as connection:
-        _check_table(connection, config)
+        require_logged(connection, config)
         server_columns = _server_columns(connection, config)
         _check_storage(config, server_columns)
-        _check_cascades(connection, config)
-        columns = capture(_table_name(config), fields, server_columns)
+        columns = capture(table_name(config), fields, server_columns)
         key = _check_key(connection, config, columns, primary_key)
         _check_readable(connection, config)
-        _check_binlog(connection, config)
         if server_id is not None:
             _check_server_id(connection, config, server_id)
         require_replication(connection, config, server_id=_some_server_id())
@@ -129,52 +113,11 @@ def estimate_rows(config: MysqlConnectionConfig) -> int:
     return int(estimates[0][0] or 0) if estimates else 0
 
 
-def _table_name(config: MysqlConnectionConfig) -> str:
-    return f'table "{config.database}.{config.table}"'
-
-
-def _check_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    tables = rows(
-        connection,
-        "SELECT TABLE_TYPE FROM information_schema.TABLES"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_NAME = %s",
-        config.database,
-        config.table,
-    )
-    if tables and tables[0][0] == "BASE TABLE":
-        return
-    databases = rows(
-        connection,
-        "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = %s",
-        config.database,
-    )
-    if not databases:
-        seen = rows(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA")
-        otherwise = "Check the database-name option and the user's grants."
-        raise SourceError(
-            f'database "{config.database}" is not on server "{config.server}", '
-            f'or user "{config.username}" may not see it',
-            hint=suggestion(config.database, (name for (name,) in seen), otherwise),
-        )
-    what = "is not there, or is hidden from us" if not tables else f"is a {tables[0][0].lower()}"
-    seen = rows(
-        connection,
-        "SELECT TABLE_NAME FROM information_schema.TABLES"
-        " WHERE TABLE_SCHEMA = %s AND TABLE_TYPE = 'BASE TABLE'",
-        config.database,
-    )
-    otherwise = "Check the table-name option and the user's grants."
-    raise SourceError(
-        f'{_table_name(config)} {what}, expected a table that user "{config.username}" may read',
-        hint=suggestion(config.table, (name for (name,) in seen), otherwise),
-    )
-
-
 def _server_columns(
     connection: "Connection[Any]", config: MysqlConnectionConfig
 ) -> list[ServerColumn]:
-    column_rows = rows(connection, _COLUMNS, config.database, config.table)
-    sources = computed_from({str(row[0]): str(row[6] or "") for row in column_rows})
+    described = rows(connection, _COLUMNS, config.database, config.table)
+    sources = computed_from({str(row[0]): str(row[6] or "") for row in described})
     return [
         ServerColumn(
             name=str(name),
@@ -184,8 +127,10 @@ def _server_columns(
             scale=int(scale or 0),
             charset=None if charset is None else str(charset),
             computed_from=sources[str(name)],
+            collation=None if collation is None else str(collation),
+            is_readable=charset is None or is_readable(str(charset), int(most)),
         )
-        for name, data_type, column_type, precision, scale, charset, _ in column_rows
+        for name, data_type, column_type, precision, scale, charset, _, collation, most in described
     ]
 
 
@@ -209,28 +154,21 @@ def _named(expression: str, columns: Iterable[str]) -> set[str]:
 
 
 def _check_storage(config: MysqlConnectionConfig, columns: list[ServerColumn]) -> None:
-    """A compressed column makes every row of the table unreadable in the binlog."""
-    compressed = [column.name for column in columns if "COMPRESSED" in column.column_type]
-    if compressed:
-        raise SourceError(
-            f'{_table_name(config)} has compressed column "{compressed[0]}", '
-            "whose binlog format cannot be read",
-            hint="Store the column without COMPRESSED.",
-        )
-
-
-def _check_cascades(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    """What a foreign key changes by itself happens inside the storage engine, without a record."""
-    table = f"{quoted(config.database)}.{quoted(config.table)}"
-    cascade = _CASCADE.search(str(rows(connection, f"SHOW CREATE TABLE {table}")[0][1]))
-    if cascade is not None:
-        name, event, rule = cascade.groups()
-        raise SourceError(
-            f'{_table_name(config)} has foreign key "{name}" with ON {event} {rule}, '
-            "whose changes the server does not write to its binlog",
-            hint=f"Make it ON {event} RESTRICT, and let the application or a trigger change the "
-            "rows.",
-        )
+    """Columns whose values the binlog has in a form of which we cannot know where they end."""
+    for column in columns:
+        if _OLD_FORMAT in column.column_type:
+            raise SourceError(
+                f'{table_name(config)} has column "{column.name}" of type {column.column_type}, '
+                "a format whose length the binlog does not tell",
+                hint="Run SET GLOBAL mysql56_temporal_format=ON, then "
+                f"ALTER TABLE {config.database}.{config.table} FORCE.",
+            )
+        if column.data_type not in SIZED_TYPES:
+            raise SourceError(
+                f'{table_name(config)} has column "{column.name}" of type {column.column_type}, '
+                "whose values cannot be found in the binlog",
+                hint="Store the column in another type, or in another table.",
+            )
 
 
 def _check_key(
@@ -245,24 +183,24 @@ def _check_key(
     names = {column.server.name: column.captured.name for column in columns}
     if not key:
         raise SourceError(
-            f"{_table_name(config)} has no primary key",
+            f"{table_name(config)} has no primary key",
             hint="Add a primary key to the table; changes cannot be told apart without one.",
         )
     if any(part is not None for _, part in key_rows):
         raise SourceError(
-            f"{_table_name(config)} has a primary key over the first characters of a column",
+            f"{table_name(config)} has a primary key over the first characters of a column",
             hint="Use whole columns in the primary key.",
         )
     if {names.get(name, "") for name in key} != set(declared):
         raise DefinitionError(
-            f"{_table_name(config)} has primary key ({', '.join(key)}), "
+            f"{table_name(config)} has primary key ({', '.join(key)}), "
             f"declared ({', '.join(declared)})",
             hint=f"Declare PRIMARY KEY ({', '.join(key)}) NOT ENFORCED, with these columns.",
         )
     inexact = [c for c in columns if c.server.name in key and c.server.data_type == "float"]
     if inexact:
         raise SourceError(
-            f'{_table_name(config)} has FLOAT column "{inexact[0].server.name}" in its primary key',
+            f'{table_name(config)} has FLOAT column "{inexact[0].server.name}" in its primary key',
             hint="Use an exact type in the primary key.",
         )
     return tuple(names[name] for name in key)
@@ -270,57 +208,12 @@ def _check_key(
 
 def _check_readable(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
     table = f"{quoted(config.database)}.{quoted(config.table)}"
-    with _needing(config, "SELECT", table):
+    with needing(config, "SELECT", table):
         rows(connection, f"SELECT * FROM {table} LIMIT 0")
     if not is_mariadb(connection):
-        with _needing(config, "LOCK TABLES", table):
+        with needing(config, "LOCK TABLES", table):
             rows(connection, f"LOCK TABLES {table} READ")
             rows(connection, "UNLOCK TABLES")
-
-
-def _check_binlog(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    names = (name for name, _ in (*_REQUIRED, *_REFUSED_OTHERWISE))
-    settings = variables(connection, "log_bin", *names)
-    if settings.get("log_bin", "").upper() not in ("ON", "1"):
-        raise _wrong_setting(config, "log_bin", settings.get("log_bin", "unknown"), "ON")
-    for name, expected in _REQUIRED:
-        if settings.get(name, "").upper() != expected:
-            raise _wrong_setting(config, name, settings.get(name, "unknown"), expected)
-    for name, expected in _REFUSED_OTHERWISE:
-        if settings.get(name, expected).upper() != expected:
-            raise _wrong_setting(config, name, settings[name], expected or "nothing")
-    grant = "BINLOG MONITOR" if is_mariadb(connection) else "REPLICATION CLIENT"
-    with _needing(config, grant, "*.*"):
-        binlog_status(connection)
-
-
-def _wrong_setting(
-    config: MysqlConnectionConfig, name: str, value: str, expected: str
-) -> SourceError:
-    change = (
-        f"Start the server with --{name.replace('_', '-')}"
-        if name == "log_bin"
-        else f"Run SET GLOBAL {name}={expected}, put it into the server's configuration and let "
-        "writers connect again"
-    )
-    return SourceError(
-        f'database server "{config.server}" has setting "{name}" = {value}, expected {expected}',
-        hint=f"{change}, then submit the job again.",
-    )
-
-
-@contextmanager
-def _needing(config: MysqlConnectionConfig, grant: str, target: str) -> Iterator[None]:
-    """Turn a refusal of the statements within into the grant that is missing."""
-    try:
-        yield
-    except pymysql.err.MySQLError as exc:
-        if exc.args[0] not in _NOT_PERMITTED:
-            raise
-        raise SourceError(
-            f'user "{config.username}" lacks {grant} on {target} of server "{config.server}"',
-            hint=f"Run GRANT {grant} ON {target} TO that user.",
-        ) from exc
 
 
 def _check_server_id(
@@ -340,7 +233,7 @@ def _used_server_ids(connection: "Connection[Any]") -> set[int]:
         try:
             return {own, *(int(row[0]) for row in rows(connection, statement))}
         except pymysql.err.MySQLError as exc:
-            if exc.args[0] not in (ER.PARSE_ERROR, *_NOT_PERMITTED):
+            if exc.args[0] not in (ER.PARSE_ERROR, *NOT_PERMITTED):
                 raise
     return {own}
 

@@ -15,18 +15,30 @@ import pymysql
 from pymysqlreplication import BinLogStreamReader, row_event
 from pymysqlreplication import event as binlog_event
 from pymysqlreplication.exceptions import MalformedBinLogEvent, StatusVariableMismatch
+from pymysqlreplication.packet import BinLogPacketWrapper
 
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
-    connected,
-    is_mariadb,
     open_connection,
-    rows,
 )
 from joins.adapters.mysql.events import GTIDS, require_known
+from joins.adapters.mysql.images.charsets import server_charsets
+from joins.adapters.mysql.images.row_events import (
+    FRAGMENT,
+    NO_TABLE,
+    ROW_OPS,
+    TABLE_MAP,
+    WITH_EXTRA,
+    Fragments,
+    RowsEvent,
+    rows_event,
+    table_id_of,
+    table_map,
+    table_of,
+)
+from joins.adapters.mysql.images.rows import Change, RowDecoder
 from joins.adapters.mysql.query import QueryEvent, Statement, load_statement, query_statement
 from joins.adapters.mysql.replication import lost, stream_error
-from joins.adapters.mysql.rows import BinlogColumn, RowDecoder
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.mysql.tokens import UNDECODED
 from joins.plan.errors import SnapshotNeededError
@@ -37,12 +49,31 @@ HEARTBEAT_S = 0.5
 _READ_TIMEOUT_S = 30
 _STANDALONE = 1
 _PREPARED_XA = 64
-_COPIED_AGAIN = "; the table is copied again by itself"
-_OPS = {
-    row_event.WriteRowsEvent: "c",
-    row_event.UpdateRowsEvent: "u",
-    row_event.DeleteRowsEvent: "d",
-}
+_FIXED_BYTES = 8  # in front of a table map, and of row events, two more of newer ones
+
+
+class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
+    """An event whose bytes are ours to read: table maps, row events, parts of row events."""
+
+    table_id = 0
+
+    def __init__(self, packet: _Foreign, size: int, *rest: _Foreign, **named: _Foreign) -> None:
+        super().__init__(packet, size, *rest, **named)
+        self.body: bytes = packet.read(size)
+
+    def get_table(self) -> None:
+        """What the library keeps of a table map: nothing."""
+
+    def header_bytes(self, event_type: int, default: int) -> int:
+        """How many bytes the server declares to be fixed in events of a type."""
+        declared = self._post_header_lengths
+        return int(declared[event_type - 1]) if declared else default
+
+
+# The library makes what this mapping says of each event, and has no other way to be told.
+for _type in (TABLE_MAP, FRAGMENT, *ROW_OPS):
+    BinLogPacketWrapper._BinLogPacketWrapper__event_map[_type] = BodyEvent
+
 EVENTS = [
     QueryEvent,
     binlog_event.RotateEvent,
@@ -57,9 +88,8 @@ EVENTS = [
     binlog_event.MariadbBinLogCheckPointEvent,
     binlog_event.ExecuteLoadQueryEvent,
     binlog_event.NotImplementedEvent,
-    row_event.TableMapEvent,
+    BodyEvent,
     row_event.PartialUpdateRowsEvent,
-    *_OPS,
 ]
 
 
@@ -89,29 +119,43 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class RowImages:
-    """Changed rows of our table, `op` `c`, `u` (an image before and one after) or `d`."""
+    """Changed rows of our table."""
 
-    op: str
     decoder: RowDecoder
-    images: bytes
+    event: RowsEvent
     at_s: int
 
-    def decoded(self) -> Iterator[list[Any]]:
-        """Each image as wire values.
+    @property
+    def op(self) -> str:
+        """What was done: `c`, `u` or `d`."""
+        return self.event.op
+
+    @property
+    def size(self) -> int:
+        """Bytes of the images."""
+        return len(self.event.images)
+
+    def changes(self) -> Iterator[Change]:
+        """Each row before and after its change, as wire values.
 
         Raises:
             SnapshotNeededError: an image cannot be read.
         """
-        at = 0
-        while at < len(self.images):
-            try:
-                row, at = self.decoder.row(self.images, at)
-            except (ValueError, LookupError, struct.error) as exc:
-                raise SnapshotNeededError(
-                    f"a row in the binlog cannot be decoded: {exc}",
-                    hint=f"Correct the value in the table{_COPIED_AGAIN}.",
-                ) from exc
-            yield row
+        with _understood("a row in the binlog"):
+            yield from self.decoder.changes(self.event)
+
+
+@contextlib.contextmanager
+def _understood(what: str) -> Iterator[None]:
+    """What is not as its format says was not understood, and must not be applied."""
+    try:
+        yield
+    except (ValueError, LookupError, struct.error) as exc:
+        raise SnapshotNeededError(
+            f"{what} cannot be decoded: {exc}",
+            hint="The table is copied again by itself; report it with the server's version and the "
+            "table's definition.",
+        ) from exc
 
 
 Event = Boundary | FileOpened | Begin | RowImages | Statement
@@ -135,8 +179,10 @@ class BinlogStream:
         self._config = config
         self._table = table
         self._file = _number(start.file_name)
-        self._charsets = collation_charsets(config)
-        self._decoders: dict[int, RowDecoder] = {}
+        self._charsets = server_charsets(config)
+        self._maps: dict[int, bytes] = {}
+        self._decoders: dict[int, RowDecoder | None] = {}
+        self._fragments = Fragments()
         self._in_transaction = False
         self._standalone = False
         self._is_ours = self._xa = self._xa_is_ours = False
@@ -151,8 +197,6 @@ class BinlogStream:
             log_pos=start.pos,
             only_events=EVENTS,
             filter_non_implemented_events=False,
-            only_tables=[table.table],
-            only_schemas=[table.database],
             slave_heartbeat=HEARTBEAT_S,
             report_slave=("sluice", "", "", 0),
             pymysql_wrapper=self._connect,
@@ -203,12 +247,11 @@ class BinlogStream:
         if isinstance(event, binlog_event.RotateEvent):
             yield self._rotated(event.next_binlog, event.position)
         elif isinstance(event, binlog_event.FormatDescriptionEvent):
+            self._maps.clear()
             self._decoders.clear()
             yield FileOpened(self._file, event.timestamp)
-        elif isinstance(event, row_event.TableMapEvent):
-            self._table_mapped(event)
-        elif type(event) in _OPS:
-            yield from self._rows(event)
+        elif isinstance(event, BodyEvent):
+            yield from self._body(event)
         else:
             yield from self._control(event, packet)
 
@@ -241,7 +284,7 @@ class BinlogStream:
         return isinstance(event, binlog_event.MariadbGtidEvent)
 
     def _query(self, event: _Foreign, packet: _Foreign) -> Iterator[Event]:
-        statement = query_statement(event, self._charsets)
+        statement = query_statement(event, self._charsets.collations)
         text = statement.text.removeprefix(UNDECODED).lstrip()
         word = text[:16].upper()
         if word == "BEGIN":
@@ -296,66 +339,51 @@ class BinlogStream:
         if packet.log_pos:
             yield Boundary(self._file, packet.log_pos)
 
-    def _table_mapped(self, event: _Foreign) -> None:
-        if event.table_id not in self._decoders:
-            columns = binlog_columns(event, self._charsets)
-            self._decoders[event.table_id] = RowDecoder(columns, self._table)
+    def _body(self, event: BodyEvent) -> Iterator[RowImages]:
+        number, body = event.packet.event_type, event.body
+        if number == TABLE_MAP:
+            with _understood("a table in the binlog"):
+                self._table_mapped(event)
+            return
+        if number == FRAGMENT:
+            with _understood("a row event in parts"):
+                whole = self._fragments.add(body)
+            if whole is None:
+                return
+            number, body = whole
+        default = _FIXED_BYTES + (2 if number in WITH_EXTRA else 0)
+        fixed = event.header_bytes(number, default)
+        with _understood("a row event in the binlog"):
+            decoder = self._decoder_of(table_id_of(body, fixed))
+            if decoder is not None:
+                yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
-    def _rows(self, event: _Foreign) -> Iterator[RowImages]:
+    def _decoder_of(self, table_id: int) -> RowDecoder | None:
+        """What reads the rows of a table; none if it is not ours."""
+        if table_id in NO_TABLE:
+            return None
+        if table_id not in self._decoders:
+            raise ValueError(f"table number {table_id} was not described before")
+        return self._decoders[table_id]
+
+    def _table_mapped(self, event: BodyEvent) -> None:
+        fixed = event.header_bytes(TABLE_MAP, _FIXED_BYTES)
+        table_id, database, table = table_of(event.body, fixed)
+        if self._maps.get(table_id) == event.body:
+            return
+        decoder = None
+        if (database, table) == (self._table.database, self._table.table):
+            is_mariadb = event.dbms == "mariadb"
+            columns = table_map(event.body, fixed, is_mariadb=is_mariadb)
+            decoder = RowDecoder(columns, self._table, self._charsets, is_mariadb=is_mariadb)
+        self._maps[table_id], self._decoders[table_id] = event.body, decoder
+
+    def _rows(self, decoder: RowDecoder, rows: RowsEvent, at_s: int) -> Iterator[RowImages]:
         if self._xa:
             self._xa_is_ours = True
             return
         self._is_ours = True
-        packet = event.packet
-        images = packet.read(event.event_size - packet.read_bytes)
-        decoder = self._decoders[event.table_id]
-        present = int.from_bytes(event.columns_present_bitmap, "little")
-        if present.bit_count() < decoder.column_count:
-            raise SnapshotNeededError(
-                "the binlog has row events without all columns: a session wrote with "
-                'setting "binlog_row_image" other than FULL',
-                hint=f"Set binlog_row_image=FULL for all sessions{_COPIED_AGAIN}.",
-            )
-        yield RowImages(_OPS[type(event)], decoder, images, event.timestamp)
-
-
-def binlog_columns(table_map: _Foreign, charsets: dict[int, str]) -> list[BinlogColumn]:
-    """The columns of a table map event with their metadata and character sets."""
-    collations = iter(table_map.optional_metadata.charset_collation_list or ())
-    columns = []
-    for column in table_map.columns:
-        has_text = table_map._is_character_column(column.type, dbms=table_map.dbms)
-        collation = next(collations, None) if has_text else None
-        if column.name is None:
-            raise SnapshotNeededError(
-                "the binlog has row events without column names: a session wrote with "
-                'setting "binlog_row_metadata" other than FULL',
-                hint=f"Set binlog_row_metadata=FULL for all sessions{_COPIED_AGAIN}.",
-            )
-        charset = None if collation is None else charsets.get(int(collation))
-        meta = column.__dict__
-        columns.append(BinlogColumn(column.name, column.type, bool(column.unsigned), meta, charset))
-    return columns
-
-
-def collation_charsets(config: MysqlConnectionConfig) -> dict[int, str]:
-    """Character set by collation number, as this server has them.
-
-    Raises:
-        SourceError: the server cannot be reached or refuses us.
-    """
-    with connected(config) as connection:
-        id_charsets = rows(
-            connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
-        )
-        if is_mariadb(connection):
-            with contextlib.suppress(pymysql.err.MySQLError):  # before 10.10 it has no ID here
-                id_charsets += rows(
-                    connection,
-                    "SELECT ID, CHARACTER_SET_NAME"
-                    " FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY",
-                )
-    return {int(number): str(name) for number, name in id_charsets if number is not None and name}
+        yield RowImages(decoder, rows, at_s)
 
 
 def _number(file_name: str) -> int:

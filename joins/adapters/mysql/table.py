@@ -1,6 +1,5 @@
 """A captured MySQL or MariaDB table: its columns, how they are written and declared."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -15,6 +14,7 @@ from joins.plan.types import SqlType, TypeName
 _INTEGER_BITS = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _INTEGER_DIGITS = {8: 3, 16: 5, 24: 8, 32: 10, 64: 20}
 _YEAR_BITS = 16
+_COMPRESSED = "COMPRESSED"  # in the comment of such a type
 _DECLARED_BITS = {
     TypeName.TINYINT: 8,
     TypeName.SMALLINT: 16,
@@ -46,39 +46,18 @@ _PLAIN_MATCHES: dict[Encoding, frozenset[TypeName]] = {
     Encoding.DATETIME: frozenset({TypeName.TIMESTAMP}),
     Encoding.TIMESTAMP: frozenset({TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ}),
 }
-# The codec that agrees with the server's own conversion to UTF-8; see `joins.adapters.mysql.rows`.
-CODECS = {
-    "utf8mb4": "utf-8",
-    "utf8mb3": "utf-8",
-    "utf8": "utf-8",
-    "ascii": "ascii",
-    "latin1": "latin1",
-    "latin2": "iso8859-2",
-    "latin5": "iso8859-9",
-    "latin7": "iso8859-13",
-    "greek": "iso8859-7",
-    "hebrew": "iso8859-8",
-    "koi8r": "koi8-r",
-    "koi8u": "koi8-u",
-    "cp1250": "cp1250",
-    "cp1251": "cp1251",
-    "cp1256": "cp1256",
-    "cp1257": "cp1257",
-    "ucs2": "utf-16-be",
-    "utf16": "utf-16-be",
-    "utf16le": "utf-16-le",
-    "utf32": "utf-32-be",
-    "big5": "big5",
-    "gbk": "gbk",
-    "gb2312": "gb2312",
-    "gb18030": "gb18030",
-    "euckr": "euc_kr",
-    "sjis": "shift_jis",
-    "cp932": "cp932",
-    "ujis": "euc_jp",
-    "eucjpms": "euc_jp",
-}
-_MEMBER = re.compile(r"'((?:[^']|'')*)'")
+
+
+# Types whose values can be passed over in a row image, captured or not: `images.rows` knows how
+# long they are.
+SIZED_TYPES = frozenset(
+    [
+        *(*_INTEGER_BITS, *_ENCODINGS, "bit", "vector"),
+        *("uuid", "inet4", "inet6"),
+        *("geometry", "point", "linestring", "polygon", "multipoint", "multilinestring"),
+        *("multipolygon", "geometrycollection", "geomcollection"),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +71,8 @@ class ServerColumn:
         scale: digits after the point, 0 if none.
         charset: of texts, else None.
         computed_from: names of the columns that the server computes it from.
+        collation: by which the server compares texts, else None.
+        is_readable: whether the characters of its character set can be known.
     """
 
     name: str
@@ -101,6 +82,8 @@ class ServerColumn:
     scale: int
     charset: str | None
     computed_from: tuple[str, ...] = ()
+    collation: str | None = None
+    is_readable: bool = True
 
     @property
     def unsigned(self) -> bool:
@@ -120,15 +103,10 @@ class ServerColumn:
         return _INTEGER_BITS.get(self.data_type, self.precision)
 
     @property
-    def members(self) -> tuple[str, ...]:
-        """Values of an ENUM or SET, in order."""
-        if self.data_type not in ("enum", "set"):
-            return ()
-        return tuple(m.replace("''", "'") for m in _MEMBER.findall(self.column_type))
-
-    @property
     def encoding(self) -> Encoding | None:
         """How its values are written, None for a type that we do not capture."""
+        if _COMPRESSED in self.column_type:
+            return None
         if self.data_type in _INTEGER_BITS:
             big = self.data_type == "bigint" and self.unsigned
             return Encoding.UNSIGNED if big else Encoding.INTEGER
@@ -187,6 +165,15 @@ def fits(table: CapturedTable, now: CapturedTable) -> bool:
     return table.primary_key == now.primary_key and next(encodings) == next(encodings)
 
 
+def reads_alike(table: CapturedTable, now: CapturedTable) -> bool:
+    """Whether an exact conversion between them keeps each value as we write it.
+
+    Not so of BIT: the bytes that the server makes of it are in another order.
+    """
+    bits = ([column.server.data_type == "bit" for column in one.columns] for one in (table, now))
+    return next(bits) == next(bits)
+
+
 def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
     """What `fits` refuses, as definitions: those of `before` and those of `now`."""
     pairs = [
@@ -200,6 +187,27 @@ def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[
         was.append(f"PRIMARY KEY ({', '.join(before.primary_key)})")
         is_now.append(f"PRIMARY KEY ({', '.join(now.primary_key)})")
     return ", ".join(was), ", ".join(is_now)
+
+
+def advice(table: CapturedTable) -> tuple[str, ...]:
+    """Where server and job read a value in different ways, and what to write."""
+    where = f'table "{table.database}.{table.table}"'
+    instants = [
+        f'{where}: column "{c.server.name}" is a {c.server.column_type}, an instant, which '
+        f"{c.captured.sql_type} gives as the local time in UTC. Declare it "
+        f"TIMESTAMP_LTZ({c.captured.sql_type.precision}) to keep the instant."
+        for c in table.columns
+        if c.server.data_type == "timestamp" and c.captured.sql_type.name is TypeName.TIMESTAMP
+    ]
+    keys = [
+        f'{where}: the server compares key "{c.server.name}" by collation {c.server.collation}, '
+        "for which texts of different bytes are equal; a job compares bytes. Write the stream's "
+        f"key as the table has it, such as LOWER(…) = {c.captured.name} where the table is in "
+        f"lower case, or make the column COLLATE {c.server.charset}_bin."
+        for c in table.key_columns
+        if c.server.collation is not None and not c.server.collation.endswith("_bin")
+    ]
+    return (*instants, *keys)
 
 
 def _column_from_json(value: Mapping[str, Any]) -> MysqlColumn:
@@ -250,7 +258,7 @@ def _listed(names: list[str]) -> str:
 def _complaints(declared: Field, column: ServerColumn) -> Iterator[str]:
     if column.encoding is None:
         yield f'column "{column.name}" is {column.column_type}, which cannot be captured'
-    elif column.charset is not None and column.charset not in CODECS:
+    elif not column.is_readable:
         yield f'column "{column.name}" has character set {column.charset}, which we cannot read'
     elif not accepts(column, declared.type):
         yield (

@@ -16,6 +16,7 @@ import pymysql
 from numpy.typing import NDArray
 from pymysql.constants import CR
 
+from joins.adapters.mysql.images.charsets import utf8_text
 from joins.adapters.mysql.login import SafeConnection
 from joins.adapters.mysql.table import MysqlColumn
 from joins.kernels.compiled import compiled, one_at_a_time
@@ -218,8 +219,8 @@ def warm_up() -> None:
 def select_expression(column: MysqlColumn) -> str:
     """What to SELECT for `column`, so that its text has every digit that the binlog has."""
     name = quoted(column.server.name)
-    if column.captured.encoding is Encoding.FLOAT:
-        return f"{name} * 1e0"  # a FLOAT's own text has six digits
+    if column.captured.encoding in (Encoding.FLOAT, Encoding.DOUBLE):
+        return f"{name} * 1e0"  # a FLOAT's own text has six digits, that of DOUBLE(9,4) four
     if column.captured.encoding is Encoding.DECIMAL and column.server.zerofill:
         return f"CAST({name} AS DECIMAL({column.server.precision}, {column.server.scale}))"
     return name
@@ -232,7 +233,16 @@ def wire_column(raw: pa.BinaryArray, column: MysqlColumn) -> pa.Array:
         return pc.binary_reverse(raw) if column.server.data_type == "bit" else raw
     if encoding is Encoding.BOOLEAN:
         return pc.not_equal(raw, pa.scalar(b"\0"))
-    return _from_text(raw.cast(pa.string()), encoding)
+    return _from_text(_texts(raw), encoding)
+
+
+def _texts(raw: pa.BinaryArray) -> pa.StringArray:
+    """Texts of the connection; as from the binlog, a surrogate becomes U+FFFD."""
+    try:
+        return raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        texts = [None if value is None else utf8_text(value) for value in raw.to_pylist()]
+        return pa.array(texts, pa.string())
 
 
 def _from_text(text: pa.StringArray, encoding: Encoding) -> pa.Array:

@@ -64,6 +64,14 @@ class SourceProcess:
         except BrokenPipeError:
             return
 
+    @property
+    def ended_silently(self) -> bool:
+        """Whether the child has ended without a word about the reason."""
+        if self.running:
+            return False
+        self._reader.join(_STOP_TIMEOUT_S)
+        return self._last_error is None
+
     def failure(self) -> SourceError:
         """Why the child ended."""
         if self._last_error is not None:

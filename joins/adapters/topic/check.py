@@ -52,6 +52,29 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
         _check_records(source, fields, primary_key)
 
 
+def replaced_nulls(source: TopicSource) -> str | None:
+    """A sentence on what Connect may write in place of NULL; None if it does not, or is not named.
+
+    Raises:
+        SourceUnavailableError: Connect does not answer.
+        SourceError: it does not tell the connector's configuration.
+    """
+    evidence = source.evidence
+    if evidence is None or evidence.connect_url is None or evidence.connector is None:
+        return None
+    connect = ConnectOffsets(evidence.connect_url, evidence.connector)
+    try:
+        options = connect.nulls_replaced()
+    finally:
+        connect.close()
+    if not options:
+        return None
+    return (
+        f'connector "{evidence.connector}" does not set {" and ".join(options)} to false: where a '
+        "column has a default, Connect may have written it in place of NULL"
+    )
+
+
 def _check_records(
     source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]
 ) -> None:

@@ -13,6 +13,7 @@ from joins.kernels.debezium.options import (
     CapturedName,
     DebeziumOptions,
     DecimalHandling,
+    SpecialValues,
     TimePrecision,
     ValueLayout,
 )
@@ -83,6 +84,7 @@ def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
         binary_handling=BinaryHandling(options.get("binary.handling.mode", made.binary_handling)),
         bit_columns=frozenset(filter(None, options.get("bit.columns", "").split(";"))),
         unavailable_value=options.get("unavailable.value.placeholder", made.unavailable_value),
+        special_values=SpecialValues(options.get("special.values", made.special_values)),
         null_if_missing=options.get("fail-on-missing-field", "true") == "false",
         table=_captured(options),
     )

@@ -5,8 +5,10 @@ A value is a zero byte, the number of its schema in four bytes, and Avro.
 Source: Confluent, "Formats, serializers and deserializers", "Wire format".
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,7 @@ WriterSchema = Callable[[int], str | None]
 """The schema of that number in JSON; None if there is none; ValueError if it is not read."""
 
 _HEADER_BYTES = 5
+_HEX_GUID = re.compile(rb"[0-9a-f]{32}")
 _ROOM = 8  # bytes of JSON for a byte of Avro, to begin with
 _ROW_ROOM = 64
 _LARGEST = 1 << 26  # of one value in JSON
@@ -51,20 +54,22 @@ class AvroMemory:
         reasons: dict[int, str] = {}
         kept: tuple[object, ...] = ()
         odd = np.flatnonzero((schemas == NO_SCHEMA) & (values.lasts >= 0))
-        reasons.update(dict.fromkeys(odd.tolist(), "it is not in Confluent's wire format"))
+        reasons.update((row, _form_of(values.at(row))) for row in odd.tolist())
         for number in np.unique(schemas).tolist():
             if number == NO_SCHEMA:
                 continue
             rows = np.flatnonzero(schemas == number)
             program = self._program(number)
             if isinstance(program, str):
-                reasons.update(dict.fromkeys(rows.tolist(), program))
+                others = ((row, _other_form(values.at(row))) for row in rows.tolist())
+                reasons.update((row, form or program) for row, form in others)
                 continue
             written = _written(values.take(rows), program)
             firsts[rows], lasts[rows] = written.firsts, written.lasts
             kept += written.kept
-            broken = rows[written.lasts == ABSENT].tolist()
-            reasons.update(dict.fromkeys(broken, f"it is not what its schema {number} says"))
+            for row in rows[written.lasts == ABSENT].tolist():
+                other = _other_form(values.at(row))
+                reasons[row] = other or f"it is not what its schema {number} says"
         return Payloads(RawValues(firsts, lasts, kept), schemas, reasons)
 
     def type_of(self, number: int) -> ConnectType | None:
@@ -84,6 +89,42 @@ class AvroMemory:
                 known = f"its schema {number} cannot be read: {exc}"
             self._programs[number] = known
         return known
+
+
+def _form_of(value: bytes) -> str:
+    """How a value that does not begin as Confluent's serializers do it names its schema."""
+    shown = value[:5].hex(" ") or "nothing"
+    return _other_form(value) or (
+        f"it is not in Confluent's wire format, a byte 0 and four bytes of the schema's id, but "
+        f"begins with {shown}; ids in a header of the record are not read"
+    )
+
+
+def _other_form(value: bytes) -> str | None:
+    """What another registry's, or another, serializer has written; None if that is not seen."""
+    if len(value) >= 18 and value[0] == 3 and value[1] in (0, 5):
+        schema = UUID(bytes=value[2:18])
+        return (
+            f"it is in the wire format of AWS Glue, with schema version {schema}, not Confluent's"
+        )
+    if len(value) >= 17 and value[0] == 1:
+        schema = UUID(bytes=value[1:17])
+        return (
+            f"it names its schema by the GUID {schema}, not by Confluent's id of four bytes; "
+            "let the producer write ids"
+        )
+    if value[:4] == bytes(4) and _HEX_GUID.match(value, 4):
+        schema = UUID(value[4:36].decode())
+        return (
+            f"it is in the wire format of Azure's registry, with schema {schema}, not Confluent's"
+        )
+    if len(value) >= 9 and value[:5] == bytes(5):
+        number = int.from_bytes(value[1:9], "big")
+        return (
+            f"it names its schema by the id {number} of eight bytes, as Apicurio's serializers do; "
+            "set apicurio.registry.id-handler of the producer to the Legacy4ByteIdHandler"
+        )
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from joins.kernels.debezium.connect import (
     DOUBLE_BITS,
     FLOAT_BITS,
     SOURCE_TYPE,
+    UNION_TYPE,
     ConnectType,
 )
 
@@ -38,16 +39,19 @@ _PLAIN = {
     "string": (STRING, "string"),
 }
 _LOGICAL = {
-    "decimal": DECIMAL,
-    "date": "io.debezium.time.Date",
-    "time-millis": "io.debezium.time.Time",
-    "time-micros": "io.debezium.time.MicroTime",
-    "timestamp-millis": "avro.timestamp-millis",
-    "timestamp-micros": "avro.timestamp-micros",
-    "local-timestamp-millis": "io.debezium.time.Timestamp",
-    "local-timestamp-micros": "io.debezium.time.MicroTimestamp",
-    "local-timestamp-nanos": "io.debezium.time.NanoTimestamp",
+    ("bytes", "decimal"): DECIMAL,
+    ("int32", "date"): "io.debezium.time.Date",
+    ("int32", "time-millis"): "io.debezium.time.Time",
+    ("int64", "time-micros"): "io.debezium.time.MicroTime",
+    ("int64", "timestamp-millis"): "avro.timestamp-millis",
+    ("int64", "timestamp-micros"): "avro.timestamp-micros",
+    ("int64", "timestamp-nanos"): "avro.timestamp-nanos",
+    ("int64", "local-timestamp-millis"): "io.debezium.time.Timestamp",
+    ("int64", "local-timestamp-micros"): "io.debezium.time.MicroTimestamp",
+    ("int64", "local-timestamp-nanos"): "io.debezium.time.NanoTimestamp",
 }
+"""By the type below and the annotation; of another type Avro has readers ignore it."""
+_NULLS: tuple[object, ...] = ("null", {"type": "null"})
 DEEPEST = 32
 _MOST_NODES = 10_000
 
@@ -202,22 +206,45 @@ class _Builder:
         return number, _described(ConnectType(schema["type"], items=connect), schema)
 
     def _union(self, branches: list[object], space: str, depth: int) -> tuple[int, ConnectType]:
-        """A union: of NULL and one type it is of that type, else of none that can be read."""
+        """A union: of NULL and one type it is of that type.
+
+        A value of one with more types is written as an object whose one member has the name of its
+        type: `{"string": "x"}`.
+        """
         number = self._add(UNION)
-        parts, types = [], []
+        is_plain = sum(branch not in _NULLS for branch in branches) < 2
+        parts: list[tuple[int, str]] = []
+        types: dict[str, ConnectType] = {}
         for branch in branches:
-            part, connect = self.node(branch, space, depth + 1)
-            parts.append((part, ""))
-            types += [connect] if connect.type != "null" else []
+            is_wrapped = not is_plain and branch not in _NULLS
+            wrapper = self._add(RECORD) if is_wrapped else -1
+            part, connect = self.node(branch, space, depth + 1 + is_wrapped)
+            if connect.type == "null":
+                parts.append((part, ""))
+                continue
+            name = _branch_name(branch)
+            name = name if name not in types else f"{name} {len(types)}"
+            types[name] = connect
+            if is_wrapped:
+                self._close(wrapper, [(part, f"{json.dumps(name)}:")])
+            parts.append((wrapper if is_wrapped else part, ""))
         self._close(number, parts)
-        return number, types[0] if len(types) == 1 else ConnectType("union", "union")
+        if is_plain and types:
+            return number, next(iter(types.values()))
+        return number, ConnectType(UNION_TYPE, UNION_TYPE, fields=types)
+
+
+def _branch_name(branch: object) -> str:
+    """What a type of a union is called."""
+    if isinstance(branch, dict):
+        return str(branch.get("name") or branch["type"])
+    return str(branch)
 
 
 def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
     """A type with what its schema says of what it stands for."""
-    name = schema.get("connect.name") or _LOGICAL.get(str(schema.get("logicalType")))
-    if connect.type == "struct" and schema.get("connect.name") is None:
-        name = None
+    logical = connect.type, str(schema.get("logicalType"))
+    name = schema.get("connect.name") or _LOGICAL.get(logical)
     scale = schema.get("scale", 0) if name == DECIMAL else None
     precision = schema.get("precision") if name == DECIMAL else None
     parameters = schema.get("connect.parameters") or {}

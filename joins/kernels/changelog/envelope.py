@@ -7,7 +7,7 @@ both go through `encode_records`: equal rows have equal bytes. ARCHITECTURE.md s
 import time
 import zlib
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -24,6 +24,7 @@ from joins.plan.types import SqlType, arrow_type
 
 WATERMARK_TIMESTAMP_MS = -(2**63)
 _SNAPSHOT_ROW = -1
+_SHORT_BYTES = 1024
 _NULL = pa.scalar("null")
 SOURCE_SCHEMA = pa.schema(
     [
@@ -169,6 +170,87 @@ def encode_records(
     pieces = [pa.scalar('{"before":'), before, pa.scalar(',"after":'), after]
     pieces += [pa.scalar(',"op":"'), ops, pa.scalar('","source":'), encode_objects(changes.source)]
     return _records(_keys(changes, primary_key), join_text([*pieces, ending]), partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """Records of which none has a value above a limit.
+
+    Attributes:
+        records: as `encode_records` makes them.
+        dead: key and bytes of each row that is not among them; its key is deleted there.
+    """
+
+    records: pa.RecordBatch
+    dead: tuple[tuple[bytes, int], ...]
+
+
+def encode_limited(
+    changes: Envelopes, primary_key: tuple[str, ...], *, partitions: int, most_bytes: int
+) -> Limited:
+    """`encode_records`, with values of `most_bytes` at the most.
+
+    What a row was before is shortened first: readers need its key and its times. A new row that is
+    still too large is left out, and the row that its key had before is deleted.
+    """
+    records = encode_records(changes, primary_key, partitions=partitions)
+    large = _larger(records, most_bytes)
+    if not large.any():
+        return Limited(records, ())
+    before = None if changes.before is None else _shortened(changes.before, large, primary_key)
+    changes = replace(changes, before=before)
+    records = encode_records(changes, primary_key, partitions=partitions)
+    dead = _larger(records, most_bytes)
+    if not dead.any():
+        return Limited(records, ())
+    assert changes.after is not None, "what a row was before is short now"
+    sizes = pc.binary_length(records.column("value")).to_pylist()
+    keys = records.column("key").to_pylist()
+    left_out = tuple((keys[row], sizes[row]) for row in np.flatnonzero(dead).tolist())
+    mask, after = pa.array(dead), _shortened(changes.after, dead, primary_key)
+    columns = [
+        pc.if_else(mask, new, new if before is None else before.column(name))
+        for name, new in zip(after.schema.names, after.columns, strict=True)
+    ]
+    known = pc.or_(mask, pc.is_in(changes.ops, pa.array(["u", "d"])))
+    columns = [pc.if_else(known, c, pa.scalar(None, c.type)) for c in columns]
+    gone = Envelopes(
+        ops=pc.if_else(mask, "d", changes.ops),
+        source=changes.source,
+        before=pa.RecordBatch.from_arrays(columns, schema=after.schema),
+        after=after,
+    )
+    return Limited(encode_records(gone, primary_key, partitions=partitions), left_out)
+
+
+def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
+    """Records of a copy without those whose values have more than `most_bytes`."""
+    large = _larger(records, most_bytes)
+    if not large.any():
+        return Limited(records, ())
+    left_out = records.filter(pa.array(large))
+    sizes = pc.binary_length(left_out.column("value")).to_pylist()
+    pairs = zip(left_out.column("key").to_pylist(), sizes, strict=True)
+    return Limited(records.filter(pa.array(~large)), tuple(pairs))
+
+
+def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
+    sizes = pc.binary_length(records.column("value")).to_numpy(zero_copy_only=False)
+    return np.asarray(sizes > most_bytes)
+
+
+def _shortened(
+    rows: pa.RecordBatch, which: npt.NDArray[np.bool_], primary_key: tuple[str, ...]
+) -> pa.RecordBatch:
+    """`rows`, with NULL for long texts and bytes of some that are not in the key."""
+    columns = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        kind = column.type
+        if name not in primary_key and (pa.types.is_string(kind) or pa.types.is_binary(kind)):
+            is_long = pc.fill_null(pc.greater(pc.binary_length(column), _SHORT_BYTES), False)
+            column = pc.if_else(pc.and_(pa.array(which), is_long), pa.scalar(None, kind), column)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def _records(key: pa.StringArray, value: pa.StringArray, partitions: int) -> pa.RecordBatch:

@@ -45,7 +45,7 @@ class _Run:
 
     def find(self, keys: "_Run") -> tuple[npt.NDArray[np.bool_], Numbers]:
         """Which of `keys` are here, and the number of each that is."""
-        found = np.zeros(len(keys), dtype=np.bool_)
+        is_there = np.zeros(len(keys), dtype=np.bool_)
         numbers = keys.numbers.copy()
         places = np.searchsorted(self.hashes, keys.hashes)
         rows = np.arange(len(keys))
@@ -53,11 +53,11 @@ class _Run:
             rows = rows[places[rows] < len(self)]
             rows = rows[self.hashes[places[rows]] == keys.hashes[rows]]
             same = self.checks[places[rows]] == keys.checks[rows]
-            found[rows[same]] = True
+            is_there[rows[same]] = True
             numbers[rows[same]] = self.numbers[places[rows[same]]]
             rows = rows[~same]
             places[rows] += 1
-        return found, numbers
+        return is_there, numbers
 
     def filter(self, which: npt.NDArray[np.bool_]) -> "_Run":
         return _Run(self.hashes[which], self.checks[which], self.numbers[which])
@@ -94,9 +94,9 @@ class KnownKeys:
         unique = _Run(hashes[first], checks[first], numbers[first].astype(np.int32))
         is_new = np.ones(len(unique), dtype=np.bool_)
         for run in self._runs:
-            found, known = run.find(unique)
-            unique.numbers[found] = known[found]
-            is_new &= ~found
+            is_there, known = run.find(unique)
+            unique.numbers[is_there] = known[is_there]
+            is_new &= ~is_there
         new = unique.filter(is_new)
         self._append(new)
         result = np.empty(len(order), np.int32)

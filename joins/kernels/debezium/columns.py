@@ -5,7 +5,9 @@ type cannot be read from has no reader, so that it fails.
 """
 
 import base64
+import hashlib
 import json
+import uuid
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +20,7 @@ from joins.kernels.debezium.connect import (
     DECIMAL,
     DOUBLE_BITS,
     FLOAT_BITS,
+    UNION_TYPE,
     VARIABLE_SCALE_DECIMAL,
     ConnectType,
 )
@@ -31,6 +34,7 @@ from joins.kernels.debezium.options import (
 )
 from joins.kernels.debezium.raw import RawValues, members_of, parts_of_arrays, parts_of_objects
 from joins.kernels.debezium.readers import Reader, Readers, read_by_kind
+from joins.kernels.debezium.specials import without_specials
 from joins.kernels.debezium.times import TimeUnit
 from joins.kernels.expressions.casts import Checked, null_where
 from joins.kernels.expressions.nested import Parts, assembled, missing_parts
@@ -53,6 +57,7 @@ _DATES = frozenset({f"{_TIME}.Date", f"{_CONNECT}.Date"})
 _AVRO_UNITS = {
     "avro.timestamp-millis": TimeUnit.MILLIS,
     "avro.timestamp-micros": TimeUnit.MICROS,
+    "avro.timestamp-nanos": TimeUnit.NANOS,
 }
 _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
     TypeName.TIME: {
@@ -70,6 +75,8 @@ _UNITS: dict[TypeName, dict[str, TimeUnit]] = {
     },
     TypeName.TIMESTAMP_LTZ: _AVRO_UNITS,
 }
+_COUNTED_TIMES = frozenset().union(_DATES, *_UNITS.values())
+"""Times that are numbers: a column declared as an integer has the number."""
 _TEXTS = {
     TypeName.DATE: frozenset({f"{_TIME}.IsoDate"}),
     TypeName.TIME: frozenset({f"{_TIME}.IsoTime", f"{_TIME}.ZonedTime"}),
@@ -105,9 +112,12 @@ class ColumnReader:
             kind: the declared type.
             connect: the type in the schema of the records; None without a schema.
         """
+        if connect is not None and connect.type == UNION_TYPE:
+            return self._branches(values, kind, connect)
         if kind.is_nested:
             return self._nested(values, kind, connect)
-        return read_by_kind(values, self._readers(kind, connect), arrow_type(kind))
+        read = read_by_kind(values, self._readers(kind, connect), arrow_type(kind))
+        return without_specials(values, kind, read, self.options.special_values)
 
     def refused(self, shown: str, kind: SqlType, connect: ConnectType | None) -> str:
         """Why a value that is shown so was not read."""
@@ -135,7 +145,7 @@ class ColumnReader:
             stands += [f'"{base64.b64encode(plain).decode()}"', f'"{plain.hex()}"']
             stands += [f'"{base64.urlsafe_b64encode(plain).decode()}"']
         if kind.name is TypeName.ARRAY:
-            stands += [f"[{quoted}]", f"[{','.join(map(str, plain))}]"]
+            stands = _unsent_arrays(text, kind.members[0].type)
         if kind.name is TypeName.MAP:
             inner = f"{{{quoted}:{quoted}}}"
             stands += [inner, json.dumps(inner, ensure_ascii=False)]
@@ -255,6 +265,22 @@ class ColumnReader:
         is_coarse = kind.precision <= _MILLIS_DIGITS and not is_micro
         return TimeUnit.MILLIS if is_coarse else TimeUnit.MICROS
 
+    def _branches(self, values: RawValues, kind: SqlType, union: ConnectType) -> Checked:
+        """Values of a union, each by the type that it is of; a type that does not fit fails."""
+        members = members_of(values, list(union.fields))
+        by_type = {name: np.flatnonzero(members[name].lasts >= 0) for name in union.fields}
+        there = np.concatenate([np.zeros(0, np.int64), *by_type.values()])
+        none = np.setdiff1d(np.arange(len(values)), there)
+        order = [none, *by_type.values()]
+        parts = [
+            self.read(members[name].take(rows), kind, union.fields[name])
+            for name, rows in by_type.items()
+        ]
+        parts.insert(0, Checked(pa.nulls(len(none), arrow_type(kind)), values.lasts[none] >= 0))
+        back = np.argsort(np.concatenate(order))
+        columns = pa.concat_arrays([part.values for part in parts]).take(pa.array(back))
+        return Checked(columns, np.concatenate([part.failed for part in parts])[back])
+
     def _nested(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
         to = arrow_type(kind)
         if kind.name is TypeName.ROW:
@@ -324,6 +350,33 @@ class ColumnReader:
         return Checked(read.values, read.failed | failed)
 
 
+def _unsent_arrays(text: str, element: SqlType) -> list[str]:
+    """What stands for an array: one element, or one for each byte, as the element's type has it.
+
+    Source: Debezium's PostgreSQL connector, `UnchangedToastedPlaceholder`.
+    """
+    plain = text.encode()
+    quoted = json.dumps(text, ensure_ascii=False)
+    single, by_byte = [quoted], []
+    if element.name is TypeName.STRING:
+        single.append(f'"{uuid.UUID(bytes=hashlib.md5(plain).digest(), version=3)}"')
+    elif element.name is TypeName.BYTES:
+        encoded = (base64.b64encode(plain), base64.urlsafe_b64encode(plain))
+        single += [f'"{each.decode()}"' for each in encoded]
+        single.append(f'"{plain.hex()}"')
+    elif element.name is TypeName.BOOLEAN:
+        by_byte.append(["true"] * len(plain))
+    else:
+        signed = [byte - 256 if byte > 127 else byte for byte in plain]  # a byte of Java
+        by_byte += [list(map(str, signed)), [f"{number}.0" for number in signed]]
+    if element.name is TypeName.DECIMAL:
+        unscaled = [base64.b64encode(bytes([byte])).decode() for byte in plain]
+        by_byte.append([f'"{each}"' for each in unscaled])
+        by_byte.append([f'{{"scale":0,"value":"{each}"}}' for each in unscaled])
+    arrays = [*([each] for each in single), *by_byte]
+    return [quoted, *(f"[{comma.join(each)}]" for each in arrays for comma in (",", ", "))]
+
+
 def _may_be_unsigned(kind: SqlType) -> bool:
     """Whether a declared type is that of a BIGINT UNSIGNED."""
     return (kind.precision, kind.scale) == _UNSIGNED_DECIMAL
@@ -344,7 +397,7 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     if connect is None or str(connect) in _INTEGERS | {"boolean"}:
         is_unsigned = connect is not None and (connect.source_type or "").startswith(_UNSIGNED)
         return {tokens.INTEGER: readers.unsigned(to)} if is_unsigned else plain
-    if connect.name in _COUNTS:
+    if connect.name in _COUNTS or (connect.type in _INTEGERS and connect.name in _COUNTED_TIMES):
         return {tokens.INTEGER: readers.integers(to)}
     if connect.name == DECIMAL:
         scale = connect.scale or 0

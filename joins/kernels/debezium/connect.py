@@ -10,6 +10,7 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 VARIABLE_SCALE_DECIMAL = "io.debezium.data.VariableScaleDecimal"
 SOURCE_TYPE = "__debezium.source.column.type"
 BITS = "io.debezium.data.Bits"
+UNION_TYPE = "union"  # of several types, whose values are objects with the type's name
 FLOAT_BITS, DOUBLE_BITS = "float bits", "double bits"  # types whose values are written as integers
 
 
@@ -24,7 +25,7 @@ class ConnectType:
         scale: of a DECIMAL.
         precision: of a DECIMAL, where the schema tells it.
         source_type: of the database's column, where the connector propagates it.
-        fields: of a struct, by name.
+        fields: of a struct, or the types of a union, by name.
         items: of an array its elements, of a map its values.
     """
 

@@ -1,6 +1,7 @@
 """Keys and values of Debezium as changes of the declared columns."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ Mask = npt.NDArray[np.bool_]
 _DELETE, _TOMBSTONE = CODES[RecordKind.DELETE], CODES[RecordKind.TOMBSTONE]
 _KEYED = [*WITH_ROW, _DELETE, _TOMBSTONE]
 _WITH_BEFORE = [CODES[RecordKind.UPDATE], _DELETE]
+_OTHER_ROW = "its key is not that of the row before: the row of that key would stay"
 _OTHER_KEY = "it has other columns than the declared primary key"
 
 
@@ -139,8 +141,11 @@ class DebeziumDecoder:
         is_old = (changes.codes == _DELETE) & ~has_key & (changes.before.lasts >= 0)
         old = rows.read(changes.before, is_old, self._old_key).spread(visible)
         is_both = pa.array(has_key & is_new)
+        was = self._keys_before(changes, has_key, rows).spread(visible)
         columns = []
-        for own, of_new, of_old in zip(read.spread(visible), new, old, strict=True):
+        for own, of_new, of_old, before in zip(read.spread(visible), new, old, was, strict=True):
+            contradicts = pc.fill_null(pc.not_equal(own, before), False)
+            faults.where(RecordFault.KEY, mask_of(contradicts), _OTHER_ROW)
             differs = pc.and_(is_both, pc.fill_null(pc.not_equal(own, of_new), True))
             faults.where(RecordFault.KEY, mask_of(differs), "its key is not that of its row")
             key = pc.if_else(pa.array(has_key), own, pc.coalesce(of_new, of_old))
@@ -148,6 +153,12 @@ class DebeziumDecoder:
             faults.where(RecordFault.KEY, missing, "it has no key")
             columns.append(key)
         return columns
+
+    def _keys_before(self, changes: Changes, has_key: Mask, rows: RowReader) -> PlacedRows:
+        """What records that have a key say of it in `before`; what they do not say is NULL."""
+        is_told = np.isin(changes.codes, _WITH_BEFORE) & has_key & (changes.before.lasts >= 0)
+        lenient = replace(rows, faults=Faults.of(len(changes.codes)))
+        return lenient.read(changes.before, is_told, self._old_key)
 
     def _finished(
         self,

@@ -12,6 +12,14 @@ from enum import StrEnum
 UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 
+class SpecialValues(StrEnum):
+    """What becomes of infinite times and NaN: the record is bad, NULL, or the last or first day."""
+
+    FAIL = "fail"
+    NULL = "null"
+    LAST_DAY = "last-day"
+
+
 class ValueLayout(StrEnum):
     """What a value of a topic is: the whole envelope, or what ExtractNewRecordState makes of it."""
 
@@ -91,6 +99,7 @@ class DebeziumOptions:
         bit_columns: columns that are BIT(n) in the database: without a schema they look like BYTES,
             which `binary_handling` is about, but are always base64.
         unavailable_value: what stands for a large value that was not changed.
+        special_values: what becomes of infinite times, and of NaN and infinity for a DECIMAL.
         field_prefix: of what a flat record has beside the row (`__op`, `__deleted`).
         null_if_missing: a declared column that a record does not have is NULL; else it is bad.
         table: whose records are read, those of others are `RecordKind.OTHER_TABLE`, and one that
@@ -105,6 +114,7 @@ class DebeziumOptions:
     binary_handling: BinaryHandling = BinaryHandling.BYTES
     bit_columns: frozenset[str] = frozenset()
     unavailable_value: str = UNAVAILABLE_VALUE
+    special_values: SpecialValues = SpecialValues.FAIL
     field_prefix: str = "__"
     null_if_missing: bool = False
     table: CapturedName | None = None

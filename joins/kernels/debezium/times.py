@@ -62,6 +62,12 @@ class _Limits:
         return inside if self.step == 1 else inside & (numbers % self.step == 0)
 
 
+def last_and_first(kind: SqlType) -> tuple[int, int]:
+    """The greatest and the least number of a DATE, in days, or of a timestamp, in microseconds."""
+    limits = _Limits.of(kind)
+    return limits.greatest // limits.step * limits.step, limits.least
+
+
 def _typed(numbers: Rows, fits: Mask, valid: Mask, kind: SqlType) -> Checked:
     good = fits & _Limits.of(kind).good(numbers)
     width = np.int32 if kind.name is TypeName.DATE else np.int64

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from joins.kernels.compiled import compiled
 from joins.kernels.json.scan import (
-    ANY_DIGITS,
     CLOSED_LIST,
     CLOSED_OBJECT,
     COLON,
@@ -379,13 +378,13 @@ def _part(at: int, end: int) -> tuple[int, int, int]:
     The last one is -1 behind the last part.
     """
     name_end, first = -1, at
-    stop = value_end(at, end, ANY_DIGITS)
+    stop = value_end(at, end)
     if stop < 0:
         return name_end, first, -1
     at = behind_blanks(stop, end)
     if at < end and byte_at(at) == COLON:
         name_end, first = stop, behind_blanks(at + 1, end)
-        stop = value_end(first, end, ANY_DIGITS)
+        stop = value_end(first, end)
         if stop < 0:
             return name_end, first, -1
         at = behind_blanks(stop, end)
@@ -411,9 +410,7 @@ def parts_into(
                 name_end, first, at = _part(at, end)
                 names[0][to], names[1][to] = name_at, name_end
                 parts[0][to] = first
-                parts[1][to] = (
-                    -2 if byte_at(first) == SMALL_N else value_end(first, end, ANY_DIGITS)
-                )
+                parts[1][to] = -2 if byte_at(first) == SMALL_N else value_end(first, end)
                 to += 1
 
 

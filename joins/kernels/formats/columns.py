@@ -87,7 +87,7 @@ class RecordColumns:
         """The columns `names`, as they are called in SQL, of keys."""
         assert self.key is not None, "there are columns of the key"
         own = tuple(map(self.key.name_of, names))
-        parsed = decoder_of(self.key.format, self.of_key, own, schemas).parse(keys)
+        parsed = one_a_record(decoder_of(self.key.format, self.of_key, own, schemas).parse(keys))
         bad = (
             (each.row, f"key: {each.reason}" if keys[each.row].is_valid else "the key is null")
             for each in parsed.bad
@@ -99,14 +99,27 @@ class RecordColumns:
         )
 
 
+def one_a_record(parsed: ParsedRows) -> ParsedRows:
+    """`parsed` where each record has one row: those with several, arrays of JSON, are bad."""
+    index = parsed.row_index.to_numpy()
+    repeats = np.unique(index[1:][index[1:] == index[:-1]])
+    if not len(repeats):
+        return parsed
+    keep = pa.array(~np.isin(index, repeats))
+    reason = "it is an array of several rows, and a row of a table is one record"
+    bad = (*parsed.bad, *(BadRow(int(row), reason) for row in repeats))
+    rows = parsed.batch.filter(keep), parsed.row_index.filter(keep)
+    return ParsedRows(*rows, tuple(sorted(bad, key=lambda each: each.row)))
+
+
 def _rows_of_both(
-    one: ParsedRows, other: ParsedRows
+    values: ParsedRows, keys: ParsedRows
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.Int64Array]:
-    """The rows that both have, and their positions in the input."""
-    indexes = one.row_index.to_numpy(), other.row_index.to_numpy()
-    rows, at, beside = np.intersect1d(*indexes, assume_unique=True, return_indices=True)
-    batches = (
-        batch if len(places) == batch.num_rows else batch.take(pa.array(places))
-        for batch, places in ((one.batch, at), (other.batch, beside))
-    )
-    return *batches, pa.array(rows)
+    """The rows of `values` with a key, the keys of these, and their positions in the input."""
+    index, of_keys = values.row_index.to_numpy(), keys.row_index.to_numpy()
+    if np.array_equal(index, of_keys):
+        return values.batch, keys.batch, values.row_index
+    has_key = np.isin(index, of_keys)
+    at = pa.array(np.searchsorted(of_keys, index[has_key]))
+    chosen = pa.array(has_key)
+    return values.batch.filter(chosen), keys.batch.take(at), values.row_index.filter(chosen)

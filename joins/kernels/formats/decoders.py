@@ -10,8 +10,7 @@ import pyarrow as pa
 from joins.kernels.avro.derived import avro_schema, is_legacy
 from joins.kernels.csv.dialect import dialect_of
 from joins.kernels.formats.parsed import ParsedRows
-from joins.kernels.json.lenient import without_errors
-from joins.kernels.json.missing import without_missing
+from joins.kernels.json.each import JsonRules
 from joins.kernels.json.rows import json_schema, parse
 from joins.plan.formats import (
     FAIL_ON_MISSING_FIELD,
@@ -46,13 +45,12 @@ class JsonDecoder:
     read: tuple[Field, ...]
 
     def parse(self, values: pa.Array) -> ParsedRows:
-        """One row an object; a NULL is bad."""
-        parsed = parse(values, json_schema(self.read))
-        if self.format.flag(IGNORE_PARSE_ERRORS):
-            return without_errors(values, parsed)
-        if self.format.flag(FAIL_ON_MISSING_FIELD):
-            return without_missing(values, parsed, self.read)
-        return parsed
+        """One row an object, some of an array; a NULL is bad."""
+        rules = JsonRules(
+            ignores_errors=self.format.flag(IGNORE_PARSE_ERRORS),
+            needs_all=self.format.flag(FAIL_ON_MISSING_FIELD),
+        )
+        return parse(values, json_schema(self.read), rules)
 
 
 @lru_cache(maxsize=64)

@@ -1,9 +1,10 @@
-"""Kafka values as text lines that may stand in one block of JSON, and why the others may not.
+"""Kafka values as text lines that may stand in one block of JSON.
 
 What leaves here could produce no row, or take part in its neighbour's: nulls, values that do not
-begin with `{` and end with `}`, values with a NUL byte or invalid UTF-8. A line break inside a
-value becomes a tab, which is a blank outside strings and an error inside them, as the line break
-itself is. Values that need none of this are looked at as a whole, the others one by one.
+begin with `{` and end with `}`, values with a NUL byte, a constant that is no JSON, or invalid
+UTF-8. A line break inside a value becomes a tab, which is a blank outside strings and an error
+inside them, as the line break itself is. Values that need none of this are looked at as a whole,
+the others one by one.
 """
 
 import numpy as np
@@ -11,43 +12,40 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Mask, mask_of, try_each
+from joins.kernels.expressions.casts import Mask, mask_of, null_where, try_each
 
 _Bytes = npt.NDArray[np.uint8]
 _Rows = npt.NDArray[np.int64]
 
+_CONSTANT = "NaN|Inf"  # which Arrow's reader takes for numbers
 _WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was given
 
 
-def lines_of(values: pa.Array, reasons: dict[int, str]) -> pa.Array:
-    """Strings that are one line each, as long as `values`; those with a reason are NULL.
+def lines_of(values: pa.Array) -> pa.Array:
+    """Strings that are one line each, as long as `values`; NULL for what must not be in a block.
 
     Args:
         values: binary or large binary, at most 2 GiB of it.
-        reasons: gets an entry for each value that must not be in a block.
     """
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
-        text = _decoded(values, reasons)
+        text = _decoded(values)
     odd = np.flatnonzero(_are_odd(text))
-    if len(odd) == 0:
-        return text
-    open_rows = [row for row in odd.tolist() if row not in reasons]
-    lines = _mended(text.take(pa.array(open_rows, pa.int64())), open_rows, reasons)
-    is_open = np.zeros(len(text), dtype=np.bool_)
-    is_open[open_rows] = True
-    return pc.replace_with_mask(text, pa.array(is_open), lines)
+    if len(odd):
+        is_odd = np.zeros(len(text), dtype=np.bool_)
+        is_odd[odd] = True
+        lines = _mended(text.take(pa.array(odd, pa.int64())))
+        text = pc.replace_with_mask(text, pa.array(is_odd), lines)
+    constant = mask_of(pc.match_substring_regex(text, _CONSTANT))
+    return null_where(text, constant)
 
 
-def _decoded(values: pa.Array, reasons: dict[int, str]) -> pa.Array:
+def _decoded(values: pa.Array) -> pa.Array:
     """The values as strings, NULL where they are not UTF-8."""
     invalid = _not_utf_8(values.cast(pa.binary())) & mask_of(values.is_valid())
     rest = pc.if_else(pa.array(invalid), pa.scalar(None, values.type), values)
-    decoded = try_each(rest, lambda part: part.cast(pa.string()), pa.string())
-    for row in np.flatnonzero(invalid | decoded.failed):
-        reasons[int(row)] = "the value is not UTF-8"
-    return decoded.values
+    return try_each(rest, lambda part: part.cast(pa.string()), pa.string()).values
 
 
 def _not_utf_8(values: pa.Array) -> Mask:
@@ -105,21 +103,11 @@ def _are_odd(text: pa.Array) -> Mask:
     return odd
 
 
-def _mended(text: pa.Array, rows: list[int], reasons: dict[int, str]) -> pa.Array:
-    """`text`, which are the values `rows`, as lines; those that get a reason are NULL."""
-    text = pc.ascii_trim_whitespace(text)
-    object_like = mask_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
-    problems = (
-        (mask_of(pc.is_null(text)), "the value is null"),
-        (mask_of(pc.equal(text, "")), "the value is empty"),
-        (~object_like, "the value is not one JSON object"),
-        (mask_of(pc.match_substring(text, "\0")), "the value has a NUL byte"),
-    )
-    excluded = np.zeros(len(text), dtype=np.bool_)
-    for mask, reason in problems:
-        for at in np.flatnonzero(mask & ~excluded):
-            reasons[rows[at]] = reason
-        excluded |= mask
+def _mended(text: pa.Array) -> pa.Array:
+    """`text` as lines, NULL where it cannot be one."""
+    text = pc.ascii_trim(text, characters=" \t\r\n")
+    is_object = mask_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
+    is_object &= ~mask_of(pc.match_substring(text, "\0"))
     for line_break in ("\n", "\r"):
         text = pc.replace_substring(text, line_break, "\t")
-    return pc.if_else(pa.array(excluded), pa.scalar(None, pa.string()), text)
+    return null_where(text, ~is_object)

@@ -1,8 +1,7 @@
 """Lines of JSON whose maps are lists of entries, the form in which Arrow's reader can read them.
 
 `{"m": {"a": 1}}` becomes `{"m": [{"key": "a", "value": 1}]}`. Numbers keep their digits, what is
-not asked for is left out, and of equal keys of a map the last one counts, as in Flink. A line in
-which a value has not the kind that is asked for gets the reason that the reader would give.
+not asked for is left out, and of equal keys of a map the last one counts, as in Flink.
 """
 
 import json
@@ -16,13 +15,12 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import mask_of
 
-_FOUND = {tuple: "object", list: "array", str: "string", bool: "boolean"}
 _SHORT = 300  # so many digits are below the greatest double
 _Reader = Callable[[Any], object]
 
 
 class _UnfitError(ValueError):
-    """A line is not what is asked for; says why."""
+    """A line is not what is asked for."""
 
 
 def has_map(kind: pa.DataType) -> bool:
@@ -38,15 +36,14 @@ def broken(error: Exception) -> str:
     return f"invalid JSON: {message[:1].lower()}{message[1:100]}"
 
 
-def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) -> pa.Array:
+def with_entries(lines: pa.Array, schema: pa.Schema) -> pa.Array:
     """`lines`, one JSON object each or NULL, with a list of entries for each map of `schema`.
 
     Args:
-        lines: strings, or NULL.
+        lines: strings, or NULL; those that do not fit become NULL.
         schema: of the columns that will be read.
-        reasons: gets an entry for each line that is not fit, which is NULL then.
     """
-    read = _members({item.name: item.type for item in schema}, "")
+    read = _members({item.name: item.type for item in schema})
     doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
     changed: list[str | None] = []
     for row, line in enumerate(lines.to_pylist()):
@@ -57,10 +54,8 @@ def with_entries(lines: pa.Array, schema: pa.Schema, reasons: dict[int, str]) ->
             if doubtful[row]:
                 orjson.loads(line)  # of all parsers here, Python's alone takes half a character
             changed[row] = orjson.dumps(read(_DECODER.decode(line))).decode()
-        except _UnfitError as error:
-            reasons[row] = str(error)
-        except (ValueError, TypeError, RecursionError) as error:
-            reasons[row] = broken(error)
+        except (ValueError, TypeError, RecursionError):
+            changed[row] = None
     return pa.array(changed, pa.string())
 
 
@@ -79,9 +74,9 @@ _DECODER = json.JSONDecoder(
 )
 
 
-def _members(fields: Mapping[str, pa.DataType], path: str) -> _Reader:
+def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
     """Reads the members of an object that are asked for; the others are ignored."""
-    readers = {name: _reader(kind, f"{path}{name}") for name, kind in fields.items()}
+    readers = {name: _reader(kind) for name, kind in fields.items()}
 
     def read(members: tuple[tuple[str, object], ...]) -> object:
         values: dict[str, object] = {}
@@ -89,35 +84,32 @@ def _members(fields: Mapping[str, pa.DataType], path: str) -> _Reader:
             if name not in readers:
                 continue
             if name in values:
-                raise _UnfitError(f'field "{path}{name}" appears twice')
+                raise _UnfitError
             values[name] = readers[name](value)
         return values
 
     return read
 
 
-def _reader(kind: pa.DataType, path: str) -> _Reader:
-    """Brings the values at `path` into the form for Arrow's reader; types are looked at once."""
+def _reader(kind: pa.DataType) -> _Reader:
+    """Brings values into the form for Arrow's reader; types are looked at once."""
     if pa.types.is_list(kind):
-        return _expecting("array", path, _elements(_reader(kind.value_type, f"{path}[]")))
+        return _expecting(list, _elements(_reader(kind.value_type)))
     if pa.types.is_map(kind):
-        return _expecting("object", path, _entries(_reader(kind.item_type, f"{path}[].value")))
+        return _expecting(tuple, _entries(_reader(kind.item_type)))
     if pa.types.is_struct(kind):
-        members = _members({item.name: item.type for item in kind}, f"{path}.")
-        return _expecting("object", path, members)
+        return _expecting(tuple, _members({item.name: item.type for item in kind}))
     return _scalar
 
 
-def _expecting(expected: str, path: str, read: _Reader) -> _Reader:
+def _expecting(right: type, read: _Reader) -> _Reader:
     """`read` for values of the right kind; NULL stays NULL."""
-    right = list if expected == "array" else tuple
 
     def checked(value: object) -> object:
         if value is None:
             return None
         if not isinstance(value, right):
-            kind = _FOUND.get(type(value), "number")
-            raise _UnfitError(f'field "{path}": expected {expected}, found {kind}')
+            raise _UnfitError
         return read(value)
 
     return checked
@@ -138,5 +130,5 @@ def _entries(read: _Reader) -> _Reader:
 
 
 def _scalar(value: object) -> object:
-    """The reader names what it finds where it expects a scalar."""
+    """Arrow's reader takes no object where it expects a scalar."""
     return {} if type(value) is tuple else value

@@ -2,7 +2,7 @@
 
 The pass takes what it is certain of: an object in UTF-8 whose members that are read are numbers
 that fit, booleans, strings, `null` or such objects; other members may be any JSON. Whatever else
-there is, and all that is wrong, it leaves to the reader of `joins.kernels.json.rows`, which says
+there is, and all that is wrong, it leaves to the readers of `joins.kernels.json.rows`, which say
 what it means.
 """
 
@@ -15,14 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.compiled import compiled, inlined, one_at_a_time
+from joins.kernels.json.each import OF_TEXT
 from joins.kernels.json.scan import (
-    ANY_DIGITS,
     CLOSED_OBJECT,
     COMMA,
     FRACTION,
     NULL_WORD,
     OPEN_LIST,
     OPEN_OBJECT,
+    POINT,
     POWER,
     QUOTE,
     SMALL_N,
@@ -31,15 +32,18 @@ from joins.kernels.json.scan import (
     are_same,
     behind_blanks,
     behind_colon,
+    behind_mark,
     behind_word,
     boolean_end,
     byte_at,
     hashed,
     integer,
     number,
+    scalar_end,
     string_end,
     unescape,
     value_end,
+    whole_integer,
 )
 from joins.kernels.texts import bytes_of, text_array, texts_at, validity
 
@@ -74,8 +78,8 @@ class _Columns(NamedTuple):
         nexts: by column the next one of its hash.
         kinds: by column.
         limits: by column the least and the greatest integer, or the digits of a number before and
-            behind its point, or the bracket with which a nested value begins, 0 for any.
-        more: digits that numbers may have, of values that are passed over or nested.
+            behind its point, or the bracket with which a nested value begins, 0 for any; of a text
+            1 if it has to be in quotes.
     """
 
     names: Bytes
@@ -84,20 +88,17 @@ class _Columns(NamedTuple):
     nexts: Rows
     kinds: Rows
     limits: Rows
-    more: int
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Self:
-        return cls._named(schema.names, [_described(item.type) for item in schema], 0)
+        return cls._named(schema.names, [_limited(item) for item in schema])
 
     @classmethod
     def raw(cls, names: Sequence[str]) -> Self:
-        return cls._named(names, [(_NESTED, 0, 0)] * len(names), ANY_DIGITS)
+        return cls._named(names, [(_NESTED, 0, 0)] * len(names))
 
     @classmethod
-    def _named(
-        cls, columns: Sequence[str], described: Sequence[tuple[int, int, int]], more: int
-    ) -> Self:
+    def _named(cls, columns: Sequence[str], described: Sequence[tuple[int, int, int]]) -> Self:
         names = [name.encode() for name in columns]
         text = np.frombuffer(b"".join(names), np.uint8)
         bounds = np.cumsum([0, *map(len, names)]) + text.ctypes.data
@@ -108,7 +109,7 @@ class _Columns(NamedTuple):
             heads[bucket], nexts[column] = column, heads[bucket]
         kinds = np.array([kind for kind, *_ in described], np.int64)
         limits = np.array([each[1:] for each in described], np.int64).reshape(-1, 2)
-        return cls(text, bounds, heads, nexts, kinds, limits, more)
+        return cls(text, bounds, heads, nexts, kinds, limits)
 
 
 class _Cells(NamedTuple):
@@ -249,6 +250,12 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
     return rows[: _read_rows(firsts, lasts, columns, cells, (path, rows))], cells
 
 
+def _limited(item: pa.Field) -> tuple[int, int, int]:
+    """Kind and limits of a column; of a text whether it has to be in quotes."""
+    kind, low, high = _described(item.type)
+    return kind, int(item.metadata == OF_TEXT) if kind == _STRING else low, high
+
+
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
     """Kind and limits of a column; what is not read here counts as nested."""
     if pa.types.is_signed_integer(kind):
@@ -292,7 +299,9 @@ def _is_read(
     at, end = text
     at = behind_blanks(at, end)
     if at >= end or byte_at(at) != OPEN_OBJECT:
-        return False
+        at = behind_mark(text[0], end)
+        if at >= end or byte_at(at) != OPEN_OBJECT:
+            return False
     at = behind_blanks(at + 1, end)
     if at < end and byte_at(at) == CLOSED_OBJECT:
         return behind_blanks(at + 1, end) == end
@@ -302,11 +311,7 @@ def _is_read(
         at = behind_colon(at, end)
         if at < 0:
             return False
-        at = (
-            value_end(at, end, columns.more)
-            if column < 0
-            else _cell((at, end), columns, cells, column, row)
-        )
+        at = value_end(at, end) if column < 0 else _cell((at, end), columns, cells, column, row)
         at = behind_blanks(at, end) if at >= 0 else end
         if at >= end:
             return False
@@ -356,19 +361,25 @@ def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, 
         stop, first, last = behind_word(at, end, NULL_WORD), 0, NULL
     elif kind == _INTEGER:
         stop, first = integer(at, end)
+        if stop < 0 or (stop < end and byte_at(stop) == POINT):
+            stop, first = whole_integer(at, end)
         if first < low or first > high:
             return -1
     elif kind == _BOOLEAN:
         first = 1 if byte_at(at) == SMALL_T else 0
         stop = boolean_end(at, end)
     elif kind == _STRING:
-        first = at + 1
-        last, is_escaped = string_end(first, end) if byte_at(at) == QUOTE else (-1, False)
-        cells.escaped[column] |= is_escaped
-        stop = last + 1 if last >= 0 else -1
+        if byte_at(at) == QUOTE:
+            first = at + 1
+            last, is_escaped = string_end(first, end)
+            cells.escaped[column] |= is_escaped
+            stop = last + 1 if last >= 0 else -1
+        else:  # the text of a number or a boolean
+            first = at
+            stop = last = scalar_end(at, end) if low == 0 else -1
     elif kind == _NESTED:
         first = at
-        stop = last = value_end(at, end, columns.more) if low in (0, byte_at(at)) else -1
+        stop = last = value_end(at, end) if low in (0, byte_at(at)) else -1
     else:
         first, last, stop = number(at, end, low, high, 0 if kind == _DECIMAL else POWER)
     cells.firsts[column, row], cells.lasts[column, row] = first, last

@@ -1,17 +1,17 @@
 """Kafka values that are JSON objects, as columns; each row is proved to come from its own record.
 
-What is plain is read by one compiled pass (`joins.kernels.json.plain`), the rest by Arrow's reader.
+Three readers share the work. What is plain is read by one compiled pass
+(`joins.kernels.json.plain`), other right objects by Arrow's reader, and what both leave by
+`joins.kernels.json.each`, which alone decides what is wrong. All three read a value alike.
 
-There many values are parsed as one block of lines. Before that, whatever could produce no row, or
-take part in its neighbour's, leaves (`joins.kernels.json.lines`). What remains yields at least one
-row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as many rows as
-values has one row of each value. A block that fails is read again without the lines that look wrong
-(`joins.kernels.json.screen`), which are read apart, and bisected if it still fails.
+Arrow's reader parses many values as one block of lines. Before that, whatever could produce no row,
+or take part in its neighbour's, leaves (`joins.kernels.json.lines`). What remains yields at least
+one row a value, because `}`, line break, `{` continues nothing in JSON. So a block with as many
+rows as values has one row of each value. A block that fails is read again without the lines that do
+not look plain, and bisected if it still fails.
 """
 # reads better long: the proof that rows are of their own records goes through all of it.
 
-import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -27,9 +27,9 @@ from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, t
 from joins.kernels.expressions.nested import mapped, parts_of
 from joins.kernels.formats.parsed import BadRow, ParsedRows
 from joins.kernels.json.decimals import has_decimal, with_bearable_decimals
+from joins.kernels.json.each import OF_TEXT, STRICT, JsonRules, read_each
 from joins.kernels.json.lines import lines_of
 from joins.kernels.json.maps import has_map, with_entries
-from joins.kernels.json.screen import Screen
 from joins.plan.plan import Field
 from joins.plan.types import TypeName, arrow_type
 
@@ -39,22 +39,18 @@ _OF_TIME = {b"sql": b"TIME"}
 _PIECE_BYTES = 32 << 20
 _PIECE_CELLS = 2 << 20  # rows times columns
 _BLOCK_BYTES = 512 << 10
-_SHOWN_CHARACTERS = 60
-_NUMBER_TEXT = re.compile(r"(?:parse:|JSON to \w+\([^)]*\): |string ')([^' ]*)")
-_ROW = re.compile(r" in row (\d+)$")
-_CHANGED = re.compile(r"Column\(/(.+)\) changed from (\w+) to (\w+)")
-_TWICE = re.compile(r"Column\(/(.+)\) was specified twice")
+_FEWEST = 8  # lines of a block that are bisected no further
 
 
-def parse(values: pa.Array, schema: pa.Schema) -> ParsedRows:
+def parse(values: pa.Array, schema: pa.Schema, rules: JsonRules = STRICT) -> ParsedRows:
     """Parse `values` (binary or large binary, nullable), one object each; never raises for data.
 
-    Missing members are NULL and unknown ones are ignored. Numbers are read exactly (DECIMAL from a
-    number or a string), dates and timestamps from their SQL or ISO text, binary from base64, and at
-    the top level int64 with the metadata `{b"sql": b"TIME"}` from `HH:MM:SS[.f]`. Structs are read
-    from objects, lists from arrays, maps from objects with any members.
+    Missing members are NULL and unknown ones are ignored. Dates and timestamps are read from their
+    SQL or ISO text, binary from base64, and at the top level int64 with the metadata
+    `{b"sql": b"TIME"}` from `HH:MM:SS[.f]`. Structs are read from objects, lists from arrays, maps
+    from objects with any members. All else is said in `joins.kernels.json.each`.
     """
-    target = _RowCollector(schema)
+    target = _RowCollector(schema, rules)
     for start, piece in _pieces(values, max(1, _PIECE_CELLS // max(1, len(schema)))):
         _parse_piece(start, piece, target)
     return target.finish()
@@ -77,6 +73,7 @@ def json_schema(fields: Sequence[Field]) -> pa.Schema:
 @dataclass(slots=True)
 class _RowCollector:
     schema: pa.Schema
+    rules: JsonRules = STRICT
     batches: list[pa.RecordBatch] = field(default_factory=list)
     indexes: list[Rows] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -87,7 +84,7 @@ class _RowCollector:
         batch = batches[0] if batches else _empty(self.schema)
         index = np.concatenate(self.indexes) if self.indexes else np.zeros(0, dtype=np.int64)
         if (index[1:] < index[:-1]).any():
-            order = np.argsort(index)
+            order = np.argsort(index, kind="stable")
             batch, index = batch.take(pa.array(order)), index[order]
         bad = tuple(BadRow(row, self.reasons[row]) for row in sorted(self.reasons))
         return ParsedRows(batch, pa.array(index, pa.int64()), bad)
@@ -162,39 +159,48 @@ def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
 
 
 def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
-    """Read what is plain in one pass, and what is left by the reader."""
+    """Read what is plain in one pass, what is right by Arrow's reader, and the rest one by one."""
     # numba is 60 MB: whoever plans or sends, and parses nothing, does without
     from joins.kernels.json.plain import read_plain
 
-    rows = np.arange(len(piece))
+    rest = np.arange(len(piece))
+    left: list[Rows] = []
     plain = read_plain(piece, _read_schema(target.schema))
     if plain is not None:
-        _convert(plain.batch, start + plain.rows, target)
-        if len(plain.rows) == len(piece):
-            return
-        rows = np.delete(rows, plain.rows)
-        piece = piece.take(pa.array(rows))
-    _read_values(piece, start + rows, target)
+        left.append(_convert(plain.batch, plain.rows, start, target))
+        rest = np.delete(rest, plain.rows)
+    if len(rest):
+        left.append(_read_lines(piece, rest, start, target))
+    _read_left(piece, np.concatenate(left) if left else rest, start, target)
 
 
-def _read_values(values: pa.Array, rows: Rows, target: _RowCollector) -> None:
-    """Read `values`, which have the positions `rows`, by Arrow's reader."""
-    reasons: dict[int, str] = {}
-    lines = lines_of(values, reasons)
+def _read_lines(piece: pa.Array, rows: Rows, start: int, target: _RowCollector) -> Rows:
+    """Read the values at `rows` of `piece` by Arrow's reader; the rows that it leaves."""
     read_schema = _read_schema(target.schema)
+    lines = lines_of(piece if len(rows) == len(piece) else piece.take(pa.array(rows)))
     if any(has_map(item.type) for item in target.schema):
-        lines = with_entries(lines, target.schema, reasons)
+        lines = with_entries(lines, target.schema)
     if any(has_decimal(item.type) for item in read_schema):
-        lines = with_bearable_decimals(lines, read_schema, reasons)
-    for at, reason in reasons.items():
-        target.reasons[int(rows[at])] = reason
-    if len(reasons) == len(lines):
+        lines = with_bearable_decimals(lines, read_schema)
+    is_line = mask_of(lines.is_valid())
+    left: list[Rows] = [rows[~is_line]]
+    if is_line.any():
+        block = _Block.of(lines.drop_null(), rows[is_line])
+        for good, batch in _good_rows(block, read_schema, left):
+            left.append(_convert(batch, good, start, target))
+    return np.concatenate(left)
+
+
+def _read_left(piece: pa.Array, left: Rows, start: int, target: _RowCollector) -> None:
+    """Read the values at the rows `left` one by one."""
+    if not len(left):
         return
-    if reasons:
-        rows = np.delete(rows, list(reasons))
-        lines = lines.drop_null()
-    for good, batch in _good_rows(_Block.of(lines, rows), read_schema, target.reasons):
-        _convert(batch, good, target)
+    left = np.sort(left)
+    read = read_each(piece.take(pa.array(left)).to_pylist(), target.schema, target.rules)
+    target.batches.append(read.batch)
+    target.indexes.append(start + left[np.array(read.records, np.int64)])
+    for at, reason in read.reasons.items():
+        target.reasons[int(start + left[at])] = reason
 
 
 def _read_schema(schema: pa.Schema) -> pa.Schema:
@@ -202,14 +208,18 @@ def _read_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _read_field(item: pa.Field) -> pa.Field:
-    """What the JSON reader is asked for: text where we read the text ourselves."""
-    return pa.field(item.name, pa.string() if _is_time(item) else _read_type(item.type))
+    """What the readers are asked for: text where we read the text ourselves, which is in quotes."""
+    if _is_time(item):
+        return pa.field(item.name, pa.string(), metadata=OF_TEXT)
+    kind = _read_type(item.type)
+    is_own = pa.types.is_string(kind) and not pa.types.is_string(item.type)
+    return pa.field(item.name, kind, metadata=OF_TEXT if is_own else None)
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:
     """Of a map the list of its entries, as `with_entries` has written them."""
     if pa.types.is_struct(kind):
-        return pa.struct([(item.name, _read_type(item.type)) for item in kind])
+        return pa.struct([_read_field(item) for item in kind])
     if pa.types.is_map(kind):
         pair = pa.struct([("key", kind.key_type), ("value", _read_type(kind.item_type))])
         return pa.list_(pair)
@@ -224,62 +234,33 @@ def _is_time(item: pa.Field) -> bool:
 
 
 def _good_rows(
-    block: _Block, schema: pa.Schema, reasons: dict[int, str]
+    block: _Block, schema: pa.Schema, left: list[Rows]
 ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
-    """Lines that parse into one row a line, in any order; the other lines get a reason."""
-    screen = Screen(schema)
+    """Lines that parse into one row a line, in any order; `left` gets the rows of the others."""
+    from joins.kernels.json.plain import plain_rows
+
     for part in block.parts():
         outcome = _read(part, schema)
-        if isinstance(outcome, pa.RecordBatch):
+        if outcome is not None:
             yield part.rows, outcome
             continue
-        pieces = screen.screened(part.lines())
-        for at, reason in pieces.wrong.items():
-            reasons[int(part.rows[at])] = reason
-        readable = [at for at in pieces.alone if _is_readable(part, at, schema, reasons)]
-        for chosen in (pieces.right, pieces.doubtful, readable):
-            yield from _bisected(part.picked(chosen), schema, reasons)
+        right = plain_rows(part.lines(), schema)
+        left.append(np.delete(part.rows, right))
+        pending = [part.picked(right)]
+        while pending:
+            some = pending.pop()
+            count = len(some.rows)
+            outcome = _read(some, schema) if count else None
+            if outcome is not None:
+                yield some.rows, outcome
+            elif count <= _FEWEST:
+                left.append(some.rows)
+            else:
+                pending += [some.part(count // 2, count), some.part(0, count // 2)]
 
 
-def _is_readable(block: _Block, at: int, schema: pa.Schema, reasons: dict[int, str]) -> bool:
-    """Whether line `at` gives a row when it is read alone; if not, it gets a reason."""
-    line = block.part(at, at + 1)
-    outcome = _read(line, schema)
-    if isinstance(outcome, str):
-        reasons[int(line.rows[0])] = _reason(outcome, line.text().to_pybytes())
-        return False
-    return True
-
-
-def _bisected(
-    block: _Block, schema: pa.Schema, reasons: dict[int, str]
-) -> Iterator[tuple[Rows, pa.RecordBatch]]:
-    pending = [block]
-    while pending:
-        part = pending.pop()
-        if len(part.rows) == 0:
-            continue
-        outcome = _read(part, schema)
-        if isinstance(outcome, pa.RecordBatch):
-            yield part.rows, outcome
-        elif len(part.rows) == 1:
-            reasons[int(part.rows[0])] = _reason(outcome, part.text().to_pybytes())
-        else:
-            pending += _split(part, outcome)
-
-
-def _split(block: _Block, message: str) -> list[_Block]:
-    """Smaller blocks: without the rows that the message may mean, else halves."""
-    count = len(block.rows)
-    named = _ROW.search(message)
-    row = int(named.group(1)) if named else count
-    if row >= count:
-        return [block.part(count // 2, count), block.part(0, count // 2)]
-    return [block.part(row + 1, count), block.part(row, row + 1), block.part(0, row)]
-
-
-def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | str:
-    """One row a line, or what is wrong with the block."""
+def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | None:
+    """One row a line; None if something is wrong with the block."""
     text = block.text()
     count = len(block.rows)
     try:
@@ -292,84 +273,33 @@ def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | str:
                 unexpected_field_behavior="ignore",
             ),
         ).read_all()
-    except pa.ArrowInvalid as error:
-        return str(error)
+    except pa.ArrowInvalid:
+        return None
     if table.num_rows != count:
-        return f"{table.num_rows} JSON documents in place of {count}"
+        return None
     columns = [table.column(name).combine_chunks() for name in schema.names]
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _reason(message: str, line: bytes) -> str:
-    changed = _CHANGED.search(message)
-    if changed:
-        column, expected, actual = changed.groups()
-        return f'field "{_dotted(column)}": expected {expected.replace("_", " ")}, found {actual}'
-    twice = _TWICE.search(message)
-    if twice:
-        return f'field "{_dotted(twice.group(1))}" appears twice'
-    if message.startswith("JSON parse error: "):
-        detail = _ROW.sub("", message.removeprefix("JSON parse error: ")).rstrip(".")
-        return f"invalid JSON: {detail[:1].lower()}{detail[1:]}"
-    return _field_with_number(message, line) + message[:200]
-
-
-def _dotted(path: str) -> str:
-    """A place as users write it; `[]` is any element of a list."""
-    return path.replace("/[]", "[]").replace("/", ".")
-
-
-def _field_with_number(message: str, line: bytes) -> str:
-    """The prefix that names the first member with the number that `message` complains about."""
-    named = _NUMBER_TEXT.search(message)
-    try:
-        members = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-    except (ValueError, RecursionError):
-        return ""
-    if named is None or not isinstance(members, dict):
-        return ""
-    place = _place_of(members, named.group(1))
-    return "" if place is None else f'field "{place}": '
-
-
-def _place_of(value: object, number: str) -> str | None:
-    """Where in a document a number is first, written as text."""
-    pending: list[tuple[str, object]] = [("", value)]
-    while pending:
-        place, member = pending.pop()
-        if member == number:
-            return place
-        if isinstance(member, dict):
-            within = [(f"{place}.{name}".lstrip("."), item) for name, item in member.items()]
-            pending += reversed(within)
-        elif isinstance(member, list):
-            pending += [(f"{place}[]", item) for item in reversed(member)]
-    return None
-
-
-def _convert(batch: pa.RecordBatch, rows: Rows, target: _RowCollector) -> None:
-    """Read our own types from their text; rows with a value that cannot be read become bad."""
+def _convert(batch: pa.RecordBatch, rows: Rows, start: int, target: _RowCollector) -> Rows:
+    """Read our own types from their text; the rows with a value that cannot be read are left."""
     columns: list[pa.Array] = []
     bad = np.zeros(len(rows), dtype=np.bool_)
     for item, source in zip(target.schema, batch.columns, strict=True):
         checked = _typed(source, item)
         columns.append(checked.values)
-        for row in np.flatnonzero(checked.failed & ~bad):
-            place, value, expected = _unfit(source.slice(int(row), 1), item)
-            shown = str(value)[:_SHOWN_CHARACTERS]
-            target.reasons[int(rows[row])] = f'field "{place}": "{shown}" is not {expected}'
         bad |= checked.failed
-    if not columns:
-        target.batches.append(batch)
-        target.indexes.append(rows)
-        return
-    converted = pa.RecordBatch.from_arrays(columns, schema=target.schema)
-    if bad.any():
+        if target.rules.needs_all:
+            bad |= _with_null(checked.values)
+    converted = pa.RecordBatch.from_arrays(columns, schema=target.schema) if columns else batch
+    left = rows[bad]
+    if len(left):
         converted, rows = converted.filter(pa.array(~bad)), rows[~bad]
     target.batches.append(converted)
-    target.indexes.append(rows)
+    target.indexes.append(start + rows)
+    return left
 
 
 def _typed(source: pa.Array, item: pa.Field) -> Checked:
@@ -378,7 +308,7 @@ def _typed(source: pa.Array, item: pa.Field) -> Checked:
     if pa.types.is_floating(item.type):
         return Checked(source, ~mask_of(pc.fill_null(pc.is_finite(source), True)))
     if pa.types.is_nested(item.type) and not _is_read_as_is(item.type):
-        return mapped(source, item.type, lambda at, child: _typed(child, _child(item, at)))
+        return mapped(source, item.type, lambda at, child: _typed(child, _child(item.type, at)))
     if pa.types.is_decimal(item.type):
         return Checked(source, _too_large(source))
     if source.type.equals(item.type):
@@ -399,14 +329,11 @@ def _too_large(numbers: pa.Array) -> Mask:
     return np.fromiter(beyond, dtype=np.bool_, count=len(numbers))
 
 
-def _child(item: pa.Field, at: int) -> pa.Field:
-    """The field of a child, with its name as in messages."""
-    kind = item.type
-    if pa.types.is_struct(kind):
-        return pa.field(f"{item.name}.{kind.field(at).name}", kind.field(at).type)
+def _child(kind: pa.DataType, at: int) -> pa.Field:
+    """The field of a child; a TIME is none: its metadata is at the top level."""
     if pa.types.is_map(kind):
-        return pa.field(f"{item.name}[].value", kind.item_type if at else kind.key_type)
-    return pa.field(f"{item.name}[]", kind.value_type)
+        return kind.item_field if at else kind.key_field
+    return kind.field(at)
 
 
 def _is_read_as_is(kind: pa.DataType) -> bool:
@@ -418,29 +345,14 @@ def _is_read_as_is(kind: pa.DataType) -> bool:
     return bool(_read_type(kind).equals(kind))
 
 
-def _unfit(source: pa.Array, item: pa.Field) -> tuple[str, object, str]:
-    """Of a column whose only row fails: the place of the first such value, it, what it is not."""
-    if pa.types.is_nested(item.type):
-        parts = parts_of(source, entries=pa.types.is_map(item.type))
-        for at, child in enumerate(parts.children):
-            failed = np.flatnonzero(_typed(child, _child(item, at)).failed)
-            if len(failed):
-                return _unfit(child.slice(int(failed[0]), 1), _child(item, at))
-    return item.name, source[0].as_py(), _kind(item)
-
-
-def _kind(item: pa.Field) -> str:
-    if _is_time(item):
-        return "a time"
-    if pa.types.is_floating(item.type):
-        return "a finite number"
-    if pa.types.is_decimal(item.type):
-        return f"a DECIMAL({item.type.precision}, {item.type.scale})"
-    if pa.types.is_binary(item.type):
-        return "base64"
-    if pa.types.is_date(item.type):
-        return "a date"
-    return "a timestamp" if item.type.tz is None else "a timestamp with Z or an offset"
+def _with_null(column: pa.Array) -> Mask:
+    """The rows with a NULL at any depth."""
+    rows = mask_of(column.is_null())
+    if pa.types.is_nested(column.type):
+        parts = parts_of(column)
+        for child in parts.children:
+            rows |= parts.of_rows(_with_null(child), len(column))
+    return rows
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:

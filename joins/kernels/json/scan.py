@@ -79,11 +79,8 @@ def are_same(at: int, other: int, length: int) -> bool:
 
 
 @compiled
-def value_end(at: int, end: int, more: int) -> int:
-    """Behind the value that begins there; -1 if it is none, or nested too deeply for us.
-
-    Numbers may have so many `more` digits than Arrow's reader takes.
-    """
+def value_end(at: int, end: int) -> int:
+    """Behind the value that begins there; -1 if it is none, or nested too deeply for us."""
     inside = 1  # behind the first bit one for each open bracket: 1 for an object, 0 for a list
     while 0 <= at < end and inside < _DEEPEST:
         is_object = byte_at(at) == OPEN_OBJECT
@@ -94,7 +91,7 @@ def value_end(at: int, end: int, more: int) -> int:
                 at = _part(at, end, inside)
                 continue
         else:
-            at = _scalar_end(at, end, more)
+            at = scalar_end(at, end)
         at, inside = _behind_part(at, end, inside)
         if inside == 1:
             return at
@@ -136,13 +133,13 @@ def _name_end(at: int, end: int) -> int:
 
 
 @inlined
-def _scalar_end(at: int, end: int, more: int) -> int:
+def scalar_end(at: int, end: int) -> int:
     """Behind the value that begins there, which is no object and no list; or -1."""
     if byte_at(at) == QUOTE:
         at, _ = string_end(at + 1, end)
         return at + 1 if at >= 0 else -1
     if byte_at(at) == MINUS or ZERO <= byte_at(at) <= NINE:
-        return number_end(at, end, WHOLE + more, FRACTION + more, POWER + more)
+        return number_end(at, end, ANY_DIGITS, ANY_DIGITS, ANY_DIGITS)
     if byte_at(at) == SMALL_N:
         return behind_word(at, end, NULL_WORD)
     return boolean_end(at, end)
@@ -150,8 +147,8 @@ def _scalar_end(at: int, end: int, more: int) -> int:
 
 @compiled
 def number(at: int, end: int, whole: int, fraction: int, power: int) -> tuple[int, int, int]:
-    """Where the digits begin and end, and the place behind or -1; without power also in quotes."""
-    is_quoted = power == 0 and byte_at(at) == QUOTE
+    """Where the digits begin and end, and the place behind or -1; they may stand in quotes."""
+    is_quoted = byte_at(at) == QUOTE
     first = at + is_quoted
     last = number_end(first, end, whole, fraction, power)
     if is_quoted and (last < 0 or last >= end or byte_at(last) != QUOTE):
@@ -192,6 +189,23 @@ def integer(at: int, end: int) -> tuple[int, int]:
 
 
 @compiled
+def whole_integer(at: int, end: int) -> tuple[int, int]:
+    """As `integer`, of one that stands in quotes or has a fraction of zeros."""
+    is_quoted = byte_at(at) == QUOTE
+    stop, number = integer(at + is_quoted, end)
+    if stop < 0 or stop >= end:
+        return -1, 0
+    if is_quoted:
+        return stop + 1 if byte_at(stop) == QUOTE else -1, number
+    if byte_at(stop) != POINT:
+        return stop, number
+    first = stop + 1
+    while stop + 1 < end and byte_at(stop + 1) == ZERO:
+        stop += 1
+    return stop + 1 if stop >= first else -1, number
+
+
+@compiled
 def number_end(at: int, end: int, whole: int, fraction: int, power: int) -> int:
     """Behind a number that has at most so many digits in each part, or -1; one 0 is no digit."""
     at += at < end and byte_at(at) == MINUS
@@ -229,6 +243,14 @@ def behind_colon(at: int, end: int) -> int:
     if at >= end or byte_at(at) != COLON:
         return -1
     return behind_blanks(at + 1, end)
+
+
+@compiled
+def behind_mark(at: int, end: int) -> int:
+    """The first place behind the byte order mark of UTF-8 that is no blank; `end` without one."""
+    if at + 3 > end or byte_at(at) != 0xEF or byte_at(at + 1) != 0xBB or byte_at(at + 2) != 0xBF:
+        return end
+    return behind_blanks(at + 3, end)
 
 
 @inlined

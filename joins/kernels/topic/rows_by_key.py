@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from joins.kernels.debezium.changes import BadRecord, ChangeRows, RecordFault, RecordKind
 from joins.kernels.expressions.casts import mask_of
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.columns import RecordColumns, one_a_record
 from joins.kernels.formats.decoders import SchemasOf
 from joins.kernels.formats.parsed import ParsedRows
 from joins.plan.plan import Field
@@ -49,22 +49,27 @@ class KeyedRowDecoder:
         bad: dict[int, tuple[RecordFault, str]] = {}
         rows = np.flatnonzero(~is_gone)
         chosen = records.take(pa.array(rows))
-        whole = self._columns.read(chosen, self._columns.names, self._schemas)
+        whole = one_a_record(self._columns.read(chosen, self._columns.names, self._schemas))
         after, reasons = _spread(whole, rows, count, self._columns.fields)
         bad |= {row: (RecordFault.COLUMN, reason) for row, reason in reasons.items()}
         key = after.select([item.name for item in self._key])
         gone = np.flatnonzero(is_gone)
-        if len(gone) and not self._deletes:
-            bad.update((int(row), (RecordFault.LAYOUT, _NO_ROW)) for row in gone)
-        elif len(gone):
+        of_key = self._columns.key
+        if self._deletes and of_key is not None and of_key.is_in_value:
+            own = self._keys(records.column("key"), np.arange(count), bad)
+            self._refuse_other_keys(own, key, bad)
+            key = own
+        elif self._deletes and len(gone):
             own = self._keys(records.column("key"), gone, bad)
             is_deleted = pa.array(is_gone)
             columns = [
-                pc.if_else(is_deleted, of_key, of_row)
-                for of_key, of_row in zip(own.columns, key.columns, strict=True)
+                pc.if_else(is_deleted, one, other)
+                for one, other in zip(own.columns, key.columns, strict=True)
             ]
             key = pa.RecordBatch.from_arrays(columns, schema=own.schema)
-        kinds = np.where(is_gone, RecordKind.DELETE.value, RecordKind.UPDATE.value)
+        else:
+            bad.update((int(row), (RecordFault.LAYOUT, _NO_ROW)) for row in gone)
+        kinds = np.where(is_gone, RecordKind.DELETE.value, RecordKind.UPDATE.value).astype(object)
         kinds[list(bad)] = RecordKind.BAD.value
         nothing = pa.nulls(count, pa.string())
         return ChangeRows(
@@ -81,6 +86,15 @@ class KeyedRowDecoder:
             table=nothing,
             bad=tuple(BadRecord(row, *bad[row]) for row in sorted(bad)),
         )
+
+    @staticmethod
+    def _refuse_other_keys(
+        own: pa.RecordBatch, of_rows: pa.RecordBatch, bad: dict[int, tuple[RecordFault, str]]
+    ) -> None:
+        """A record whose key is not that of its row: the two would be different rows."""
+        for of_key, of_row in zip(own.columns, of_rows.columns, strict=True):
+            for row in np.flatnonzero(mask_of(pc.not_equal(of_key, of_row))).tolist():
+                bad.setdefault(row, (RecordFault.KEY, "its key is not that of its row"))
 
     def _keys(
         self, keys: pa.Array, rows: np.ndarray, bad: dict[int, tuple[RecordFault, str]]
@@ -105,6 +119,8 @@ def _spread(
     """
     reasons = {int(rows[one.row]): one.reason for one in parsed.bad}
     places = rows[parsed.row_index.to_numpy()]
+    for row in np.setdiff1d(rows, places).tolist():
+        reasons.setdefault(row, "it has no row, and each record of a table has one")
     spread = np.full(count, -1, np.int64)
     spread[places] = np.arange(len(places))
     taken = pa.array(spread, mask=spread < 0)

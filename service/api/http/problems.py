@@ -134,7 +134,7 @@ def of_error(exc: SluiceError, path: str) -> JSONResponse:
     """The answer for an error of ours at an address."""
     extensions = {name: getattr(exc, name, None) for name in _EXTENSIONS}
     more = {name: value for name, value in extensions.items() if value}
-    more["instance"] = path
+    more |= {"instance": path, **({"cause": exc.detail} if exc.detail else {})}
     if isinstance(exc, AnsweredError):
         status = _STATUS_OF_ANSWER.get(exc.kind, 422)
         return problem(status, exc.message, exc.hint, kind=exc.kind, more=more)

@@ -50,7 +50,10 @@ def _job(job_dir: Path) -> list[Check]:
         checks += check_outside(patient)
     settings, layout = patient.settings, patient.layout
     places = {"job": layout.job_dir, "warehouse": settings.warehouse_dir}
-    return checks + made("disk", lambda: check_disk(places))
+    if settings.index_dir is not None:
+        places["index"] = settings.index_dir
+    checks += made("disk", lambda: check_disk(places))
+    return checks + made("disk output", lambda: check_disk(patient.output_directories))
 
 
 def _admitted(job_dir: Path, patients: list[Patient]) -> Check:

@@ -162,6 +162,10 @@ def check_disk(places: Mapping[str, Path]) -> Iterator[Check]:
             detail += f", and {room.f_favail} inodes"
         if few_inodes or usage.free < _LEAST_FREE_BYTES:
             yield bad(f"disk {name}", detail, "Make room: below 1 GiB a batch may not fit.")
+        elif not os.access(existing, os.W_OK | os.X_OK):
+            detail = f"{existing} cannot be written by this user"
+            hint = "Correct its owner or its mount, or give the table another path."
+            yield bad(f"disk {name}", detail, hint)
         else:
             yield good(f"disk {name}", detail)
 

@@ -14,7 +14,8 @@ from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows
 from joins.adapters.mysql.position import binlog_still_has, server_identity
 from joins.adapters.mysql.source import check_source
-from joins.adapters.topic.check import check_topic
+from joins.adapters.mysql.table import advice
+from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.durable.checkpoint import read_json
 from joins.durable.probe_lives import known_topics, read_lives
 from joins.plan.errors import SourceError
@@ -97,6 +98,9 @@ def _foreign_topic(dimension: Dimension, source: TopicSource) -> Iterator[Check]
     check_topic(source, dimension.declared_fields, dimension.declared_key)
     what = f'topic "{source.kafka.topic}" is there, and a record of it fits the declaration'
     yield good(f"source {dimension.name}", what)
+    nulls = replaced_nulls(source)
+    if nulls is not None:
+        yield unknown(f"NULLs of source {dimension.name}", nulls)
 
 
 def _delta_table(
@@ -125,8 +129,10 @@ def _database(
     patient: Patient, dimension: Dimension, config: MysqlConnectionConfig
 ) -> Iterator[Check]:
     title = f"source {dimension.name}"
-    check_source(config, dimension.fields, dimension.primary_key)
+    table = check_source(config, dimension.fields, dimension.primary_key)
     yield good(title, f'user "{config.username}" has its grants, the binlog its settings')
+    for text in advice(table):
+        yield unknown(f"declaration of source {dimension.name}", text)
     yield _database_clock(dimension, config)
     kept = read_json(patient.checkpoint.source_file(dimension.name))
     if kept is not None:

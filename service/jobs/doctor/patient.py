@@ -1,6 +1,7 @@
 """A job as the doctor's checks see it."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from joins.durable.app_ids import job_app_id, output_app_id
 from joins.durable.checkpoint import Checkpoint, JobMeta
@@ -65,6 +66,15 @@ class Patient:
             for number, insert in enumerate(inserts)
             if isinstance(insert.sink, DeltaSink)
         )
+
+    @property
+    def output_directories(self) -> dict[str, Path]:
+        """The directories of Delta outputs and late records that are not in an object store."""
+        places: dict[str, TablePath] = {output.name: output.path for output in self.outputs}
+        late = self.plan.probe.late_records
+        if late is not None:
+            places["late records"] = output_path(late, self.settings)
+        return {name: path for name, path in places.items() if isinstance(path, Path)}
 
     def changelog(self, dimension: str) -> TablePath:
         """The changelog table of a dimension."""

@@ -158,7 +158,7 @@ def _wrong_state(job: Job, fault: str, hint: str) -> JobStateError:
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One transition of a job and its cause.
+    """One transition of a job and its cause, or a note: its state stayed as it was.
 
     Attributes:
         sequence: grows with each event over all jobs; the page cursor.
@@ -220,6 +220,7 @@ class StateUpdate:
         reason: becomes the job's reason; the cause when None.
         desired: what is wanted from now on; as before when None.
         error: kept with the job; None clears it.
+        is_note: the state stays as it is; what has happened is only recorded.
     """
 
     target: JobState
@@ -228,3 +229,4 @@ class StateUpdate:
     error: JobError | None = None
     desired: DesiredState | None = None
     at_ms: int | None = None
+    is_note: bool = False

@@ -109,7 +109,10 @@ def _change(line: bytes) -> StateUpdate | None:
     try:
         value = json.loads(line)
         target = JobState(value["to"])
-        change = StateUpdate(target, str(value["cause"]), at_ms=int(value["at_ms"]))
+        is_note = value.get("from") == value["to"]
+        change = StateUpdate(
+            target, str(value["cause"]), at_ms=int(value["at_ms"]), is_note=is_note
+        )
     except (KeyError, TypeError, ValueError):
         return None
     return None if target in _OF_CONTROL_PLANE else change

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
@@ -255,6 +255,9 @@ def _attach(connection: sa.Connection, new: NewJob, table_job_id: str) -> None:
 
 def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
     """Make the transition and keep it; raises as `JobStore.transition`."""
+    if change.is_note:
+        record_event(connection, job.id, job.state, replace(change, target=job.state))
+        return job
     if change.target is not job.state:
         check_transition(job.state, change.target)
         record_event(connection, job.id, job.state, change)

@@ -13,10 +13,11 @@ from joins.adapters.files.formats import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.source import check_source
+from joins.adapters.mysql.table import CapturedTable, advice
 from joins.adapters.registry.schemas import check_registries
 from joins.adapters.store.path import StorePath
 from joins.adapters.store.proof import prove_conditional_puts
-from joins.adapters.topic.check import check_topic
+from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.kernels.table_path import TablePath
@@ -31,12 +32,14 @@ from joins.plan.plan import (
     JoinPlan,
     KafkaSink,
     KafkaSource,
+    MysqlCdcSource,
     SharedSource,
     SinkWriter,
     StartupMode,
     TopicSource,
 )
 from joins.plan.stream_topics import StreamTopics
+from joins.plan.types import TypeName
 from service.config import Settings
 from service.jobs.store.layout import own_tables
 from service.jobs.submit.nodes import check_nodes
@@ -179,12 +182,7 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
         path = output_path(source, settings)
         check_source_table(path, dimension.fields, dimension.primary_key)
         return
-    check_source(
-        connection_of(source),
-        dimension.fields,
-        dimension.primary_key,
-        server_id=source.server_id,
-    )
+    captured_table(dimension)
 
 
 def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
@@ -268,10 +266,45 @@ def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
     return appends.choose_new(path)
 
 
-def advise(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
-    """What whoever submits `plan` should know of its outputs."""
-    texts = (text for insert in plan.inserts for text in _advice(insert, settings))
+def advise(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> tuple[str, ...]:
+    """Warnings about outputs and captured tables of a plan that preflight has accepted."""
+    texts = [text for dimension in plan.dimensions if (text := _of_nulls(dimension))]
+    texts += [text for insert in plan.inserts for text in _advice(insert, settings)]
+    if any(map(_may_need_advice, plan.dimensions)):
+        dimensions = filter(_may_need_advice, resolve_secrets(plan, secrets).dimensions)
+        texts += [text for dimension in dimensions for text in advice(captured_table(dimension))]
     return tuple(dict.fromkeys(texts))
+
+
+def _of_nulls(dimension: Dimension) -> str:
+    """A warning about NULLs that a connector replaces by defaults; empty without one."""
+    said = replaced_nulls(dimension.source) if isinstance(dimension.source, TopicSource) else None
+    return "" if said is None else f"table {dimension.name}: {said}."
+
+
+def _may_need_advice(dimension: Dimension) -> bool:
+    """Whether it is worth asking the server: each question is a connection."""
+    if not isinstance(dimension.source, MysqlCdcSource):
+        return False
+    types = {field.name: field.type.name for field in dimension.fields}
+    is_text_key = any(types[name] is TypeName.STRING for name in dimension.primary_key)
+    return is_text_key or TypeName.TIMESTAMP in types.values()
+
+
+def captured_table(dimension: Dimension) -> CapturedTable:
+    """The table of a `mysql-cdc` dimension as its server has it now; secrets are resolved.
+
+    Raises:
+        SourceError: the server cannot be reached, or the table cannot be captured.
+    """
+    source = dimension.source
+    assert isinstance(source, MysqlCdcSource)
+    return check_source(
+        connection_of(source),
+        dimension.fields,
+        dimension.primary_key,
+        server_id=source.server_id,
+    )
 
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:

@@ -130,8 +130,8 @@ class Submissions:
         secrets = SecretResolver.of(self._settings, job_dir)
         with self._outside.one(), within(OUTSIDE_S):
             plan = self._hooks.preflight(planned.plan, self._settings, secrets)
+            advice = self._hooks.advise(plan, self._settings, secrets)
         shared = self._store.look(partial(self._taken.check, plan, append=append))
-        advice = self._hooks.advise(plan, self._settings)
         return Draft(plan, (*planned.warnings, *advice, *shared))
 
     def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:

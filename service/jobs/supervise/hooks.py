@@ -48,14 +48,16 @@ class Remover(Protocol):
 
 
 class Adviser(Protocol):
-    """Says what whoever submits a plan that can start should know of the outside."""
+    """Says what a user should know of the outside of a plan that can start."""
 
-    def __call__(self, plan: JoinPlan, settings: Settings, /) -> tuple[str, ...]:
+    def __call__(
+        self, plan: JoinPlan, settings: Settings, secrets: SecretResolver, /
+    ) -> tuple[str, ...]:
         """Warnings, full sentences."""
         ...
 
 
-def _no_advice(plan: JoinPlan, settings: Settings, /) -> tuple[str, ...]:
+def _no_advice(plan: JoinPlan, settings: Settings, secrets: SecretResolver, /) -> tuple[str, ...]:
     return ()
 
 

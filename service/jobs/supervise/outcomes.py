@@ -11,6 +11,7 @@ from service.jobs.supervise.runner_process import RunnerProcess
 from service.jobs.supervise.watch import Watch
 
 _INTERRUPTED = "its control plane has ended; it goes on when one is there again"
+_STOPPED_UNSEEN = "its runner was stopped while no control plane was there; it goes on now"
 LOG_HINT = "Look at the runner's log, correct the cause and start the job again."
 _log = structlog.get_logger(__name__)
 
@@ -48,11 +49,20 @@ class Outcomes:
         limit_s = self._settings.stop_timeout_s
         how = f"; its runner had not ended after {limit_s:g} s and was killed"
         if interrupted and job.desired_state is DesiredState.RUNNING:
-            self._store.transition(job.id, StateUpdate(JobState.STALLED, _INTERRUPTED))
+            self._pause(job, _INTERRUPTED)
         else:
             self.rest(job, how if watch.killed else "")
         watch.stop_deadline = None
         _log.info("runner stopped", job_id=job.id, killed=watch.killed)
+
+    def stopped_unseen(self, job: Job) -> Job:
+        """Its runner ended in order while no control plane was there, as with its machine."""
+        return self._pause(job, _STOPPED_UNSEEN)
+
+    def _pause(self, job: Job, cause: str) -> Job:
+        """No fault keeps the job from going on: it has no runner for now."""
+        target = job.state if job.state in ENDED else JobState.PAUSED
+        return self._store.transition(job.id, StateUpdate(target, cause))
 
     def rest(self, job: Job, how: str = "") -> None:
         """The job has no runner: STOPPED, or PAUSED where it is to go on, perhaps at once."""

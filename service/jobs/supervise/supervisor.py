@@ -264,6 +264,8 @@ class Supervisor:
             return self._outcomes.finished(job, status)
         if job.state is JobState.STALLED or job.desired_state is not DesiredState.RUNNING:
             return job
+        if status is not None and last and status.state is JobState.STOPPED:
+            return self._outcomes.stopped_unseen(job)
         cause = "runner was gone when the control plane started"
         return self._store.transition(job.id, StateUpdate(JobState.STALLED, cause))
 

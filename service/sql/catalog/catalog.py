@@ -19,6 +19,7 @@ from service.sql.catalog.connectors import (
     UpsertKafkaTable,
     build_connector,
 )
+from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option import TableRole
@@ -292,12 +293,16 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
     for column in table.columns:
         if isinstance(column, PhysicalColumn):
             _check_database_type(script, table, column)
-        if column.name.text in taken:
+        if column.name.text.lower() in taken:
             raise script.error(
                 column.name.at,
                 f'column name "{column.name.text}" is taken by the changelog',
                 hint=f"Leave the column out or rename it in the {_HOMES[table.connector_name]}.",
             )
+    misfit = alike_names([*table.fields, *table.metadata_fields])
+    if misfit is not None:  # the changelog is a Delta table
+        at = next(c.name.at for c in table.columns if c.name.text == misfit.column)
+        raise script.error(at, misfit.message, hint=misfit.hint)
 
 
 def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -> None:

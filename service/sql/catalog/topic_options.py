@@ -5,6 +5,7 @@ from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
     BinaryHandling,
     DecimalHandling,
+    SpecialValues,
     TimePrecision,
     ValueLayout,
 )
@@ -62,6 +63,15 @@ _OF_BOTH = (
         "The connector's property: what stands for a large value that was not changed; it stalls "
         "the dimension.",
         default=UNAVAILABLE_VALUE,
+    ),
+    Option(
+        "special.values",
+        "Of a dimension: what becomes of `infinity`, `-infinity` and NaN of PostgreSQL in columns "
+        "that have none (DATE, TIMESTAMP, DECIMAL): the record stalls it, the column is NULL, or "
+        "the last or first day that the type has; NaN and infinite numbers are then NULL.",
+        OptionType.CHOICE,
+        default=SpecialValues.FAIL,
+        choices=tuple(SpecialValues),
     ),
     Option(
         "source.table",

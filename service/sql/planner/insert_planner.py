@@ -18,7 +18,7 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
-from service.sql.catalog.format_columns import refusal_of_sink
+from service.sql.catalog.format_columns import refusal_of_delta, refusal_of_sink
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -274,7 +274,7 @@ class JobPlanner:
             return connector.sink
         if isinstance(connector, DeltaTable):
             self._warnings += check_no_effect(self._script, table, TableRole.SINK)
-            self._check_row_metadata(table, connector.sink)
+            self._check_delta(table, connector.sink)
             return partitioned_sink(self._script, table, connector.sink)
         if isinstance(connector, PrintSink | BlackholeSink):
             return connector
@@ -289,16 +289,11 @@ class JobPlanner:
         if misfit is not None:
             raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
 
-    def _check_row_metadata(self, table: Table, sink: DeltaSink) -> None:
-        if not sink.row_metadata:
-            return
-        for column in table.columns:
-            if column.name.text in ROW_METADATA:
-                raise self._script.error(
-                    column.name.at,
-                    f'column name "{column.name.text}" is taken by the row metadata',
-                    hint="Rename the column or write 'row-metadata' = 'false'.",
-                )
+    def _check_delta(self, table: Table, sink: DeltaSink) -> None:
+        misfit = refusal_of_delta(table.fields, ROW_METADATA if sink.row_metadata else ())
+        if misfit is not None:
+            at = next(c.name.at for c in table.columns if c.name.text == misfit.column)
+            raise self._script.error(at, misfit.message, hint=misfit.hint)
 
     def _output(self, insert: Insert, sink: Table, values: list[Typed]) -> tuple[OutputColumn, ...]:
         planner = ExpressionPlanner(NameScope(self._script, ()))

@@ -34,6 +34,7 @@ from joins.plan.errors import SinkError
 from joins.plan.plan import Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from tests.support.changelog import SCHEMA, Changelog, record, stage, watermark
+from tests.support.lanes import some_of
 from tests.support.wait import wait_until
 
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("name", SqlType(TypeName.STRING)))
@@ -352,7 +353,7 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=some_of(ENGINES.keys(), "here", "by_turns"))
 def engines(request, monkeypatch):
     """Who makes each of the folds, whatever its size; called before the fold."""
 

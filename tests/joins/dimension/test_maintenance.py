@@ -20,6 +20,7 @@ from joins.dimension.maintenance import (
     CurrentMaintenance,
     DimensionKey,
     LetterMaintenance,
+    Orphans,
     OutputMaintenance,
     Upkeep,
     UpkeepSettings,
@@ -284,6 +285,9 @@ def test_a_runner_that_was_taken_over_changes_nothing(kept):
     left = {path.name for path in kept.log.files.files_at(version)}
     assert left <= kept.files()
     assert sorted(os.listdir(kept.log.path / "_delta_log")) == before[1]
+    with pytest.raises(FencedError):
+        Upkeep(kept.log, 1).remove(sorted(before[0]))
+    assert kept.files() >= before[0]
 
 
 # The log
@@ -535,3 +539,34 @@ def test_current_keeps_what_is_younger_than_its_retention(tmp_path):
     assert current.versions.oldest_entry() > 0
     assert DeltaLog(current.path, "app:current").batches.last_batch() == 7
     assert DeltaTable(str(current.path)).to_pyarrow_table().num_rows == 8
+
+
+# Bounds
+# ----------------------------------------------------------------------------------------------
+
+
+def test_a_large_directory_is_listed_seldom_and_a_small_one_each_time(output):
+    asked: list[int] = []
+
+    def needed():
+        asked.append(1)
+        return set()
+
+    orphans = Orphans(Upkeep(output, 2, EAGER))
+    for _ in range(2):
+        orphans.find(None, needed)
+    assert len(asked) == 2
+    for number in range(1_100):
+        (output.path / FileOrigin(1, number, 0, 0).file_name()).touch()
+    assert len(orphans.find(None, needed)) == 1_100
+    assert orphans.find(None, needed) == {}
+    assert len(asked) == 3, "not before 22 s have passed"
+
+
+def test_upkeep_of_an_output_keeps_no_names_but_of_files_that_are_not_in_the_table(output):
+    rows = batch_of([record("u", 1, 99, 99)])
+    maintenance = OutputMaintenance(Upkeep(output, 2, EAGER))
+    for batch in range(5):
+        output.commit(batch, 2, [stage(output.path, rows, number=batch, epoch=2)], {})
+        maintenance.run()
+    assert maintenance._committed == set()

@@ -1,6 +1,7 @@
 """The durable files: old or new content, never half of one; and the lock on all of them."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -75,6 +76,23 @@ def test_what_was_written_is_read(tmp_path_factory, value):
     write_json_atomically(path, value)
     assert read_json(path) == {"format_version": 1, **value}
     assert [entry.name for entry in path.parent.iterdir()] == ["file.json"]
+
+
+WRITES = {"replaced": write_json_atomically, "created": create_json_once}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_file_is_synced_before_its_name_and_its_directory_behind_it(tmp_path, monkeypatch, write):
+    steps = []
+
+    def noted(descriptor, sync=os.fsync):
+        place = Path(f"/proc/self/fd/{descriptor}").resolve()
+        steps.append((place == tmp_path, (tmp_path / "phase.json").exists()))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write(tmp_path / "phase.json", {"phase": "JOIN"})
+    assert steps == [(False, False), (True, True)]
 
 
 def test_a_missing_file_is_none(tmp_path):

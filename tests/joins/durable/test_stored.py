@@ -195,6 +195,7 @@ def test_a_file_that_the_store_did_not_take_is_as_before(machine, store):
         with pytest.raises(StoreUnavailableError):
             runner.checkpoint.write_phase({"phase": "JOIN"})
         write_json_atomically(runner.checkpoint.progress_file, {"joined": 2}, lazily=True)
+        runner.files.flush()
     assert runner.checkpoint.read_phase() == {"format_version": 1, "phase": "LOAD"}
     assert runner.checkpoint.read_progress() == {"format_version": 1, "joined": 2}
     store.fault = lambda _: None

@@ -5,7 +5,7 @@ import threading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.job.attempts import Attempts
+from joins.job.attempts import UpkeepAttempts
 from joins.plan.errors import SinkError
 from tests.support.laws import examples
 from tests.support.wait import wait_until
@@ -43,7 +43,7 @@ class Work:
 @given(rounds=st.lists(st.lists(st.sampled_from(OUTCOMES), min_size=11, max_size=11), max_size=3))
 def test_every_kind_that_does_not_succeed_is_told_and_keeps_no_other(rounds):
     stopping = threading.Event()
-    attempts = Attempts(stopping, patience_s=0.02, slow_s=0.0)
+    attempts = UpkeepAttempts(stopping, patience_s=0.02, slow_s=0.0)
     work = {kind: Work() for kind in KINDS}
     failures = dict.fromkeys(KINDS, 0)
     for outcomes in rounds:
@@ -77,13 +77,13 @@ def test_every_kind_that_does_not_succeed_is_told_and_keeps_no_other(rounds):
     assert attempts.conditions() == ()
 
 
-def _settled(attempts: Attempts, work: dict[str, Work]) -> bool:
+def _settled(attempts: UpkeepAttempts, work: dict[str, Work]) -> bool:
     running = {kind for kind in work if attempts.is_running(kind)}
     return running == {kind for kind, each in work.items() if each.outcome == "hangs"}
 
 
 def test_work_that_may_not_run_beside_another_waits_for_its_next_turn():
-    attempts, fold, upkeep = Attempts(threading.Event(), patience_s=0.02), Work(), Work()
+    attempts, fold, upkeep = UpkeepAttempts(threading.Event(), patience_s=0.02), Work(), Work()
     fold.outcome = "hangs"
     attempts.run("fold users", fold)
     attempts.run("upkeep users current", upkeep, not_beside=["fold users"])
@@ -97,7 +97,7 @@ def test_work_that_may_not_run_beside_another_waits_for_its_next_turn():
 
 def test_a_stopped_job_begins_nothing_and_tells_nothing():
     stopping, work = threading.Event(), Work()
-    attempts = Attempts(stopping)
+    attempts = UpkeepAttempts(stopping)
     stopping.set()
     attempts.run("trim", work)
     assert (work.begun, attempts.conditions()) == (0, ())

@@ -66,7 +66,7 @@ def test_letters_come_in_the_order_of_batch_and_offset_with_reason_and_bytes(job
         "replayed_inserts": [],
         "bytes": 15,
         "truncated": False,
-        "value": '{"user_id":"2"}',
+        "value": '{"user_id":"x"}',
         "value_base64": None,
     }
     assert (shown[1]["value"], shown[1]["value_base64"]) == (None, "/w==")

@@ -60,7 +60,9 @@ def stage_of(mariadb, schema, directory):
         "127.0.0.1", mariadb.port, mariadb.cdc_user, mariadb.cdc_password, schema, "t"
     )
     table = check_source(config, FIELDS, ("id",))
-    return ChunkStage(SnapshotTask(config, table, BinlogPosition(0, 1, 4), 1, 2), 9_000, directory)
+    return ChunkStage(
+        SnapshotTask(config, table, BinlogPosition(0, 1, 4), 1, 2), 9_000, directory, 1 << 20
+    )
 
 
 def keys_of(files: RowFiles, report) -> list[bytes]:

@@ -33,6 +33,7 @@ from tests.support.wait import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 PARTITIONS = 2
+CDC = "joins.adapters.mysql.binlog"
 ROWS = 1_000
 TABLE = (
     "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50), other DECIMAL(9,2),"
@@ -467,7 +468,7 @@ def test_interrupted_copy_goes_on_under_the_same_low(place):
             source = Source(place.database, schema, place.kafka, topic, stalls, coordinator)
             source.wait_chunks(2 * round_ + 1)
             lows.add(coordinator.state.low)
-            for child in descendants(psutil.Process(), "joins.adapters.mysql.binlog"):
+            for child in descendants(psutil.Process(), CDC):
                 child.kill()
             coordinator.stop()
             source.sql(
@@ -482,6 +483,23 @@ def test_interrupted_copy_goes_on_under_the_same_low(place):
             assert lows == {coordinator.state.low}
         finally:
             coordinator.stop()
+
+
+def test_a_process_that_dies_twice_at_one_position_is_a_stall_until_it_has_passed(place):
+    with (
+        new_schema(place.database, *TABLE) as schema,
+        running(place, schema) as source,
+    ):
+        source.wait_same(1)
+        for _ in range(2):
+            (child,) = wait_until(lambda: descendants(psutil.Process(), CDC), deadline_s=30)
+            child.kill()
+            wait_until(lambda gone=child: not gone.is_running(), deadline_s=30)
+        fault = source.wait_stall("died 2 times behind binlog.")
+        assert "runner's log" in fault.hint
+        source.sql("INSERT INTO t (id, v, other) VALUES (30000, 'passed', 1)")
+        source.wait_same(1)
+        wait_until(lambda: source.stalls.first() is None, deadline_s=60)
 
 
 # Servers that are not what they were

@@ -126,6 +126,10 @@ def _filling(batches):
     yield TaskReport().to_batch()
 
 
+def _ours(batches):
+    yield from _raising(batches, error=SinkError("gone", hint="Create it."))
+
+
 def _refusing(batches):
     for _ in batches:
         with socket.socket() as closed:
@@ -152,7 +156,7 @@ STAGES = {
     },
     "memory": (partial(_raising, error=MemoryError()), OutOfMemoryError),
     "another": (partial(_raising, error=ValueError("no such unit")), JoinError),
-    "ours": (partial(_raising, error=SinkError("gone", hint="Create it.")), SinkError),
+    "ours": (_ours, SinkError),
 }
 
 

@@ -100,15 +100,27 @@ def test_a_bounded_job_is_waited_for(plane, sluice):
     job_id = sluice("submit", "-", "--name", "done", text=script()).stdout.strip()
     (plane.services.settings.jobs_dir / job_id / "go").touch()
     for wanted in ("finished", "joining"):
-        again = sluice("submit", "-", "--key", "k", "--name", "done", text=script())
+        again = sluice("submit", "-", "--key", "k", "--name", "done again", text=script())
         (plane.services.settings.jobs_dir / again.stdout.strip() / "go").touch()
         waited = sluice(
-            "submit", "-", "--key", "k", "--name", "done", "--wait", wanted, text=script()
+            "submit", "-", "--key", "k", "--name", "done again", "--wait", wanted, text=script()
         )
         assert waited.returncode == 0, waited.stderr
     with Documents(plane.url) as client:
         wait_until(lambda: client.job(job_id)["state"] == "FINISHED", deadline_s=20)
     assert "FINISHED" in sluice("jobs", "get", job_id).stdout
+
+
+def test_the_same_script_twice_is_refused_with_the_jobs_id_by_every_command(plane, sluice):
+    sql = script().replace("INTO enriched", "INTO twice").replace("TABLE enriched", "TABLE twice")
+    job_id = sluice("submit", "-", text=sql).stdout.strip()
+    for command in (("submit", "-"), ("validate", "-", "--outside"), ("sql", "-")):
+        refused = sluice(*command, text=sql)
+        assert refused.returncode == 1
+        assert job_id in refused.stderr
+        assert f"sluice jobs rm {job_id}" in refused.stderr.replace("\n", " ")
+    renamed = sluice("validate", "-", "--outside", "--name", "another", text=sql)
+    assert renamed.returncode == 0, renamed.stderr
 
 
 def test_validate_needs_no_control_plane(sluice):

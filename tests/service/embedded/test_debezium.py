@@ -71,12 +71,13 @@ def test_the_cdc_user_of_postgres_reads_and_replicates_and_nothing_more(
 @pytest.mark.parametrize("kind", SOURCES)
 def test_a_connector_copies_a_table_then_follows_it_also_over_a_restart(
     kind: str,
-    connect: KafkaConnect,
+    own_connect: KafkaConnect,
     kafka: KafkaBroker,
     mariadb: MariaDb,
     postgres: PostgreSql,
 ) -> None:
     database = {"mariadb": mariadb, "postgres": postgres}[kind]
+    connect = own_connect
     with SOURCES[kind](connect, kafka, database, *USERS) as source:
         source.start()
         source.await_snapshot()

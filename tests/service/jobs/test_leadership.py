@@ -31,6 +31,12 @@ QUICK = {
 
 
 @pytest.fixture(scope="module")
+def postgres(own_postgres):
+    """It is made to stand still, and its sessions are ended."""
+    return own_postgres
+
+
+@pytest.fixture(scope="module")
 def used_url(postgres):
     url = new_store_url(postgres)
     JobStore.open(url).close()

@@ -48,6 +48,7 @@ def check(submission, tmp_path, monkeypatch):
     return lambda plan=plan: preflight(plan, settings, Inline(None))
 
 
+NO_SECRETS = SecretResolver(None)
 MISSPELT = {
     "topic": ("'topic'='{}", "topic"),
     "database": ("'database-name'='{}", "database"),
@@ -118,10 +119,13 @@ def constrained(path, plan):
 def test_whoever_submits_is_told_which_writer_a_table_needs_and_why(check, submission, tmp_path):
     plan, settings = submission[0], Settings.load(data_dir=tmp_path)
     path = tmp_path / "warehouse/out/enriched"
-    assert (advise(plan, settings), output_writer(plan, settings).is_spark) == ((), False)
+    assert (advise(plan, settings, NO_SECRETS), output_writer(plan, settings).is_spark) == (
+        (),
+        False,
+    )
     constrained(path, plan)
     check()
-    slower, stalls = advise(plan, settings)
+    slower, stalls = advise(plan, settings, NO_SECRETS)
     assert "Spark's own Delta writer is used (the table uses delta.constraints.small)" in slower
     assert "violates CHECK small stalls the job" in stalls
 
@@ -131,7 +135,7 @@ def test_a_writer_that_is_asked_for_by_name_is_checked(submission, tmp_path):
     asking = {
         wanted: replace(plan, sink=replace(plan.sink, writer=wanted)) for wanted in SinkWriter
     }
-    told = advise(asking[SinkWriter.SPARK], settings)
+    told = advise(asking[SinkWriter.SPARK], settings, NO_SECRETS)
     assert "'sink.writer' is 'spark'" in told[0]
     constrained(tmp_path / "warehouse/out/enriched", plan)
     assert output_writer(asking[SinkWriter.SPARK], settings).is_spark
@@ -142,7 +146,7 @@ def test_a_writer_that_is_asked_for_by_name_is_checked(submission, tmp_path):
 def test_rows_that_replace_others_need_sparks_writer(submission, tmp_path):
     plan, settings = submission[0], Settings.load(data_dir=tmp_path)
     merges = replace(plan, sink=replace(plan.sink, merge_key=("item_id",)))
-    assert "its rows replace others by (item_id)" in advise(merges, settings)[0]
+    assert "its rows replace others by (item_id)" in advise(merges, settings, NO_SECRETS)[0]
     columnar = replace(merges.sink, writer=SinkWriter.COLUMNAR)
     with pytest.raises(SinkError, match="cannot have the columnar writer: its rows replace"):
         output_writer(replace(merges, sink=columnar), settings)

@@ -71,6 +71,17 @@ def test_a_line_that_was_cut_at_the_end_of_a_file_holds_up_nobody(tmp_path):
     assert follow(tmp_path, offset)[0] == [3, 4, 5]
 
 
+def test_a_line_that_is_being_written_is_read_once_it_is_whole(tmp_path):
+    tell(tmp_path, 0, 2)
+    events = JobLayout(tmp_path).events
+    content = events.read_bytes()
+    events.write_bytes(content[:-9])
+    told, offset = follow(tmp_path, 0)
+    assert told == [0]
+    events.write_bytes(content)
+    assert follow(tmp_path, offset)[0] == [1]
+
+
 def test_a_runner_that_ended_between_two_files_loses_nothing(tmp_path):
     """The new file was not in its place: the old one has both names."""
     tell(tmp_path, 0, 26)

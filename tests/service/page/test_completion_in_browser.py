@@ -5,6 +5,8 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.support.axe import axe_source, violations
 
+pytestmark = pytest.mark.matrix
+
 DECLARED = """
 CREATE TABLE clicks (user_id BIGINT, item_id BIGINT, proctime AS PROCTIME()) WITH (
   'connector' = 'datagen', 'rows-per-second' = '5'

@@ -14,6 +14,8 @@ from tests.support.page_jobs import HOSTILE, copying, joining, stalled
 from tests.support.page_plane import job_url, remember
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.matrix
+
 PHONE = 390
 
 

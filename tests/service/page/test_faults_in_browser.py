@@ -151,7 +151,7 @@ def cut_off(shop):
 def test_a_broker_that_stands_still(shop, browser):
     """It is started again, and nothing else is done."""
     shop.kafka.stop()
-    told = shop.until("cannot be reached", "#problems")
+    told = shop.until("has not answered since", "#problems")
     assert f'kafka "{shop.kafka.bootstrap_servers}"' in told
     assert "that the broker runs" in told
     shop.kafka.start()
@@ -192,7 +192,7 @@ def test_a_column_that_was_dropped(shop, browser):
 
 def test_nobody_is_kept_out_of_a_page_with_a_fault(shop, browser):
     shop.kafka.stop()
-    shop.until("cannot be reached", "#problems")
+    shop.until("has not answered since", "#problems")
     assert violations(browser, axe_source()) == []
     shop.kafka.start()
     shop.is_well()

@@ -5,6 +5,8 @@ import pytest
 from tests.support.control_plane import control_plane
 from tests.support.stored_jobs import rest, store_copies, stored_services
 
+pytestmark = pytest.mark.matrix
+
 JOBS = 500
 AT_ONCE = 100
 

@@ -17,6 +17,8 @@ from tests.support.page_jobs import HOSTILE, LONG, copying, joining, named, stal
 from tests.support.page_plane import job_url
 from tests.support.wait import wait_until
 
+pytestmark = pytest.mark.matrix
+
 PHONE = 375
 CONTRAST = 4.5  # WCAG 2.2, level AA
 SHOWN = "pre, code, p, span, td, th, dt, dd, a, button, h1, h2, summary, strong, label"

@@ -1,10 +1,11 @@
 """One file per case: its first line says what must come of it.
 
 `-- plan: A | B`: each of the lines A, B is in the explanation of the plan. `-- error: text`: the
-script is refused and message or hint have the text. Every plan survives being stored.
+script is refused and message or hint have the text. `-- with: a … b`: the statements `a` and
+`b` of preludes.sql stand in front and at the end. Every plan survives being stored.
 """
 
-from pathlib import Path
+from collections import Counter
 
 import pytest
 
@@ -12,16 +13,19 @@ from service.jobs.store import plan_codec
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan
 from service.sql.text.errors import SqlError
+from tests.support.sql_cases import DIRECTORY, prelude_names, preludes, sql_cases
 
-CASES = {
-    path.stem: path.read_text() for path in sorted((Path(__file__).parent / "cases").glob("*.sql"))
-}
-PLANNED = {name: text for name, text in CASES.items() if text.startswith("-- plan: ")}
-REFUSED = {name: text for name, text in CASES.items() if text.startswith("-- error: ")}
+CASES, PLANNED, REFUSED = sql_cases(), sql_cases("plan"), sql_cases("error")
 
 
 def test_every_case_says_what_must_come_of_it():
-    assert len(PLANNED) + len(REFUSED) == len(CASES) >= 120
+    assert len(PLANNED) + len(REFUSED) == len(CASES) == len(list(DIRECTORY.iterdir()))
+
+
+def test_every_prelude_is_named_by_several_cases():
+    texts = [path.read_text() for path in DIRECTORY.iterdir()]
+    named = Counter(name for text in texts for names in prelude_names(text) for name in names)
+    assert {name for name, cases in named.items() if cases > 1} == set(preludes())
 
 
 @pytest.mark.parametrize("text", PLANNED.values(), ids=PLANNED)

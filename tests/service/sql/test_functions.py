@@ -3,7 +3,6 @@
 import datetime as dt
 import re
 from decimal import Decimal
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,12 +16,9 @@ from service.sql.expressions.functions import CALLS, FUNCTIONS, NAMES
 from service.sql.expressions.library.refused import REFUSED
 from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
+from tests.support.sql_cases import sql_cases
 
-CASES = {
-    path.stem: text
-    for path in sorted((Path(__file__).parent / "cases").glob("*.sql"))
-    if (text := path.read_text()).startswith("-- plan: ")
-}
+CASES = sql_cases("plan")
 TEXT_CASTS = re.compile(r"CAST\(s?\.?t AS TIMESTAMP")  # "12" is no time
 ROW = {
     TypeName.BOOLEAN: True,

@@ -1,5 +1,4 @@
 import re
-from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +8,7 @@ from service.sql.planner.planner import plan, plan_script
 from service.sql.text.errors import SqlError
 from tests.service.sql.scripts import selecting
 from tests.support.laws import examples
+from tests.support.sql_cases import sql_cases
 
 GOOD = selecting("CASE WHEN n > 1 THEN UPPER(t) ELSE COALESCE(name, 'x') || CAST(k AS STRING) END")
 TOKENS = re.findall(r"'[^']*'|\w+|\s+|\S", GOOD)
@@ -74,7 +74,7 @@ def test_the_undamaged_script_is_planned():
     assert plan(GOOD).name == "o"
 
 
-WINDOWED = (Path(__file__).parent / "cases" / "window_of_a_join.sql").read_text().partition("\n")[2]
+WINDOWED = sql_cases()["window_of_a_join"].partition("\n")[2]
 PARTS = re.findall(r"'[^']*'|\w+|\s+|\S", WINDOWED)
 
 

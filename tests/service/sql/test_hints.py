@@ -11,10 +11,11 @@ from service.sql.text.dialect import tokenize
 from service.sql.text.script import Script
 from tests.service.sql.scripts import JOIN, TABLES, selecting
 from tests.support.hints import listed
-from tests.support.sql_hints import Sites, cases, followed, refusal, says_how
+from tests.support.sql_cases import sql_cases
+from tests.support.sql_hints import Sites, followed, refusal, says_how
 from tests.support.stored import STORED_CASES, refusal_over_the_catalog
 
-CASES = cases()
+CASES = sql_cases("error")
 FOLLOWED = [name for name, case in CASES.items() if says_how(case)]
 FOLLOWED_OF_CATALOG = [name for name, case in STORED_CASES.items() if says_how(case)]
 TIMED = (

@@ -1,7 +1,5 @@
 """Keys, comparisons and outputs have the types that the data path expects."""
 
-from pathlib import Path
-
 import pytest
 
 from joins.plan.expressions import Call, Case, Cast, Constant, Expression
@@ -10,12 +8,9 @@ from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.functions import COMPARISONS
 from service.sql.grammar.type_rules import arithmetic_type, common_type
 from service.sql.planner.planner import plan
+from tests.support.sql_cases import sql_cases
 
-CASES = {
-    path.stem: text
-    for path in sorted((Path(__file__).parent / "cases").glob("*.sql"))
-    if (text := path.read_text()).startswith("-- plan: ")
-}
+CASES = sql_cases("plan")
 
 
 def parts_of(expression: Expression | None):

@@ -7,7 +7,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from joins.adapters.connect.offsets import ConnectOffsets, committed_at_ms
+from joins.adapters.topic.check import replaced_nulls
 from joins.plan.errors import SourceError, SourceUnavailableError
+from joins.plan.formats import KafkaFormat, RecordFormat
+from joins.plan.plan import KafkaOptions, SnapshotEvidence, TopicSource
 
 COMMITTED = {
     "mariadb": ({"ts_sec": 1763699653, "file": "binlog.1", "pos": 4}, 1763699653000),
@@ -44,6 +47,29 @@ def connect(processes):
     yield answers, f"http://127.0.0.1:{server.server_address[1]}/"
     server.shutdown()
     server.server_close()
+
+
+KEEPS = {f"{part}.converter.replace.null.with.default": "false" for part in ("key", "value")}
+CONFIGURED = {
+    "both": (KEEPS, ()),
+    "neither": ({"value.converter": "x"}, tuple(KEEPS)),
+    "one": ({next(iter(KEEPS)): "False"}, tuple(KEEPS)[1:]),
+    "true": (dict.fromkeys(KEEPS, "true"), tuple(KEEPS)),
+}
+
+
+@pytest.mark.parametrize(("config", "missing"), CONFIGURED.values(), ids=CONFIGURED)
+def test_what_a_connector_makes_of_null_is_in_its_configuration(connect, config, missing):
+    answers, url = connect
+    answers["/connectors/shop/config"] = 200, config
+    connector = ConnectOffsets(url, "shop")
+    assert connector.nulls_replaced() == missing
+    connector.close()
+    options = KafkaOptions("b:1", "t"), RecordFormat(KafkaFormat.DEBEZIUM_JSON)
+    source = TopicSource(*options, SnapshotEvidence(connect_url=url, connector="shop"))
+    said = replaced_nulls(source)
+    assert (said is None) == (missing == ())
+    assert all(option in (said or "") for option in missing)
 
 
 def test_all_partitions_of_a_connector_must_be_out_of_the_snapshot(connect):

@@ -9,10 +9,11 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, Transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from joins.adapters.delta.commit import Commit
 from joins.adapters.delta.log import DeltaLog, Rewrite, create_table
 from joins.plan.errors import FencedError, SinkError
 from tests.support.changelog import stage
@@ -79,6 +80,14 @@ def test_an_entry_is_like_those_that_other_writers_make(table):
     assert loaded.history()[0]["userMetadata"] == '{"batch":0}'
     assert loaded.transaction_version("app:fence") == 3
     assert pa.table(loaded.get_add_actions()).column("num_records").to_pylist() == [2]
+
+
+def test_a_commit_is_in_the_log_with_all_of_its_transactions_only():
+    commit = Commit((Transaction("app", 3), Transaction("app:fence", 2)))
+    batch, epoch = ({"txn": {"appId": a, "version": v}} for a, v in [("app", 3), ("app:fence", 2)])
+    assert commit.is_in([batch, epoch])
+    assert not commit.is_in([batch])
+    assert not commit.is_in([epoch])
 
 
 def test_a_commit_lists_nothing_of_the_log(table):
@@ -216,6 +225,7 @@ def test_an_entry_that_a_crash_has_left_in_a_hole_is_no_part_of_the_log(table):
 DYING = """
 import os, signal, sys
 from pathlib import Path
+from joins.adapters.delta.commit import Commit
 from joins.adapters.delta.log import DeltaLog
 
 link, when = os.link, sys.argv[2]

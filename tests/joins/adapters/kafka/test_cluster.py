@@ -52,6 +52,17 @@ def test_a_login_is_given_to_the_client_as_it_is():
     }
 
 
+def test_a_cluster_has_one_id_however_it_is_addressed(kafka, cluster):
+    port = kafka.bootstrap_servers.rpartition(":")[2]
+    ids = {cluster.cluster_id()}
+    for servers in (f"localhost:{port}", f"127.0.0.1:{port},localhost:{port}"):
+        named = KafkaCluster(KafkaOptions(servers, "any"))
+        ids.add(named.cluster_id())
+        named.close()
+    assert len(ids) == 1
+    assert None not in ids
+
+
 def test_a_topic_that_does_not_exist_is_none_or_named(cluster):
     name = unique_name("missing")
     assert cluster.describe(name) is None

@@ -23,27 +23,39 @@ from tests.support.wait import wait_until
 
 PARTITIONS = 2
 FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STRING)))
+RAW_FIELDS = (FIELDS[0], Field("v", SqlType(TypeName.BYTES)))
 TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50))"
 
 
+@pytest.fixture(scope="module")
+def mariadb(own_database: MariaDb) -> MariaDb:
+    """Nobody else writes into its binlog: positions are compared."""
+    return own_database
+
+
 @contextmanager
-def captured_table(database: MariaDb, bootstrap: str, directory, *statements: str):
+def captured_table(database: MariaDb, bootstrap: str, directory, *statements: str, columns=FIELDS):
     """(schema, configuration of a CDC process) of a new table and topic."""
     with new_schema(database, TABLE, *statements) as schema:
         topic = create_topic(bootstrap, partitions=PARTITIONS)
         try:
-            yield schema, config_of(database, schema, KafkaOptions(bootstrap, topic), directory)
+            yield (
+                schema,
+                config_of(database, schema, KafkaOptions(bootstrap, topic), directory, columns),
+            )
         finally:
             delete_topics(bootstrap, topic)
 
 
-def config_of(database: MariaDb, schema: str, kafka: KafkaOptions, directory) -> CdcConfig:
+def config_of(
+    database: MariaDb, schema: str, kafka: KafkaOptions, directory, columns=FIELDS
+) -> CdcConfig:
     connection = MysqlConnectionConfig(
         "127.0.0.1", database.port, database.cdc_user, database.cdc_password, schema, "t"
     )
     return CdcConfig(
         connection=connection.of_server(server_identity(connection)),
-        table=check_source(connection, FIELDS, ("id",)),
+        table=check_source(connection, columns, ("id",)),
         server_id=choose_server_id(connection),
         low=take_low(connection, 0),
         generation=1,
@@ -218,6 +230,13 @@ DDL = {
         "SET SESSION binlog_row_image=MINIMAL",
         "UPDATE t SET v = 'y' WHERE id = 1",
     ],
+    "column_whose_length_is_not_told": [
+        "SET GLOBAL mysql56_temporal_format=OFF",
+        "ALTER TABLE t ADD ts TIMESTAMP(1) NULL FIRST",
+        "SET GLOBAL mysql56_temporal_format=ON",
+        "INSERT INTO t (id, v) VALUES (2, 'b')",
+        "ALTER TABLE t DROP ts",
+    ],
 }
 
 
@@ -255,6 +274,48 @@ def test_added_column_and_other_tables_are_ignored(mariadb, kafka, tmp_path):
         )
         process.wait_for_position(take_high(config.connection, 0))
         assert newest(records_of(config)) == {1: "a", 2: "b", 3: "c"}
+        assert [e for e in process.events if e["event"] == "error"] == []
+
+
+def test_values_are_read_by_what_their_column_was_then(mariadb, kafka, tmp_path):
+    with (
+        captured_table(
+            mariadb,
+            kafka.bootstrap_servers,
+            tmp_path,
+            "ALTER TABLE t MODIFY v BINARY(4)",
+            columns=RAW_FIELDS,
+        ) as (schema, config),
+        CdcProcess(config) as process,
+    ):
+        run_sql(
+            mariadb,
+            "INSERT INTO t VALUES (1, 'a')",
+            "ALTER TABLE t MODIFY v VARBINARY(10)",
+            "INSERT INTO t VALUES (2, 'b')",
+            schema=schema,
+        )
+        process.wait_for_position(take_high(config.connection, 0))
+        assert newest(records_of(config)) == {1: "YQAAAA==", 2: "Yg=="}
+        assert [e for e in process.events if e["event"] == "error"] == []
+
+
+def test_an_update_of_which_the_binlog_has_what_changed_is_whole(mariadb, kafka, tmp_path):
+    wide = "ALTER TABLE t ADD a INT DEFAULT 1, ADD b INT DEFAULT 2"
+    with (
+        captured_table(mariadb, kafka.bootstrap_servers, tmp_path, wide) as (schema, config),
+        CdcProcess(config) as process,
+    ):
+        run_sql(
+            mariadb,
+            "INSERT INTO t (id, v) VALUES (1, 'a'), (2, 'b')",
+            "SET SESSION binlog_row_image='FULL_NODUP'",
+            "UPDATE t SET b = b + 19",
+            "UPDATE t SET v = 'c' WHERE id = 2",
+            schema=schema,
+        )
+        process.wait_for_position(take_high(config.connection, 0))
+        assert newest(records_of(config)) == {1: "a", 2: "c"}
         assert [e for e in process.events if e["event"] == "error"] == []
 
 

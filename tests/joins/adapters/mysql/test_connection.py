@@ -19,6 +19,7 @@ from joins.adapters.mysql.connection import (
     open_connection,
     rows,
 )
+from joins.adapters.mysql.images.charsets import server_charsets
 from joins.adapters.mysql.login import SafeConnection
 from joins.adapters.mysql.position import (
     binlog_still_has,
@@ -28,12 +29,7 @@ from joins.adapters.mysql.position import (
     take_low,
 )
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
-from joins.adapters.mysql.stream import (
-    BinlogStream,
-    FileOpened,
-    StreamStart,
-    collation_charsets,
-)
+from joins.adapters.mysql.stream import BinlogStream, FileOpened, StreamStart
 from joins.adapters.mysql.text import result_columns
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field, MysqlTls, TlsMode
@@ -326,7 +322,7 @@ QUESTIONS = {
     "take_high": lambda c, t, low: take_high(c, 0),
     "binlog_still_has": lambda c, t, low: binlog_still_has(c, low),
     "same_history": lambda c, t, low: same_history(c, low),
-    "collation_charsets": lambda c, t, low: collation_charsets(c),
+    "server_charsets": lambda c, t, low: server_charsets(c),
     "chunk_bounds": lambda c, t, low: list(chunk_bounds(c, t, rows_each=1)),
     "read_chunk": lambda c, t, low: list(read_chunk(c, t, Chunk(None, None))),
     "stream": lambda c, t, low: opened_file(c, t, start_of(low)),

@@ -10,7 +10,7 @@ from joins.adapters.mysql.stream import EVENTS
 from joins.plan.errors import SnapshotNeededError
 
 MADE = BinLogPacketWrapper._BinLogPacketWrapper__event_map
-KNOWN = (2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 42, 162)
+KNOWN = (2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 42, 162, 172)
 
 
 @pytest.mark.parametrize("number", range(256))

@@ -11,6 +11,7 @@ from joins.adapters.mysql.position import (
     binlog_still_has,
     same_history,
     server_identity,
+    statement_after,
     take_high,
     take_low,
 )
@@ -57,7 +58,7 @@ def keys_streamed(config, table, low: BinlogMark, high: BinlogMark) -> set[int]:
     try:
         for event in stream.events():
             if isinstance(event, RowImages):
-                keys |= {row[0] for row in event.decoded()}
+                keys |= {row[0] for change in event.changes() for row in change if row}
             end = (high.position.file, high.position.pos)
             if isinstance(event, Boundary) and (event.file, event.pos) >= end:
                 return keys
@@ -95,9 +96,9 @@ def test_transaction_between_binlog_and_commit_is_not_lost(own_database):
         assert snapshot | keys_streamed(config, table, low, high) == {1, 2}
 
 
-def test_low_and_high_of_a_quiet_server_are_the_same_place(mariadb):
-    with new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
-        config = config_of(mariadb, schema)
+def test_low_and_high_of_a_quiet_server_are_the_same_place(own_database):
+    with new_schema(own_database, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
+        config = config_of(own_database, schema)
         low, high = take_low(config, 3), take_high(config, 3)
         assert low.position == high.position
         assert low.position.epoch == 3
@@ -106,6 +107,15 @@ def test_low_and_high_of_a_quiet_server_are_the_same_place(mariadb):
         assert binlog_still_has(config, low)
         assert same_history(config, low)
         assert server_identity(config).same_server(server_identity(config))
+
+
+def test_the_change_behind_a_position_is_named_by_its_statement(mariadb):
+    with new_schema(mariadb, "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(9))") as schema:
+        config = config_of(mariadb, schema)
+        low = take_high(config, 0)
+        assert statement_after(config, low) == ""
+        run_sql(mariadb, "INSERT INTO t VALUES (1, 'named')", schema=schema)
+        assert "INSERT INTO t VALUES (1, 'named')" in statement_after(config, low)
 
 
 def test_reset_of_the_binlog_is_noticed(own_database):

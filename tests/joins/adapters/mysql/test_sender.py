@@ -1,13 +1,15 @@
 """The changelog's sender when Kafka does not take records: what landed is always a prefix."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from kafka.future import Future
 
 from joins.adapters.kafka import changelog_producer
 from joins.adapters.kafka.changelog_producer import has_gap
-from joins.adapters.mysql.sender import ChangelogSender
+from joins.adapters.mysql.sender import RESERVED_BYTES, ChangelogSender
+from joins.durable.dead_rows import DeadRows
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.adapters.mysql.test_binlog import captured_table
@@ -69,3 +71,26 @@ def test_a_row_waits_for_company_but_not_long(tmp_path, mariadb, kafka):
         sender._append("d", 0, [2, None], None)
         assert sender.due_in_s() <= 0.2
         sender.close()
+
+
+def test_a_row_that_no_message_can_hold_is_left_out_by_its_key(tmp_path, mariadb, kafka):
+    with captured_table(mariadb, kafka.bootstrap_servers, tmp_path) as (_, config):
+        small = replace(config, most_bytes=RESERVED_BYTES + 1_000)
+        sender = ChangelogSender(small)
+        try:
+            assert sender.dead_rows() is None
+            sender.begin(1, 4)
+            sender._append("c", 0, None, [1, "fits"])
+            sender._append("c", 0, None, [7, "x" * 2_000])
+            sender._append("u", 0, [1, "y" * 2_000], [1, "fits again"])
+            sender.flush()
+            warning = sender.dead_rows()
+        finally:
+            sender.close()
+        assert warning["type"] == "rows-too-large"
+        assert 'with key {"id":7}' in warning["message"]
+        assert "SLUICE_CHANGELOG_MAX_MESSAGE_BYTES" in warning["hint"]
+        kept = DeadRows(small.dead_rows_file, small.generation, small.most_bytes)
+        assert kept.warning("shop.t")["message"].startswith("1 row is missing"), "it is durable"
+        anew = DeadRows(small.dead_rows_file, small.generation + 1, small.most_bytes)
+        assert anew.warning("shop.t") is None, "another copy begins without"

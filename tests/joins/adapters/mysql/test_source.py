@@ -1,5 +1,6 @@
 """What is wrong with a source is found before anything starts, by name and with a fix."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -106,10 +107,10 @@ WRONG_TABLES = {
     ),
     "compressed_column": (
         ["CREATE TABLE t (id BIGINT PRIMARY KEY, x VARCHAR(99) COMPRESSED)"],
-        (ID,),
+        (ID, Field("x", TEXT)),
         ("id",),
-        'compressed column "x"',
-        "without COMPRESSED",
+        'column "x" is varchar(99) /*M!100301 COMPRESSED*/, which cannot be captured',
+        "declared types",
     ),
     "geometry": (
         ["CREATE TABLE t (id BIGINT PRIMARY KEY, p POINT)"],
@@ -130,6 +131,21 @@ def test_table_that_does_not_do_is_refused(mariadb, case):
         assert message in caught.value.message
         assert hint in caught.value.hint
         assert not isinstance(caught.value, SourceUnavailableError)
+
+
+def test_a_column_in_a_format_that_does_not_tell_its_length_is_refused(database_dir, database_home):
+    settings = DatabaseSettings(options={"mysql56-temporal-format": "OFF"})
+    table = "CREATE TABLE t (id BIGINT PRIMARY KEY, ts TIMESTAMP(1) NULL, name TEXT)"
+    with (
+        MariaDb(database_dir, database_home, settings) as database,
+        new_schema(database, table) as schema,
+    ):
+        config = config_of(database, schema)
+        with pytest.raises(SourceError, match=r'column "ts" of type timestamp\(1\)') as caught:
+            check_source(config, (ID, NAME), ("id",))
+        for statement in re.findall(r"(?:SET|ALTER) [^,.]+(?:\.t \w+)?", caught.value.hint):
+            run_sql(database, statement)
+        assert check_source(config, (ID, NAME), ("id",)).primary_key == ("id",)
 
 
 def test_columns_are_computed_from_others_by_way_of_others():

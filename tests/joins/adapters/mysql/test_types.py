@@ -6,8 +6,8 @@ import pytest
 
 from joins.adapters.mysql.chunks import Chunk, read_chunk
 from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.images.rows import wire_rows
 from joins.adapters.mysql.position import take_high
-from joins.adapters.mysql.rows import wire_rows
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.adapters.mysql.stream import BinlogStream, Boundary, RowImages, StreamStart
 from joins.adapters.mysql.table import CapturedTable
@@ -84,7 +84,12 @@ TYPES = {
         ["0.1", "1.7976931348623157e308", "2.2250738585072014e-308", "1e22", "123456789.123456789"],
         [0.1, 1.7976931348623157e308, 2.2250738585072014e-308, 1e22, 123456789.123456789],
     ),
-    "double_scaled": ("DOUBLE(20,5)", SqlType(TypeName.DOUBLE), ["123456789.12345", "0.1"], None),
+    "double_scaled": (
+        "DOUBLE(9,4) ZEROFILL",
+        SqlType(TypeName.DOUBLE),
+        ["12345.12345", "0.1", "-0.0"],
+        None,
+    ),
     "bit_1": ("BIT(1)", SqlType(TypeName.BOOLEAN), ["b'0'", "b'1'"], [False, True]),
     "bit_10": ("BIT(10)", RAW, ["b'1000000001'"], ["AQI="]),
     "bit_64": ("BIT(64)", RAW, ["0xFEDCBA9876543210", "1"], ["EDJUdpi63P4=", "AQAAAAAAAAA="]),
@@ -108,6 +113,18 @@ TYPES = {
     "text_latin1": ("TEXT CHARACTER SET latin1", TEXT, ["'é'"], ["é"]),
     "longtext": ("LONGTEXT", TEXT, ["REPEAT('ab', 40000)"], ["ab" * 40000]),
     "enum": ("ENUM('a','it''s','é')", TEXT, ["'a'", "'it''s'", "'é'", "0"], ["a", "it's", "é", ""]),
+    "enum_escapes": (
+        r"ENUM('a\\b','c\nd','\0','e,f')",
+        TEXT,
+        ["1", "2", "3", "4"],
+        ["a\\b", "c\nd", "\0", "e,f"],
+    ),
+    "set_sjis": (r"SET('ソ','b\\c') CHARACTER SET sjis", TEXT, ["3"], ["ソ,b\\c"]),
+    "varchar_sjis": ("VARCHAR(9) CHARACTER SET sjis", TEXT, ["x'815f'"], ["\\"]),
+    "varchar_euckr": ("VARCHAR(9) CHARACTER SET euckr", TEXT, ["'똠'", "x'8c63'"], ["똠", "똠"]),
+    "varchar_swe7": ("VARCHAR(9) CHARACTER SET swe7", TEXT, ["'Éa'"], ["Éa"]),
+    "surrogate": ("VARCHAR(9)", TEXT, ["x'61EDA08062'"], ["a\ufffdb"]),
+    "surrogate_ucs2": ("VARCHAR(9) CHARACTER SET ucs2", TEXT, ["x'D83DDE00'"], ["\ufffd\ufffd"]),
     "enum_latin1": ("ENUM('a','é') CHARACTER SET latin1", TEXT, ["'é'"], ["é"]),
     "set": ("SET('x','y','é')", TEXT, ["''", "'x,é'", "'y'"], ["", "x,é", "y"]),
     "json": ("JSON", TEXT, ['\'{"a": [1, 2.50], "é": null}\''], ['{"a": [1, 2.50], "é": null}']),
@@ -167,6 +184,12 @@ TYPES = {
         ["'2026-11-21 04:33:33.000001'"],
         ["2026-11-21T04:33:33.000001Z"],
     ),
+    "timestamp_before_its_begin": (
+        "TIMESTAMP(1)",
+        LTZ6,
+        ["'1970-01-01 00:00:00.5'"],
+        ["1970-01-01T00:00:00.5Z"],
+    ),
     "year": ("YEAR", SqlType(TypeName.SMALLINT), ["1901", "2155", "0000"], [1901, 2155, 0]),
 }
 
@@ -192,7 +215,7 @@ def from_binlog(config, table: CapturedTable, low, high) -> dict[int, bytes]:
     try:
         for event in stream.events():
             if isinstance(event, RowImages):
-                rows += list(event.decoded())
+                rows += [after or before for before, after in event.changes()]
             end = (high.position.file, high.position.pos)
             if isinstance(event, Boundary) and (event.file, event.pos) >= end:
                 break
@@ -245,6 +268,9 @@ UNREAD = {
     "stored": ("INT AS (id + 1) STORED", "DEFAULT"),
     "virtual": ("INT AS (id + 1) VIRTUAL", "DEFAULT"),
     "invisible": ("INT INVISIBLE", "5"),
+    "compressed": ("VARCHAR(99) COMPRESSED", "REPEAT('x', 90)"),
+    "compressed_text": ("TEXT COMPRESSED", "REPEAT('x', 90000)"),
+    "row_hash": ("TEXT UNIQUE", "UUID()"),
 }
 
 

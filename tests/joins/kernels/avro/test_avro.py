@@ -5,6 +5,7 @@ import json
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from uuid import UUID
 
 import fastavro
 import pyarrow as pa
@@ -173,7 +174,31 @@ CASES = {
         "TIMESTAMP_LTZ(3)",
         datetime.fromtimestamp(1, UTC),
     ),
-    "a_union_of_two_types_is_refused": (["null", "int", "string"], 5, "INT", "union is no INT"),
+    "a_union_of_two_types": (["null", "int", "string"], 5, "INT", 5),
+    "a_union_of_two_types_is_null": (["null", "int", "string"], None, "INT", None),
+    "the_other_type_of_a_union": (["int", "string"], "x", "INT", '{"string":"x"} as union is no'),
+    "the_other_type_of_a_union_as_text": (["int", "string"], "5", "STRING", "5"),
+    "a_double_of_a_union": (["int", "double"], 0.5, "DOUBLE", 0.5),
+    "an_int_of_a_union_as_a_double": (["int", "double"], 2, "DOUBLE", 2.0),
+    "a_record_of_a_union": (["string", PART], {"n": 3}, "ROW<n INT>", {"n": 3}),
+    "an_array_of_unions": (
+        {"type": "array", "items": ["null", "long", "string"]},
+        [1, None, 2],
+        "ARRAY<BIGINT>",
+        [1, None, 2],
+    ),
+    "a_union_of_times": (
+        [{"type": "long", "logicalType": "timestamp-millis"}, "string"],
+        datetime.fromtimestamp(1, UTC),
+        "TIMESTAMP_LTZ(3)",
+        datetime.fromtimestamp(1, UTC),
+    ),
+    "nanoseconds_of_avro": (
+        {"type": "long", "logicalType": "timestamp-nanos"},
+        1_000_000_000,
+        "TIMESTAMP_LTZ(3)",
+        datetime.fromtimestamp(1, UTC),
+    ),
     "a_union_of_null_alone": (["null"], None, "INT", "union is no INT"),
     "large_long_is_no_int": ("long", 2**31, "INT", "is no INT"),
     "double_is_no_decimal_beyond_its_digits": ("double", 1e17, "DECIMAL(20, 2)", "is no DECIMAL"),
@@ -196,10 +221,17 @@ def test_a_value_is_what_its_schema_says(schema, value, kind, expected):
         assert read == expected
 
 
+GUID = UUID("9b2f0c5e-1111-4222-8333-444455556666")
 BAD = {
     "nothing": (None, "no value"),
     "too_short": (b"\0\0\0", "wire format"),
-    "another_first_byte": (b"\1\0\0\0\7\0", "wire format"),
+    "another_first_byte": (b"\1\0\0\0\7\0", "begins with 01 00 00 00 07"),
+    "no_header": (b"\2\6abc", "ids in a header of the record are not read"),
+    "aws_glue": (b"\3\0" + GUID.bytes + b"\2", f"AWS Glue, with schema version {GUID}"),
+    "aws_glue_compressed": (b"\3\5" + GUID.bytes + b"\2", "AWS Glue"),
+    "a_guid_of_confluent": (b"\1" + GUID.bytes + b"\2", f"by the GUID {GUID}"),
+    "apicurio": (b"\0" + bytes(7) + b"\x09\2", "by the id 9 of eight bytes, as Apicurio's"),
+    "azure": (bytes(4) + GUID.hex.encode() + b"\2", f"Azure's registry, with schema {GUID}"),
     "an_unknown_schema": (b"\0\0\0\0\x08\0", "nobody has schema 8"),
     "a_schema_that_is_none": (b"\0\0\0\0\x09\0", "its schema 9 cannot be read"),
     "cut_off": (written(dict.fromkeys(COLUMNS))[:-1], "not what its schema 7 says"),
@@ -214,6 +246,57 @@ def test_what_is_wrong_is_told(value, reason):
     read = AvroRows(FIELDS, schemas.get).parse(values)
     assert read.row_index.to_pylist() == [0]
     assert [(bad.row, reason in bad.reason) for bad in read.bad] == [(1, True)]
+
+
+CARRIERS = ("int", "long", "string", "bytes", "float", "double", "boolean")
+ANNOTATIONS = (
+    *("decimal", "date", "time-millis", "time-micros", "timestamp-millis", "timestamp-micros"),
+    *("timestamp-nanos", "local-timestamp-millis", "local-timestamp-micros", "uuid", "duration"),
+    *("local-timestamp-nanos", "nobody-knows"),
+)
+DECLARED = {
+    "int": ("INT", INTS),
+    "long": ("BIGINT", LONGS),
+    "string": ("STRING", TEXTS),
+    "bytes": ("BYTES", st.binary(max_size=9)),
+    "float": ("FLOAT", NARROW),
+    "double": ("DOUBLE", st.floats(allow_nan=False)),
+    "boolean": ("BOOLEAN", st.booleans()),
+}
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(
+    data=st.data(),
+    carrier=st.sampled_from(CARRIERS),
+    annotation=st.sampled_from(ANNOTATIONS),
+    others=st.sets(st.sampled_from(CARRIERS), max_size=3),
+    is_wide=st.booleans(),
+)
+def test_a_value_is_that_of_the_type_below_its_annotation(
+    data, carrier, annotation, others, is_wide
+):
+    """Written without the annotation by fastavro; alone and as a branch of a union."""
+    kind, values = DECLARED[carrier]
+    if carrier == "int" and is_wide:
+        kind = "BIGINT"
+    value = data.draw(values)
+    annotated = {"type": carrier, "logicalType": annotation, "precision": 4, "scale": 2}
+    rest = [other for other in sorted(others) if other != carrier]
+    shapes = [(annotated, carrier), (["null", annotated], ["null", carrier])]
+    shapes.append(([*rest, annotated, "null"], [*rest, carrier, "null"]))
+    for told, plain in shapes:
+        whole = {"type": "record", "name": "R", "fields": [{"name": "x", "type": plain}]}
+        chosen = (carrier, value) if isinstance(plain, list) else value
+        text = written({"x": chosen}, fastavro.parse_schema(json.loads(json.dumps(whole))), 3)
+        whole["fields"][0]["type"] = told
+        reader = AvroRows([Field("x", sql_type(kind))], {3: json.dumps(whole)}.get)
+        read = reader.parse(pa.array([text], pa.binary()))
+        if (carrier, annotation) == ("bytes", "decimal"):
+            assert len(read.bad) == 1  # it is a number, not bytes
+        else:
+            assert read.bad == ()
+            assert read.batch.column(0).to_pylist() == [value]
 
 
 NO_SCHEMAS = {

@@ -191,3 +191,8 @@ def test_the_first_watermark_record_of_a_generation_counts():
     later = ChangelogDigest({})
     later.take(batch_of([watermark(30, generation=2)]))
     assert later.state_after(state).marks == {0: (2, 12)}
+
+
+def test_a_partition_is_complete_with_the_watermark_record_of_the_newest_generation_only():
+    state = ChangelogState(marks={0: (1, 5), 1: (2, 9)}, generation=2)
+    assert [state.is_complete(partition) for partition in range(3)] == [False, True, False]

@@ -100,17 +100,15 @@ def test_nested_values_are_read(text, row):
 BAD = {
     "row_is_a_number": (b'{"p":5}', 'field "p": expected object, found number'),
     "row_is_an_array": (b'{"p":[]}', 'field "p": expected object, found array'),
-    "field_is_text": (b'{"p":{"id":"1"}}', 'field "p.id": expected number, found string'),
+    "field_is_text": (b'{"p":{"id":"x"}}', 'field "p.id": expected number, found string'),
     "field_is_a_fraction": (b'{"p":{"id":1.5}}', 'field "p.id": '),
     "field_twice": (b'{"p":{"id":1,"id":2}}', 'field "p.id" appears twice'),
     "array_is_an_object": (b'{"p":{"on":{}}}', 'field "p.on": expected array, found object'),
     "element_is_no_date": (b'{"p":{"on":["x"]}}', 'field "p.on[]": "x" is not a date'),
     "element_is_a_row": (b'{"p":{"on":[{}]}}', 'field "p.on[]": expected string, found object'),
     "deep_bytes": (b'{"p":{"deep":{"x":"#"}}}', 'field "p.deep.x": "#" is not base64'),
-    "deep_infinity": (b'{"p":{"deep":{"f":1e999}}}', "invalid JSON: number too big"),
-    "deep_nan": (b'{"p":{"deep":{"f":NaN}}}', 'field "p.deep.f": "nan" is not a finite number'),
-    "half_a_surrogate_pair": (b'{"u":"\\ud83d"}', "invalid JSON: "),
-    "huge_number_in_an_unknown_field": (b'{"u":1e400}', "invalid JSON: number too big"),
+    "deep_infinity": (b'{"p":{"deep":{"f":1e999}}}', 'field "p.deep.f": "1e999" is not a'),
+    "deep_nan": (b'{"p":{"deep":{"f":NaN}}}', 'field "p.deep.f": "NaN" is not a finite number'),
     "cut_off": (b'{"p":{"id":1}', "invalid JSON: "),
     "two_documents": (b"{}{}", ""),
 }
@@ -120,7 +118,7 @@ BAD_MAPS = {
     "map_value_is_text": (b'{"m":{"a":"x"}}', 'field "m[].value": expected object, found string'),
     "map_field_is_text": (b'{"m":{"a":{"n":"x"}}}', 'field "m[].value.n": expected number'),
     "map_date": (b'{"m":{"a":{"on":"x"}}}', 'field "m[].value.on": "x" is not a date'),
-    "too_deep": (b'{"u":' + b"[" * 3000 + b"]" * 3000 + b"}", "invalid JSON: it is nested"),
+    "too_deep": (b'{"m":' + b"[" * 3000 + b"]" * 3000 + b"}", 'field "m": it is nested too deeply'),
 }
 
 
@@ -188,6 +186,8 @@ def reference(value, kind):
     """What `kind` makes of a value of `json.loads`, one value after the other."""
     if value is None:
         return None
+    if kind == STRING and not isinstance(value, str):
+        return json.dumps(value, separators=(",", ":"))  # as it is written
     python = {BIGINT: int, STRING: str, BOOLEAN: bool, DOUBLE: (int, float), DECIMAL: (int, float)}
     python |= {DATE: str, TIMESTAMP: str, BYTES: str}
     wanted = {TypeName.ROW: dict, TypeName.MAP: dict, TypeName.ARRAY: list}.get(kind.name)

@@ -238,7 +238,7 @@ def test_a_record_is_answered_or_dead_never_both(tmp_path):
         {"user_id": 2, "amount": "twelve"},
         {"user_id": 99, "amount": "1"},
         None,
-        {"user_id": "1"},
+        {"user_id": "one"},
     )
     assert tuples(answer.rows) == [(1, 12, "Oslo")]
     letters = answer.dead_letters
@@ -354,7 +354,7 @@ def test_a_record_that_cannot_be_parsed_is_one_letter_and_has_rows_in_no_output(
     both = set_of_two()
     records = clicks(
         {"user_id": 1, "town": "5"},
-        {"user_id": 1, "town": 5},  # only the second INSERT reads it
+        {"user_id": 1, "town": "\ud800"},  # only the second INSERT reads it
         {"user_id": 2, "town": "many"},
         b"{",
         {"user_id": 9, "town": "7"},

@@ -1,9 +1,5 @@
 -- plan: FROM s AS s kafka(s @ broker:9092, earliest-offset) [select BIGINT, a b STRING, x`y INT, p = PROCTIME()] | SELECT s.select AS a, s.a b AS b, s.x`y AS c
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (`select` BIGINT, `a b` STRING, `x``y` INT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

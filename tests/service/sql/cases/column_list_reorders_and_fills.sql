@@ -1,12 +1,4 @@
 -- plan: SELECT s.k AS a, d.name AS b, NULL:INT AS c
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_small s_key
 CREATE TABLE o (a BIGINT, b STRING, c INT) WITH ('connector' = 'print');
 INSERT INTO o (b, a) SELECT name, k FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,8 +1,5 @@
 -- plan: FROM s AS s datagen(10/s, r.id sequence start 1 end 9, r.tags random length 2, r.tags.element random length 4, m random length 1, m.key random length 8, m.value.n random min 1 max 5) [k BIGINT, r ROW<`id` BIGINT, `tags` ARRAY<STRING>>, m MAP<STRING, ROW<`n` INT>>, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop
 CREATE TABLE s (k BIGINT, r ROW<id BIGINT, tags ARRAY<STRING>>, m MAP<STRING, ROW<n INT>>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'rows-per-second' = '10', 'fields.r.id.start' = '1', 'fields.r.id.end' = '9',
     'fields.r.tags.length' = '2', 'fields.r.tags.element.length' = '4', 'fields.m.length' = '1',

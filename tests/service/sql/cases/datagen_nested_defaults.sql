@@ -1,8 +1,5 @@
 -- plan: FROM s AS s datagen(10000/s) [k BIGINT, r ROW<`id` BIGINT, `tags` ARRAY<STRING>>, m MAP<STRING, ROW<`n` INT>>, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop
 CREATE TABLE s (k BIGINT, r ROW<id BIGINT, tags ARRAY<STRING>>, m MAP<STRING, ROW<n INT>>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'rows-per-second' = '10000'
 );

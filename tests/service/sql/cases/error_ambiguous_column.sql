@@ -1,13 +1,8 @@
 -- error: Write one of s.id, d.id.
 -- fixed: SELECT id => SELECT s.id
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small out_bigint
 CREATE TABLE s (id BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'
 );
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT id FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.id = d.id;

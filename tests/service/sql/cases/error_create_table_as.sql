@@ -1,10 +1,4 @@
 -- error: CREATE TABLE … AS without WITH
 -- fixed: kept AS => kept WITH ('connector' = 'delta', 'path' = 'x') AS
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE TABLE kept AS SELECT id FROM orders;

@@ -1,10 +1,6 @@
 -- error: option "fields.r.min" has no effect on a random ROW<`x` INT>
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop out_string
 CREATE TABLE s (k BIGINT, r ROW<x INT>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'fields.r.min' = '1'
 );
-CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,11 +1,7 @@
 -- error: a column of datagen and a part of another one are both called "r.x"
 -- fixed: `r.x` => x
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop out_string
 CREATE TABLE s (k BIGINT, r ROW<x INT>, `r.x` INT, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'rows-per-second' = '10'
 );
-CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,10 +1,6 @@
 -- error: datagen cannot make column "r.at" of DATE
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_by_shop out_string
 CREATE TABLE s (k BIGINT, r ROW<`at` DATE>, p AS PROCTIME()) WITH (
     'connector' = 'datagen', 'rows-per-second' = '10'
 );
-CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,13 +1,7 @@
 -- error: DROP DATABASE of "shop", which the script uses
 -- fixed: DROP DATABASE shop; => 
 -- fixed: FROM default_database.orders => FROM default_database.orders
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE DATABASE shop;
 USE shop;
 DROP DATABASE shop;

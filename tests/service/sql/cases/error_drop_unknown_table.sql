@@ -1,6 +1,3 @@
 -- error: Did you mean "s"?
-CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: s_plain
 DROP TABLE ss;

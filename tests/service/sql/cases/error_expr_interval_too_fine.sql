@@ -1,12 +1,4 @@
 -- error: finer than a millisecond
 -- fixed: 0.0001 => 0.001
-CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x TIMESTAMP(3)) WITH ('connector' = 'blackhole');
+-- with: d_since s_event_time out_timestamp
 INSERT INTO o SELECT ts - INTERVAL '0.0001' SECOND FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,10 +1,5 @@
 -- error: table "d" is joined, and written by the same job
 -- fixed: 'path' = '/data/d/' => 'path' = '/data/o'
+-- with: s_key … join_k
 CREATE TABLE d (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'filesystem', 'path' = '/data/d', 'format' = 'json');
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'delta', 'path' = '/data/d/');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,10 +1,4 @@
 -- error: column name "_source_offset" is taken by the changelog
 -- fixed: _source_offset => source_offset
+-- with: s_key … out_bigint join_k
 CREATE TABLE d (id BIGINT, _source_offset STRING) WITH ('connector' = 'filesystem', 'path' = 'd', 'format' = 'json');
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,12 +1,5 @@
 -- error: GROUP BY without a window keeps a result for every key
 -- fixed: SELECT NULL, NULL => SELECT window_start, window_end
 -- fixed: FROM orders GROUP BY => FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end,
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (at TIMESTAMP(3), until TIMESTAMP(3), c STRING, n BIGINT) WITH ('connector' = 'blackhole');
+-- with: orders out_windows
 INSERT INTO o SELECT NULL, NULL, currency, COUNT(*) FROM orders GROUP BY currency;

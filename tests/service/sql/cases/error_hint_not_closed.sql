@@ -1,11 +1,4 @@
 -- error: expected ")", found "*/"
 -- fixed: LOOKUP( => LOOKUP()
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
+-- with: orders out_id_name
 INSERT INTO o SELECT /*+ LOOKUP( */ id, currency FROM orders;

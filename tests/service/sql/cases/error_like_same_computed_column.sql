@@ -1,6 +1,3 @@
 -- error: column "p" is already in table "base"
-CREATE TABLE base (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 'base', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: base
 CREATE TABLE s (p AS PROCTIME()) LIKE base;

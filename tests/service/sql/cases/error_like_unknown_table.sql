@@ -1,6 +1,3 @@
 -- error: Did you mean "base"?
-CREATE TABLE base (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 'base', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: base
 CREATE TABLE s LIKE bass;

@@ -1,11 +1,4 @@
 -- error: key "d.address" takes no ROW<
-CREATE TABLE d (
-    id BIGINT, address ROW<city STRING, zip INT>, tags ARRAY<STRING>, prices MAP<STRING, ROW<amount DECIMAL(6, 2)>>,
-    PRIMARY KEY (id) NOT ENFORCED
-) WITH ('connector' = 'delta', 'path' = 'd');
-CREATE TABLE s (k BIGINT, city STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_nested s_city
 CREATE TABLE o (a BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT d.id FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON ROW(s.city, 1) = d.address;

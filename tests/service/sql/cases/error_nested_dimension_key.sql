@@ -1,9 +1,6 @@
 -- error: column "address" of the primary key is ROW<`city` STRING>
 -- fixed: PRIMARY KEY (address) => PRIMARY KEY (id)
+-- with: s_city
 CREATE TABLE d (id BIGINT, address ROW<city STRING>, PRIMARY KEY (address) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'd');
-CREATE TABLE s (k BIGINT, city STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
 CREATE TABLE o (a BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT d.id FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,15 +1,5 @@
 -- error: column name "_batch" is taken by the row metadata
 -- fixed: 'path' = 'a' => 'path' = 'a', 'row-metadata' = 'false'
 -- fixed: INSERT INTO o SELECT => INSERT INTO o (x) SELECT
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_small s_key … join_k
 CREATE TABLE o (x BIGINT, _batch BIGINT) WITH ('connector' = 'delta', 'path' = 'a');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

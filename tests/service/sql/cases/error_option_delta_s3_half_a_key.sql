@@ -1,14 +1,4 @@
 -- error: option "s3.access-key" needs "s3.secret-key"
 -- fixed: '${secret:id}' => '${secret:id}', 's3.secret-key' = '${secret:key}'
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:a}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_of_secret s_key … join_k
 CREATE TABLE o (x BIGINT) WITH ('connector' = 'delta', 'path' = 's3://lake/o', 's3.access-key' = '${secret:id}');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

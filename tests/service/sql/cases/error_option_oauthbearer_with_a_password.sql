@@ -3,15 +3,8 @@
 -- fixed: 'properties.sasl.oauthbearer.token.endpoint.url' = 'http://h/t', =>
 -- fixed: 'properties.sasl.oauthbearer.client.credentials.client.id' = 'i', =>
 -- fixed: 'properties.sasl.oauthbearer.client.credentials.client.secret' = 's', =>
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset', 'properties.security.protocol' = 'SASL_SSL', 'properties.sasl.mechanism' = 'OAUTHBEARER', 'properties.sasl.oauthbearer.token.endpoint.url' = 'http://h/t', 'properties.sasl.oauthbearer.client.credentials.client.id' = 'i', 'properties.sasl.oauthbearer.client.credentials.client.secret' = 's', 'properties.sasl.password' = '${secret:x}'
 );
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

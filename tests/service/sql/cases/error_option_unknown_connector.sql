@@ -1,12 +1,5 @@
 -- error: Did you mean "kafka"?
 -- fixed: 'kafak' => 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json'
 -- fixed: (k BIGINT) => (k BIGINT, p AS PROCTIME())
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT) WITH ('connector' = 'kafak');
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,14 +1,4 @@
 -- error: cannot be written
 -- fixed: FROM 'timestamp' => FROM 'timestamp' VIRTUAL
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_small s_key … join_k
 CREATE TABLE o (x BIGINT, at_ TIMESTAMP_LTZ(3) METADATA FROM 'timestamp') WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json');
-INSERT INTO o SELECT s.k
-FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,12 +1,6 @@
 -- error: table "lake" is PARTITIONED BY columns already
 -- fixed: other PARTITIONED BY (day) => other
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE TABLE lake (id BIGINT, day STRING, hour INT) PARTITIONED BY (day, hour) WITH ('connector' = 'delta', 'path' = 'lake');
 CREATE TABLE other PARTITIONED BY (day) WITH ('path' = 'other') LIKE lake;
 INSERT INTO lake SELECT id, currency, 3 FROM orders;

@@ -1,11 +1,5 @@
 -- error: PARTITIONED BY names "month", which is not a scalar physical column or comes twice
 -- fixed: PARTITIONED BY (month) => PARTITIONED BY (hour)
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE TABLE lake (id BIGINT, day STRING, hour INT) PARTITIONED BY (month) WITH ('connector' = 'delta', 'path' = 'lake');
 INSERT INTO lake SELECT id, currency, 3 FROM orders;

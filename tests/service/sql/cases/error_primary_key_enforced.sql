@@ -1,15 +1,8 @@
 -- error: expected NOT ENFORCED, found "ENFORCED"
 -- fixed: (id) ENFORCED => (id) NOT ENFORCED
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders out_id_name
 CREATE TABLE users (id BIGINT, name STRING, level INT, PRIMARY KEY (id) ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'users'
 );
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT o.id, u.name FROM orders AS o JOIN users FOR SYSTEM_TIME AS OF o.proc_time AS u ON o.user_id = u.id;

@@ -1,13 +1,7 @@
 -- error: ROW_NUMBER() OVER (…) keeps rows of every key, to number them
 -- fixed: , ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n => 
 -- fixed:  WHERE n = 1 => 
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE TABLE k (id BIGINT, currency STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'k', 'properties.bootstrap.servers' = 'b:1', 'key.format' = 'json', 'value.format' = 'json');
 CREATE VIEW v AS SELECT id, currency, ROW_NUMBER() OVER (PARTITION BY id ORDER BY ts DESC) AS n FROM orders;
 INSERT INTO k SELECT id, currency FROM v WHERE n = 1;

@@ -1,15 +1,6 @@
 -- error: a statement after the INSERT INTO
 -- fixed: SET 'pipeline.name' = 'x'; =>
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT) WITH ('connector' = 'blackhole');
+-- with: d_small s_key out_bigint
 INSERT INTO o SELECT s.k
 FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
 SET 'pipeline.name' = 'x';

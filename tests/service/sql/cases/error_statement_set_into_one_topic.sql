@@ -1,13 +1,6 @@
 -- error: INSERT INTO "p" writes to topic "out", as INSERT INTO "o" does
 -- fixed: 'topic' = 'out' => 'topic' = 'other'
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_price s_plain
 CREATE TABLE o (x BIGINT, y STRING) WITH (
     'connector' = 'kafka', 'topic' = 'out', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json'

@@ -1,14 +1,6 @@
 -- error: table "s" is read with different OPTIONS: option "scan.startup.mode" is "earliest-offset" and "latest-offset"
 -- fixed:  /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */ =>
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
+-- with: d_price s_plain out_bigint_string
 EXECUTE STATEMENT SET BEGIN
 INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;
 INSERT INTO o SELECT s.k, d.name FROM s /*+ OPTIONS('scan.startup.mode' = 'latest-offset') */

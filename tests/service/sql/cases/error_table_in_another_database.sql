@@ -1,12 +1,6 @@
 -- error: table "orders" is not in "default_catalog.shop"
 -- fixed: FROM orders => FROM default_catalog.default_database.orders
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE DATABASE shop;
 USE shop;
 CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');

@@ -1,12 +1,6 @@
 -- error: table "orders" is declared twice
 -- fixed: shop.orders (id => shop.others (id
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE DATABASE shop;
 CREATE TABLE shop.orders (id BIGINT) WITH ('connector' = 'datagen');
 CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');

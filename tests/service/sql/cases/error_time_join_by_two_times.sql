@@ -1,13 +1,5 @@
 -- error: by event time or by processing time, not by both
 -- fixed: AS OF s.p AS b => AS OF s.ts AS b
-CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
+-- with: d_since s_event_time out_bigint_string
 INSERT INTO o SELECT s.k, b.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.ts AS a ON s.k = a.id
 JOIN d FOR SYSTEM_TIME AS OF s.p AS b ON s.n = b.id;

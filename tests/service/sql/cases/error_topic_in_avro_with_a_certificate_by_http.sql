@@ -1,12 +1,7 @@
 -- error: option "debezium-avro-confluent.ssl.truststore.certificates" has no effect with an address of http
 -- fixed: http:// => https://
+-- with: s_plain … out_bigint_string join_name
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'kafka', 'topic' = 'shop.shop.d', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-avro-confluent',
     'debezium-avro-confluent.url' = 'http://registry:8081', 'debezium-avro-confluent.ssl.truststore.certificates' = '${secret:ca}'
 );
-CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,11 +1,6 @@
 -- error: option "scan.startup.mode" of table "d" has no effect on a dimension
 -- fixed: , 'scan.startup.mode' = 'latest-offset' => 
+-- with: s_plain … out_bigint_string join_name
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'kafka', 'topic' = 'shop.shop.d', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'debezium-json', 'scan.startup.mode' = 'latest-offset'
 );
-CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

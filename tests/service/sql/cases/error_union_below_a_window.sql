@@ -1,12 +1,6 @@
 -- error: UNION ALL beside a window or a join by event time
 -- fixed: INSERT INTO p SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE v, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end => INSERT INTO united SELECT * FROM v
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE TABLE p (x BIGINT) WITH ('connector' = 'blackhole');
 CREATE TABLE united (id BIGINT, ts TIMESTAMP(3)) WITH ('connector' = 'kafka', 'topic' = 'united', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json');
 CREATE TABLE others (id BIGINT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts) WITH (

@@ -1,12 +1,5 @@
 -- error: alias "t" is used twice
 -- fixed: AS t (x) => AS u (x)
 -- fixed: t.x => u.x
-CREATE TABLE carts (
-    id BIGINT, tags ARRAY<STRING>, items ARRAY<ROW<sku STRING, size INT>>, labels MAP<STRING, STRING>,
-    note STRING, p AS PROCTIME()
-) WITH (
-    'connector' = 'kafka', 'topic' = 'carts', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
+-- with: carts out_id_name
 INSERT INTO o SELECT t.id, t.x FROM carts AS t CROSS JOIN UNNEST(tags) AS t (x);

@@ -1,11 +1,4 @@
 -- error: expected ON TRUE, found ";"
 -- fixed: AS t (x) => AS t (x) ON TRUE
-CREATE TABLE carts (
-    id BIGINT, tags ARRAY<STRING>, items ARRAY<ROW<sku STRING, size INT>>, labels MAP<STRING, STRING>,
-    note STRING, p AS PROCTIME()
-) WITH (
-    'connector' = 'kafka', 'topic' = 'carts', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
+-- with: carts out_id_name
 INSERT INTO o SELECT id, t.x FROM carts LEFT JOIN UNNEST(tags) AS t (x);

@@ -1,12 +1,6 @@
 -- error: option "late-records.path" of table "rates" has no effect on a dimension
 -- fixed: , 'late-records.path' = 'late' => 
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP_LTZ(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders_of_instants … join_rates
 CREATE TABLE rates (
     currency STRING, conversion_rate DECIMAL(32, 2), update_time TIMESTAMP_LTZ(3),
     WATERMARK FOR update_time AS update_time - INTERVAL '15' SECOND,
@@ -16,5 +10,3 @@ CREATE TABLE rates (
     'connector' = 'kafka', 'format' = 'json', 'late-records.path' = 'late'
 );
 CREATE TABLE o (id BIGINT, name STRING, rate DECIMAL(32, 2)) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT o.id, r.currency, r.conversion_rate FROM orders AS o
-LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency;

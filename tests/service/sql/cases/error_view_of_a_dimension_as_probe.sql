@@ -1,14 +1,6 @@
 -- error: is mysql-cdc, which cannot be a probe
 -- fixed: FROM v JOIN d FOR SYSTEM_TIME AS OF v.name ON v.id = d.id => FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id
 -- fixed: SELECT v.id => SELECT s.k
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
+-- with: d_price s_plain out_bigint_string
 CREATE VIEW v AS SELECT * FROM d;
 INSERT INTO o SELECT v.id, d.name FROM v JOIN d FOR SYSTEM_TIME AS OF v.name ON v.id = d.id;

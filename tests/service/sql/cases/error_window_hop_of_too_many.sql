@@ -1,10 +1,6 @@
 -- error: more than 1,440
 -- fixed: '0.001' SECOND => '1' HOUR
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (at TIMESTAMP(3), x BIGINT) WITH ('connector' = 'blackhole');
+-- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)
 FROM TABLE(HOP(TABLE s, DESCRIPTOR(ts), INTERVAL '0.001' SECOND, INTERVAL '1' DAY))
 GROUP BY window_start, window_end;

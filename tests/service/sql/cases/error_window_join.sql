@@ -1,10 +1,3 @@
 -- error: a window is joined, which keeps the rows of both sides
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (at TIMESTAMP(3), until TIMESTAMP(3), c STRING, n BIGINT) WITH ('connector' = 'blackhole');
+-- with: orders out_windows
 INSERT INTO o SELECT ts, ts, currency, id FROM orders JOIN TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) AS w ON orders.id = w.id;

@@ -1,9 +1,6 @@
 -- error: LISTAGG(DISTINCT …) is not supported
 -- fixed: LISTAGG(DISTINCT t) => LISTAGG(t, ', ')
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: s_event_time
 CREATE TABLE o (at TIMESTAMP(3), x STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT window_start, LISTAGG(DISTINCT t)
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

@@ -1,8 +1,5 @@
 -- error: LISTAGG takes STRING, not INT
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: s_event_time
 CREATE TABLE o (at TIMESTAMP(3), x STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT window_start, LISTAGG(n)
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

@@ -2,11 +2,7 @@
 -- fixed: TABLE s, => TABLE many,
 -- fixed: WHERE n > 1 GROUP => GROUP
 -- fixed: INSERT INTO => CREATE VIEW many AS SELECT * FROM s WHERE n > 1; INSERT INTO
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (at TIMESTAMP(3), x BIGINT) WITH ('connector' = 'blackhole');
+-- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)
 FROM TABLE(SESSION(TABLE s, DESCRIPTOR(ts), INTERVAL '5' MINUTE))
 WHERE n > 1 GROUP BY window_start, window_end;

@@ -1,16 +1,7 @@
 -- plan: INTO o kafka(o @ broker:9092, key k of avro-confluent(schemas https://keys:8081), avro-confluent(subject orders, schemas https://registry:8081))
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset', 'format' = 'json'
-);
+-- with: d_small s_with_id … join_name
 CREATE TABLE o (k BIGINT, name STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',
     'value.format' = 'avro-confluent', 'value.avro-confluent.url' = 'https://registry:8081',
     'value.avro-confluent.basic-auth.credentials-source' = 'USER_INFO', 'value.avro-confluent.basic-auth.user-info' = 'me:hidden',
     'value.avro-confluent.subject' = 'orders', 'key.format' = 'avro-confluent', 'key.avro-confluent.url' = 'https://keys:8081',
     'key.avro-confluent.ssl.truststore.certificates' = '${secret:ca}', 'key.fields' = 'k');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

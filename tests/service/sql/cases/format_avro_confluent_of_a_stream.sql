@@ -1,9 +1,5 @@
 -- plan: FROM s AS s kafka(s @ broker:9092, earliest-offset, avro-confluent(schemas http://registry:8081)) [k BIGINT, id STRING, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'scan.startup.mode' = 'earliest-offset', 'format' = 'avro-confluent', 'avro-confluent.url' = 'http://registry:8081'

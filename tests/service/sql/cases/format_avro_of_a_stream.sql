@@ -1,9 +1,5 @@
 -- plan: FROM s AS s kafka(s @ broker:9092, earliest-offset, key k of avro and not in the value, avro(timestamp_mapping.legacy false)) [k BIGINT, t TIMESTAMP_LTZ(6), r ROW<`a` INT>, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, t TIMESTAMP_LTZ(6), r ROW<a INT>, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'scan.startup.mode' = 'earliest-offset', 'format' = 'avro', 'avro.timestamp_mapping.legacy' = 'false', 'key.format' = 'avro', 'key.fields' = 'k',

@@ -1,9 +1,5 @@
 -- plan: FROM s AS s kafka(s @ broker:9092, earliest-offset, key id of csv(null-literal ) and not in the value, csv(allow-comments true, array-element-delimiter |, escape-character \, field-delimiter ;, ignore-parse-errors true, null-literal NULL, quote-character ')) [k BIGINT, id STRING, l ARRAY<INT>, r ROW<`a` INT, `b` STRING>, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, id STRING, l ARRAY<INT>, r ROW<a INT, b STRING>, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'scan.startup.mode' = 'earliest-offset', 'value.format' = 'csv', 'value.csv.field-delimiter' = ';', 'value.csv.quote-character' = '''',

@@ -1,14 +1,5 @@
 -- plan: INTO o kafka(o @ broker:9092, key x and not in the value, json(encode.decimal-as-plain-number true, encode.ignore-null-fields true))
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset', 'format' = 'json'
-);
+-- with: d_small s_with_id … join_name
 CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',
     'format' = 'json', 'json.encode.ignore-null-fields' = 'true', 'json.encode.decimal-as-plain-number' = 'true',
     'key.format' = 'json', 'key.fields' = 'x', 'value.fields-include' = 'EXCEPT_KEY');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

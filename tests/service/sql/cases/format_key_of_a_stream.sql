@@ -1,9 +1,5 @@
 -- plan: FROM s AS s kafka(s @ broker:9092, earliest-offset, key k1; k2 of json(fail-on-missing-field true) without k and not in the value, json(fail-on-missing-field false)) [k1 BIGINT, k2 BIGINT, id STRING, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k1 BIGINT, k2 BIGINT, id STRING, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
     'scan.startup.mode' = 'earliest-offset', 'value.format' = 'json', 'value.json.fail-on-missing-field' = 'false', 'key.format' = 'json', 'key.json.fail-on-missing-field' = 'true',

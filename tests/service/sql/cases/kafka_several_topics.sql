@@ -1,9 +1,5 @@
 -- plan: FROM s AS s kafka(a; b.c; d_e-1 @ broker:9092, earliest-offset) [k BIGINT, t STRING METADATA topic, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE s (k BIGINT, t STRING METADATA FROM 'topic', p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'topic' = 'a;b.c;d_e-1', 'scan.startup.mode' = 'earliest-offset'

@@ -1,12 +1,3 @@
 -- plan: FROM s AS s kafka(base @ broker:9092, earliest-offset) [k BIGINT, n INT, t STRING, p = PROCTIME()] | INNER JOIN d AS d mysql-cdc(shop.d @ db:3306) [id BIGINT NOT NULL, name STRING, price DECIMAL(10, 2); key id] ON s.k = d.id
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
-CREATE TABLE base (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 'base', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_price out_bigint_string base … join_name
 CREATE TABLE s LIKE base;
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

@@ -1,12 +1,3 @@
 -- plan: FROM s AS s kafka(s @ b:1, latest-offset) [k BIGINT, n INT, t STRING, p = PROCTIME()]
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING, price DECIMAL(10, 2)) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
-CREATE TABLE base (k BIGINT, n INT, t STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 'base', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_price out_bigint_string base … join_name
 CREATE TABLE s (p AS PROCTIME()) WITH ('connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'b:1', 'format' = 'json') LIKE base (EXCLUDING ALL);
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

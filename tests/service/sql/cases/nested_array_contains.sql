@@ -1,14 +1,4 @@
 -- plan: SELECT ARRAY_CONTAINS(MAP_KEYS(s.labels), 'x') AS a, ARRAY_CONTAINS(ARRAY[s.k, 2:BIGINT], CAST(s.n AS BIGINT)) AS b
-CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (
-    payload ROW<user_id BIGINT, `user` ROW<id BIGINT, mail STRING NOT NULL>, at_ms BIGINT>,
-    items ARRAY<ROW<sku STRING, n INT>>, labels MAP<STRING, STRING>, n INT, k BIGINT, p AS PROCTIME()
-) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_named s_nested
 CREATE TABLE o (a BOOLEAN, b BOOLEAN) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT ARRAY_CONTAINS(MAP_KEYS(labels), 'x'), ARRAY_CONTAINS(ARRAY[k, 2], n) FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

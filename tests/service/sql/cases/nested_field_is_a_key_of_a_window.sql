@@ -1,9 +1,5 @@
 -- plan: GROUP BY window_start, window_end, s.payload.id AS k0 | SELECT window_start AS a, k0 AS b, CAST(a0 AS BIGINT) AS c
-CREATE TABLE s (payload ROW<id BIGINT, ts TIMESTAMP(3)>, tags ARRAY<STRING>, ts AS payload.ts,
-    WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: s_payload_time
 CREATE TABLE o (a TIMESTAMP(3), b BIGINT, c BIGINT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT window_start, payload.id, MAX(CARDINALITY(tags))
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY window_start, window_end, payload.id;

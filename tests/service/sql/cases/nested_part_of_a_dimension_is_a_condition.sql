@@ -1,11 +1,4 @@
 -- plan: LEFT JOIN d AS d delta(d, every 1000 ms) [id BIGINT NOT NULL, address ROW<`city` STRING, `zip` INT>, tags ARRAY<STRING>, prices MAP<STRING, ROW<`amount` DECIMAL(6, 2)>>; key id] ON s.k = d.id AND (s.city = d.address.city)
-CREATE TABLE d (
-    id BIGINT, address ROW<city STRING, zip INT>, tags ARRAY<STRING>, prices MAP<STRING, ROW<amount DECIMAL(6, 2)>>,
-    PRIMARY KEY (id) NOT ENFORCED
-) WITH ('connector' = 'delta', 'path' = 'd');
-CREATE TABLE s (k BIGINT, city STRING, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: d_nested s_city
 CREATE TABLE o (a STRING) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT d.tags[1] FROM s LEFT JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id AND s.city = d.address.city;

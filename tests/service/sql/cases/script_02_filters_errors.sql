@@ -1,20 +1,5 @@
 -- plan: WHERE (IN(page_views.device.os, 'android', 'ios') AND ((page_views.device.width >= 200) AND (page_views.device.width <= 900))) | SELECT page_views.view_id AS view_id, page_views.device.os AS os | INTO mobile_views kafka(mobile_views @ broker:9092) | SET pipeline.name = mobile views
-CREATE TABLE page_views (
-    view_id   BIGINT,
-    user_id   BIGINT,
-    url       STRING,
-    referrer  STRING,
-    device    ROW<os STRING, width INT, languages ARRAY<STRING>>,
-    viewed_at TIMESTAMP(3),
-    proc      AS PROCTIME(),
-    WATERMARK FOR viewed_at AS viewed_at - INTERVAL '10' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'page_views',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: page_views
 CREATE TABLE mobile_views (
     view_id BIGINT,
     os STRING

@@ -1,20 +1,5 @@
 -- plan: SELECT payments.payment_id AS payment_id, CAST((0.908:DECIMAL(3, 3) * payments.amount):DECIMAL(22, 5) AS DECIMAL(23, 3)) AS euros, CASE WHEN (payments.amount > 1000:DECIMAL(18, 2)) THEN 'large' WHEN (payments.amount > 100:DECIMAL(18, 2)) THEN 'middle' ELSE 'small' END AS kind | INTO euros delta(euros)
-CREATE TABLE payments (
-    payment_id STRING,
-    account STRING,
-    amount DECIMAL(18, 2),
-    currency CHAR(3),
-    method STRING,
-    paid_at TIMESTAMP_LTZ(3),
-    proc_time AS PROCTIME(),
-    WATERMARK FOR paid_at AS paid_at - INTERVAL '30' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'payments',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: payments
 CREATE TABLE euros (
     payment_id STRING, euros DECIMAL(23, 3), kind STRING
 ) WITH ('connector' = 'delta', 'path' = 'euros');

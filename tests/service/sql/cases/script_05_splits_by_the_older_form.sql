@@ -1,20 +1,5 @@
 -- plan: INSERT 1 | SELECT payments.payment_id AS payment_id, payments.amount AS amount | INTO cards delta(cards) | INSERT 2 | SELECT payments.payment_id AS payment_id | INTO seen print()
-CREATE TABLE payments (
-    payment_id STRING,
-    account STRING,
-    amount DECIMAL(18, 2),
-    currency CHAR(3),
-    method STRING,
-    paid_at TIMESTAMP_LTZ(3),
-    proc_time AS PROCTIME(),
-    WATERMARK FOR paid_at AS paid_at - INTERVAL '30' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'payments',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: payments
 CREATE TABLE cards (
     payment_id STRING, amount DECIMAL(18, 2)
 ) WITH ('connector' = 'delta', 'path' = 'cards');

@@ -1,20 +1,5 @@
 -- plan: WATERMARK p.paid_at AS (p.paid_at - INTERVAL '30' SECOND) | WATERMARK rates.changed_at AS (changed_at - INTERVAL '15' SECOND) | LEFT JOIN rates AS r mysql-cdc(shop.rates @ db:3306) [currency STRING NOT NULL, rate DECIMAL(12, 6), changed_at TIMESTAMP(3); key currency] ON p.currency = r.currency AS OF p.paid_at | WAIT until the watermark of p and rates has reached the record's time | LATE records INTO the job's own table | SELECT p.payment_id AS payment_id, (p.amount * r.rate):DECIMAL(31, 8) AS usd | INTO converted delta(converted)
-CREATE TABLE payments (
-    payment_id STRING,
-    account STRING,
-    amount DECIMAL(18, 2),
-    currency CHAR(3),
-    method STRING,
-    paid_at TIMESTAMP_LTZ(3),
-    proc_time AS PROCTIME(),
-    WATERMARK FOR paid_at AS paid_at - INTERVAL '30' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'payments',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: payments
 CREATE TABLE rates (
     currency STRING,
     rate DECIMAL(12, 6),

@@ -1,20 +1,5 @@
 -- plan: WATERMARK p.paid_at AS (p.paid_at - INTERVAL '30' SECOND) | WATERMARK rates.update_time AS update_time | INNER JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, rate DECIMAL(12, 6), update_time TIMESTAMP(3); key currency] ON p.currency = r.currency AS OF p.paid_at | WAIT until the watermark of p and rates has reached the record's time | SELECT p.payment_id AS payment_id, (p.amount * r.rate):DECIMAL(31, 8) AS usd
-CREATE TABLE payments (
-    payment_id STRING,
-    account STRING,
-    amount DECIMAL(18, 2),
-    currency CHAR(3),
-    method STRING,
-    paid_at TIMESTAMP_LTZ(3),
-    proc_time AS PROCTIME(),
-    WATERMARK FOR paid_at AS paid_at - INTERVAL '30' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'payments',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: payments
 CREATE TABLE rates (
     currency STRING,
     rate DECIMAL(12, 6),

@@ -1,20 +1,5 @@
 -- plan: WATERMARK page_views.viewed_at AS (page_views.viewed_at - INTERVAL '10' SECOND) | WINDOW TUMBLE of page_views.viewed_at, size 3600000 ms | GROUP BY window_start, window_end, page_views.url AS k0 | AGGREGATE COUNT(*):BIGINT AS a0 | EMIT windows when the watermark has reached their end | LATE records INTO the job's own table | SELECT k0 AS url, window_start AS wstart, a0 AS n | INTO per_hour kafka(per_hour @ broker:9092)
-CREATE TABLE page_views (
-    view_id   BIGINT,
-    user_id   BIGINT,
-    url       STRING,
-    referrer  STRING,
-    device    ROW<os STRING, width INT, languages ARRAY<STRING>>,
-    viewed_at TIMESTAMP(3),
-    proc      AS PROCTIME(),
-    WATERMARK FOR viewed_at AS viewed_at - INTERVAL '10' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'page_views',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: page_views
 CREATE TABLE per_hour (
     url STRING,
     wstart TIMESTAMP(3),

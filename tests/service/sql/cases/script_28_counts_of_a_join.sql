@@ -1,31 +1,5 @@
 -- plan: WATERMARK v.viewed_at AS (v.viewed_at - INTERVAL '10' SECOND) | INNER JOIN users AS u mysql-cdc(shop.users @ db:3306) [user_id BIGINT NOT NULL, full_name STRING, country STRING, is_active BOOLEAN; key user_id] ON v.user_id = u.user_id | WINDOW TUMBLE of v.viewed_at, size 3600000 ms | GROUP BY window_start, window_end, u.country AS k0 | AGGREGATE COUNT(*):BIGINT AS a0 | EMIT windows when the watermark has reached their end | LATE records INTO the job's own table | SELECT window_start AS at, k0 AS country, a0 AS n | INTO per_country delta(per_country)
-CREATE TABLE page_views (
-    view_id   BIGINT,
-    user_id   BIGINT,
-    url       STRING,
-    referrer  STRING,
-    device    ROW<os STRING, width INT, languages ARRAY<STRING>>,
-    viewed_at TIMESTAMP(3),
-    proc      AS PROCTIME(),
-    WATERMARK FOR viewed_at AS viewed_at - INTERVAL '10' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'page_views',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
-CREATE TABLE users (
-    user_id BIGINT,
-    full_name STRING,
-    country STRING,
-    is_active BOOLEAN,
-    PRIMARY KEY (user_id) NOT ENFORCED
-) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'port' = '3306',
-    'username' = 'cdc', 'password' = '${secret:db}',
-    'database-name' = 'shop', 'table-name' = 'users'
-);
+-- with: page_views users_of_shop
 CREATE TABLE per_country (
     at TIMESTAMP(3), country STRING, n BIGINT
 ) WITH ('connector' = 'delta', 'path' = 'per_country');

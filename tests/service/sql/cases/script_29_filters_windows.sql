@@ -1,18 +1,5 @@
 -- plan: WATERMARK readings.timestamp AS (readings.timestamp - INTERVAL '2' SECOND) | WINDOW TUMBLE of readings.timestamp, size 60000 ms | GROUP BY window_start, window_end, readings.sensor_id AS k0 | AGGREGATE MAX(readings.celsius):DOUBLE AS a0 | HAVING (a0 > CAST(80 AS DOUBLE)) | EMIT windows when the watermark has reached their end | LATE records INTO the job's own table | SELECT k0 AS sensor_id, a0 AS hottest | INTO alarms kafka(alarms @ broker:9092)
-CREATE TABLE readings (
-    sensor_id STRING,
-    celsius DOUBLE COMMENT 'as measured',
-    ts_ms BIGINT,
-    `timestamp` AS TO_TIMESTAMP_LTZ(ts_ms, 3),
-    part INT METADATA FROM 'partition' VIRTUAL,
-    WATERMARK FOR `timestamp` AS `timestamp` - INTERVAL '2' SECONDS
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'readings',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: readings
 CREATE TABLE alarms (
     sensor_id STRING,
     hottest DOUBLE

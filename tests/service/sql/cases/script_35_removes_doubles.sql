@@ -1,22 +1,7 @@
 -- error: ROW_NUMBER() OVER (…) keeps rows of every key, to number them
 -- fixed: , ROW_NUMBER() OVER (PARTITION BY payment_id ORDER BY proc_time DESC) AS row_num => 
 -- fixed: WHERE row_num = 1 => 
-CREATE TABLE payments (
-    payment_id STRING,
-    account STRING,
-    amount DECIMAL(18, 2),
-    currency CHAR(3),
-    method STRING,
-    paid_at TIMESTAMP_LTZ(3),
-    proc_time AS PROCTIME(),
-    WATERMARK FOR paid_at AS paid_at - INTERVAL '30' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'payments',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: payments
 CREATE TABLE newest (
     payment_id STRING,
     amount DECIMAL(18, 2),

@@ -1,10 +1,5 @@
 -- plan: WHERE ((nexmark.event_type = 2) AND (((0.908:DECIMAL(3, 3) * CAST(nexmark.bid.price AS DECIMAL(19, 0))):DECIMAL(23, 3) > 1000000:DECIMAL(23, 3)) AND ((0.908:DECIMAL(3, 3) * CAST(nexmark.bid.price AS DECIMAL(19, 0))):DECIMAL(23, 3) < 50000000:DECIMAL(23, 3)))) | SELECT nexmark.bid.auction AS auction, nexmark.bid.bidder AS bidder, (0.908:DECIMAL(3, 3) * CAST(nexmark.bid.price AS DECIMAL(19, 0))):DECIMAL(23, 3) AS price, CASE WHEN ((HOUR(nexmark.dateTime) >= 8:BIGINT) AND (HOUR(nexmark.dateTime) <= 18:BIGINT)) THEN 'dayTime' WHEN ((HOUR(nexmark.dateTime) <= 6:BIGINT) OR (HOUR(nexmark.dateTime) >= 20:BIGINT)) THEN 'nightTime' ELSE 'otherTime' END AS bidTimeType, nexmark.dateTime AS dateTime, nexmark.bid.extra AS extra, CAST((CHAR_LENGTH(nexmark.bid.extra) - CHAR_LENGTH(REPLACE(nexmark.bid.extra, 'c', ''))) AS BIGINT) AS c_counts | INTO nexmark_q14 blackhole()
-CREATE TABLE nexmark (event_type INT,
-  person ROW<id BIGINT, name VARCHAR, emailAddress VARCHAR, creditCard VARCHAR, city VARCHAR, state VARCHAR, `dateTime` TIMESTAMP(3), extra VARCHAR>,
-  auction ROW<id BIGINT, itemName VARCHAR, description VARCHAR, initialBid BIGINT, reserve BIGINT, `dateTime` TIMESTAMP(3), expires TIMESTAMP(3), seller BIGINT, category BIGINT, extra VARCHAR>,
-  bid ROW<auction BIGINT, bidder BIGINT, price BIGINT, channel VARCHAR, url VARCHAR, `dateTime` TIMESTAMP(3), extra VARCHAR>,
-  `dateTime` AS CASE WHEN event_type = 0 THEN person.`dateTime` WHEN event_type = 1 THEN auction.`dateTime` ELSE bid.`dateTime` END,
-  WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND) WITH ('connector' = 'kafka', 'topic' = 'nexmark', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+-- with: nexmark
 CREATE VIEW person AS SELECT person.id, person.name, person.emailAddress, person.creditCard, person.city, person.state, `dateTime`, person.extra FROM nexmark WHERE event_type = 0;
 CREATE VIEW auction AS SELECT auction.id, auction.itemName, auction.description, auction.initialBid, auction.reserve, `dateTime`, auction.expires, auction.seller, auction.category, auction.extra FROM nexmark WHERE event_type = 1;
 CREATE VIEW bid AS SELECT bid.auction, bid.bidder, bid.price, bid.channel, bid.url, `dateTime`, bid.extra FROM nexmark WHERE event_type = 2;

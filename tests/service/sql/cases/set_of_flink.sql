@@ -1,11 +1,5 @@
 -- plan: SELECT orders.id AS id, orders.currency AS name | INTO o blackhole() | SET table.local-time-zone = UTC
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 SET 'parallelism.default' = '4';
 SET execution.checkpointing.interval = 10 s;
 SET 'table.exec.state.ttl' = '1 d';

@@ -1,8 +1,5 @@
 -- plan: INTO o delta(o, merged by at) NOT NULL at
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: s_event_time
 CREATE TABLE o (at TIMESTAMP(6), x BIGINT, PRIMARY KEY (at) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'o');
 SET 'table.exec.emit.allow-lateness' = '1 min';
 INSERT INTO o SELECT window_end, COUNT(*)

@@ -1,12 +1,4 @@
 -- plan: WAIT until the watermark of s and d has reached the record's time | LEFT JOIN d AS b mysql-cdc(shop.d @ db:3306) [id BIGINT NOT NULL, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3); key id] ON CAST(s.n AS BIGINT) = b.id AS OF s.ts
-CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED, WATERMARK FOR since AS since) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
+-- with: d_versions s_event_time out_bigint_string
 INSERT INTO o SELECT s.k, b.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.ts AS a ON s.k = a.id
 LEFT JOIN d FOR SYSTEM_TIME AS OF s.ts AS b ON s.n = b.id;

@@ -1,11 +1,5 @@
 -- plan: INNER JOIN rates AS r debezium-json(rates @ broker:9092) [currency STRING NOT NULL, conversion_rate DECIMAL(32, 2), at TIMESTAMP(3) METADATA timestamp; key currency] ON o.currency = r.currency
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP_LTZ(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders_of_instants
 CREATE TABLE rates (
     currency STRING, conversion_rate DECIMAL(32, 2), at TIMESTAMP(3) METADATA FROM 'timestamp',
     PRIMARY KEY (currency) NOT ENFORCED

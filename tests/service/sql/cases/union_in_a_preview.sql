@@ -1,9 +1,3 @@
 -- plan: INSERT 1 | SELECT orders.id AS id | INTO preview print(, 100 rows) | INSERT 2 | SELECT orders.user_id AS id | INTO preview print(, 100 rows)
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 SELECT id FROM orders UNION ALL SELECT user_id FROM orders;

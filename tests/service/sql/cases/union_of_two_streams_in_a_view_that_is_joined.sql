@@ -1,12 +1,5 @@
 -- plan: INSERT 1 | WHERE (u.name <> 'x') | INSERT 2 | WHERE (u.name <> 'x')
-CREATE TABLE a (id BIGINT, user_id BIGINT, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 'a', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE b (id STRING, amount INT, `of` STRING METADATA FROM 'topic' VIRTUAL, p AS PROCTIME()) WITH (
-    'connector' = 'kafka', 'topic' = 'b', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'csv', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: a_orders b_topic
 CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'users'

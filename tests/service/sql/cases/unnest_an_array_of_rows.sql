@@ -1,10 +1,3 @@
 -- plan: CROSS JOIN UNNEST(c.items) AS item | WHERE (item.size > 1) | SELECT c.id AS id, UPPER(item.sku) AS name | INTO o blackhole()
-CREATE TABLE carts (
-    id BIGINT, tags ARRAY<STRING>, items ARRAY<ROW<sku STRING, size INT>>, labels MAP<STRING, STRING>,
-    note STRING, p AS PROCTIME()
-) WITH (
-    'connector' = 'kafka', 'topic' = 'carts', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (id BIGINT, name STRING) WITH ('connector' = 'blackhole');
+-- with: carts out_id_name
 INSERT INTO o SELECT c.id, UPPER(sku) FROM carts AS c CROSS JOIN UNNEST(c.items) AS item (sku, size) WHERE size > 1;

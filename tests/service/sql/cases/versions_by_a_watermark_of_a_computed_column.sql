@@ -1,11 +1,5 @@
 -- plan: WATERMARK o.ts AS (o.ts - INTERVAL '5' SECOND) | WATERMARK users.at AS (at - INTERVAL '86400' SECOND) | INNER JOIN users AS u mysql-cdc(shop.users @ db:3306) [id BIGINT NOT NULL, name STRING, level INT, at TIMESTAMP(3); key id] ON o.user_id = u.id AS OF o.ts | WAIT until the watermark of o and users has reached the record's time | LATE records INTO the job's own table | SELECT o.id AS id, u.name AS name | INTO o blackhole()
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders
 CREATE TABLE users (id BIGINT, name STRING, level INT, at TIMESTAMP(3), earlier AS at - INTERVAL '1' DAY, WATERMARK FOR at AS earlier, PRIMARY KEY (id) NOT ENFORCED) WITH (
     'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
     'database-name' = 'shop', 'table-name' = 'users'

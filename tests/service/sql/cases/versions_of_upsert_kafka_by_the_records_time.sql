@@ -1,11 +1,5 @@
 -- plan: WATERMARK o.ts AS (o.ts - INTERVAL '5' SECOND) | WATERMARK rates.update_time AS (update_time - INTERVAL '15' SECOND), idle after 10000 ms, at most 3600000 ms ahead of the clock | LEFT JOIN rates AS r json(rates @ broker:9092) [currency STRING NOT NULL, conversion_rate DECIMAL(32, 2), update_time TIMESTAMP_LTZ(3) METADATA timestamp; key currency] ON o.currency = r.currency AS OF o.ts | WAIT until the watermark of o and rates has reached the record's time
-CREATE TABLE orders (
-    id BIGINT, user_id BIGINT, currency STRING, price DECIMAL(10, 2), items ARRAY<STRING>,
-    ts TIMESTAMP_LTZ(3), proc_time AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
-) WITH (
-    'connector' = 'kafka', 'topic' = 'orders', 'properties.bootstrap.servers' = 'broker:9092',
-    'format' = 'json', 'scan.startup.mode' = 'earliest-offset'
-);
+-- with: orders_of_instants … join_rates
 CREATE TABLE rates (
     currency STRING, conversion_rate DECIMAL(32, 2), update_time TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL,
     WATERMARK FOR update_time AS update_time - INTERVAL '15' SECOND,
@@ -16,5 +10,3 @@ CREATE TABLE rates (
     'scan.watermark.idle-timeout' = '10 s', 'scan.watermark.max-future' = '1 h'
 );
 CREATE TABLE o (id BIGINT, name STRING, rate DECIMAL(32, 2)) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT o.id, r.currency, r.conversion_rate FROM orders AS o
-LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency;

@@ -1,12 +1,4 @@
 -- plan: WATERMARK e.ts AS (e.ts - INTERVAL '5' SECOND)
-CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
+-- with: d_since s_event_time out_bigint_string
 CREATE TABLE e WITH ('topic' = 'e') LIKE s;
 INSERT INTO o SELECT e.k, d.name FROM e JOIN d FOR SYSTEM_TIME AS OF e.ts ON e.k = d.id;

@@ -1,9 +1,4 @@
 -- plan: FROM s AS s datagen(10000/s) [k BIGINT, ms BIGINT, ts = TO_TIMESTAMP_LTZ(s.ms)] | WATERMARK s.ts AS (s.ts - INTERVAL '5' SECOND), on-event
-CREATE TABLE d (id BIGINT, name STRING, price DECIMAL(10, 2), since TIMESTAMP(3), PRIMARY KEY (id) NOT ENFORCED) WITH (
-    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_since … out_bigint_string join_name_of_time
 CREATE TABLE s (k BIGINT, ms BIGINT, ts AS TO_TIMESTAMP_LTZ(ms), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND)
 WITH ('connector' = 'datagen', 'scan.watermark.emit.strategy' = 'on-event');
-CREATE TABLE o (x BIGINT, y STRING) WITH ('connector' = 'blackhole');
-INSERT INTO o SELECT s.k, d.name FROM s JOIN d FOR SYSTEM_TIME AS OF s.ts ON s.k = d.id;

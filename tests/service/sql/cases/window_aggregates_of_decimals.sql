@@ -1,8 +1,5 @@
 -- plan: AGGREGATE SUM(s.amount):DECIMAL(38, 3) AS a0, AVG(s.amount):DECIMAL(38, 6) AS a1, MAX(s.amount):DECIMAL(8, 3) AS a2
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: s_event_time
 CREATE TABLE o (at TIMESTAMP(3), a DECIMAL(38, 3), b DECIMAL(38, 6), c DECIMAL(8, 3)) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT window_start, SUM(amount), AVG(amount), MAX(amount)
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

@@ -1,9 +1,5 @@
 -- plan: HAVING ((window_start > CAST('2024-01-01' AS TIMESTAMP(3))) AND (k0 = 1:BIGINT))
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (at TIMESTAMP(3), x BIGINT) WITH ('connector' = 'blackhole');
+-- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, k
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 GROUP BY window_start, window_end, k HAVING window_start > '2024-01-01' AND k = 1;

@@ -1,8 +1,5 @@
 -- plan: GROUP BY window_start, window_end, UPPER(s.t) AS k0, (s.n % 2) AS k1 | SELECT window_start AS at, CONCAT(k0, '!') AS a, k1 AS b
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
+-- with: s_event_time
 CREATE TABLE o (at TIMESTAMP(3), a STRING, b INT) WITH ('connector' = 'blackhole');
 INSERT INTO o SELECT window_start, UPPER(t) || '!', n % 2
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

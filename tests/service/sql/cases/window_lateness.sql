@@ -1,9 +1,5 @@
 -- plan: EMIT windows when the watermark has reached their end, and again for each record that is late by 60000 ms at the most | SET table.exec.emit.allow-lateness = 60000 ms
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (at TIMESTAMP(3), x BIGINT) WITH ('connector' = 'blackhole');
+-- with: s_event_time out_at_bigint
 SET 'table.exec.emit.allow-lateness' = '1 min';
 INSERT INTO o SELECT window_start, COUNT(*)
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

@@ -1,9 +1,5 @@
 -- plan: WINDOW HOP of s.ts, size 600000 ms, slide 60000 ms
-CREATE TABLE s (k BIGINT, n INT, amount DECIMAL(8, 3), t STRING, ts TIMESTAMP(3), p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND) WITH (
-    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
-    'scan.startup.mode' = 'earliest-offset'
-);
-CREATE TABLE o (at TIMESTAMP(3), x BIGINT) WITH ('connector' = 'blackhole');
+-- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)
 FROM TABLE(HOP(SIZE => INTERVAL '10' MINUTE, DATA => TABLE s, TIMECOL => DESCRIPTOR(ts), SLIDE => INTERVAL '1' MINUTE))
 GROUP BY window_start, window_end;

@@ -1,0 +1,1 @@
+"""Row images of the binlog: their bytes, their columns, their values."""

@@ -1,0 +1,187 @@
+"""MySQL's binary JSON as the text that the server shows for it.
+
+Sources: MySQL's documentation of the binary format (`json_binary.h`), and of how JSON values become
+text ("The JSON Data Type").
+"""
+
+import base64
+import json
+import math
+import struct
+from collections.abc import Iterator
+
+from joins.adapters.mysql.images.decimals import decimal_converter
+
+_SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY = range(4)
+_LITERAL, _STRING, _OPAQUE = 0x4, 0xC, 0xF
+_LITERALS = {0: "null", 1: "true", 2: "false"}
+_NUMBERS = {0x5: "<h", 0x6: "<H", 0x7: "<i", 0x8: "<I", 0x9: "<q", 0xA: "<Q"}
+_DOUBLE = 0xB
+_INLINE = (0x5, 0x6, _LITERAL)
+_INLINE_IF_LARGE = (0x7, 0x8)
+_DEEPEST = 100  # levels, as in the server
+
+# Field types of opaque values
+_DECIMALS = (0, 246)
+_DATES, _TIMES, _DATETIMES = (10, 14), (11, 19), (7, 12, 17, 18)
+_FIRST_POINT, _LAST_POINT = -14, 15  # of a double that the server writes without an exponent
+_BASE64_LINE_BYTES = 57  # longer texts have lines
+
+
+def json_text(raw: bytes) -> str:
+    """The text of one JSON value, in the server's own layout (`{"a": [1, 2.0]}`).
+
+    Raises:
+        ValueError, LookupError, struct.error: the bytes are not a JSON value.
+    """
+    return "".join(_value(raw[0], raw[1:], 0)) if raw else "null"
+
+
+def _value(kind: int, data: bytes, depth: int) -> Iterator[str]:
+    """The value at the beginning of `data`, which may have more."""
+    if depth > _DEEPEST:
+        raise ValueError("a JSON value has too many levels")
+    if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
+        yield from _object(data, kind == _LARGE_OBJECT, depth)
+    elif kind in (_SMALL_ARRAY, _LARGE_ARRAY):
+        yield from _array(data, kind == _LARGE_ARRAY, depth)
+    elif kind == _LITERAL:
+        yield _LITERALS[data[0]]
+    elif kind in _NUMBERS:
+        yield str(struct.unpack_from(_NUMBERS[kind], data)[0])
+    elif kind == _DOUBLE:
+        yield double_text(struct.unpack_from("<d", data)[0])
+    elif kind == _STRING:
+        yield _quoted(_sized(data))
+    elif kind == _OPAQUE:
+        yield _opaque(data[0], _sized(data[1:]))
+    else:
+        raise ValueError(f"a JSON value has type {kind}, which is not known")
+
+
+def _array(data: bytes, is_large: bool, depth: int) -> Iterator[str]:
+    count, data, size = _head(data, is_large)
+    yield "["
+    for number in range(count):
+        yield ", " if number else ""
+        yield from _entry(data, 2 * size + number * (1 + size), is_large, depth)
+    yield "]"
+
+
+def _object(data: bytes, is_large: bool, depth: int) -> Iterator[str]:
+    count, data, size = _head(data, is_large)
+    values_at = 2 * size + count * (size + 2)
+    yield "{"
+    for number in range(count):
+        at = 2 * size + number * (size + 2)
+        key_at = _number(data, at, size)
+        key = _part(data, key_at, _number(data, at + size, 2))
+        yield ", " if number else ""
+        yield _quoted(key) + ": "
+        yield from _entry(data, values_at + number * (1 + size), is_large, depth)
+    yield "}"
+
+
+def _head(data: bytes, is_large: bool) -> tuple[int, bytes, int]:
+    """How many elements, the bytes of the object or array, and how long its offsets are."""
+    size = 4 if is_large else 2
+    return _number(data, 0, size), _part(data, 0, _number(data, size, size)), size
+
+
+def _entry(data: bytes, at: int, is_large: bool, depth: int) -> Iterator[str]:
+    size = 4 if is_large else 2
+    kind = _part(data, at, 1)[0]
+    if kind in _INLINE or (is_large and kind in _INLINE_IF_LARGE):
+        yield from _value(kind, _part(data, at + 1, size), depth + 1)
+    else:
+        yield from _value(kind, data[_number(data, at + 1, size) :], depth + 1)
+
+
+def _number(data: bytes, at: int, size: int) -> int:
+    return int.from_bytes(_part(data, at, size), "little")
+
+
+def _part(data: bytes, at: int, size: int) -> bytes:
+    if at + size > len(data):
+        raise ValueError(f"a JSON value ends {at + size - len(data)} bytes too early")
+    return data[at : at + size]
+
+
+def _sized(data: bytes) -> bytes:
+    """Bytes behind their length, of which each byte has seven bits, the lowest first."""
+    length, at = 0, 0
+    while True:
+        byte = _part(data, at, 1)[0]
+        length |= (byte & 0x7F) << 7 * at
+        at += 1
+        if byte < 0x80:
+            return _part(data, at, length)
+
+
+def _quoted(text: bytes) -> str:
+    return json.dumps(text.decode("utf-8"), ensure_ascii=False)
+
+
+def double_text(value: float) -> str:
+    """A double as the server writes it in JSON: the shortest digits that give it again.
+
+    An exponent is written below 1e-15 and, of whole numbers, from 1e15 on.
+    """
+    sign, digits, point = _shortest(value)
+    count = len(digits)
+    if point < _FIRST_POINT or (point > _LAST_POINT and count <= point):
+        rest = f".{digits[1:]}" if count > 1 else ""
+        return f"{sign}{digits[0]}{rest}e{point - 1}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    return f"{sign}{digits[:point].ljust(point, '0')}.{digits[point:] or '0'}"
+
+
+def _shortest(value: float) -> tuple[str, str, int]:
+    """Sign, digits without zeros around them, and how many of them are before the point."""
+    if not math.isfinite(value):
+        raise ValueError(f"a JSON value is {value}")
+    mantissa, _, exponent = repr(value).partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    whole, _, fraction = mantissa.lstrip("-").partition(".")
+    digits = (whole + fraction).lstrip("0")
+    if not digits:
+        return sign, "0", 1
+    point = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits))
+    return sign, digits.rstrip("0"), point
+
+
+def _opaque(kind: int, data: bytes) -> str:
+    if kind in _DECIMALS:
+        return decimal_converter(data[0], data[1])(data[2:])
+    if kind in _DATES:
+        return f'"{_datetime(data)[:10]}"'
+    if kind in _DATETIMES:
+        return f'"{_datetime(data)}"'
+    if kind in _TIMES:
+        return f'"{_time(data)}"'
+    if len(data) > _BASE64_LINE_BYTES:
+        raise ValueError(f"a JSON value has {len(data)} bytes of type {kind}")
+    return f'"base64:type{kind}:{base64.b64encode(data).decode()}"'
+
+
+def _datetime(data: bytes) -> str:
+    packed, micros = _packed(data)
+    day, clock = packed >> 17, packed & 0x1FFFF
+    year, month = divmod(day >> 5, 13)
+    return f"{year:04d}-{month:02d}-{day & 31:02d} {_clock(clock)}.{micros:06d}"
+
+
+def _time(data: bytes) -> str:
+    packed, micros = _packed(data)
+    sign = "-" if struct.unpack("<q", data)[0] < 0 else ""
+    return f"{sign}{_clock(packed)}.{micros:06d}"
+
+
+def _packed(data: bytes) -> tuple[int, int]:
+    number = abs(struct.unpack("<q", data)[0])
+    return number >> 24, number & 0xFFFFFF
+
+
+def _clock(packed: int) -> str:
+    return f"{packed >> 12:02d}:{packed >> 6 & 63:02d}:{packed & 63:02d}"

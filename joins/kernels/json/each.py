@@ -1,0 +1,563 @@
+"""Records of JSON one by one, as Flink's format `json` reads them: whatever the fast readers leave.
+
+`joins.kernels.json.plain` and Arrow's reader take what is certain, and this reader decides on all
+else: what a record gives, and why it gives nothing. It is plain Python and needs no compiler.
+
+- Numbers, `true` and `false` may stand in quotes, with blanks around them. A number, a boolean, an
+  object or an array may stand for a STRING, which gets its text.
+- An integer may be written as `1.0` or `1e3`. A DECIMAL is rounded half up to its scale.
+- A record may begin with a byte order mark, be in UTF-16 or UTF-32, and be an array of objects:
+  each of them is a row. Strings may have raw control characters.
+- A member that is not read never costs the record, unless the record is no JSON.
+
+Source: Flink 2.0, `JsonParserToRowDataConverters`; where it is stricter than Flink is in
+`docs/reference/formats.md`.
+"""
+# reads better long: the rules of one format, from the bytes of a record to each type.
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from math import isfinite
+from typing import Any
+
+import pyarrow as pa
+
+from joins.kernels.expressions.casts import from_text, time_from_text
+
+OF_TEXT = {b"sql": b"TEXT"}
+"""The metadata of a string that is in quotes always: another type is read from its text."""
+
+_SHOWN_CHARACTERS = 60
+_NO_OBJECT = "the value is not one JSON object"
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_SCALAR = re.compile(
+    r'"(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
+    r"|-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?|true|false|null|NaN|-?Infinity"
+)
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_FLOAT = re.compile(rf"({_DECIMAL.pattern})[fFdD]?")
+_NAMED = {"NaN": "nan", "Infinity": "inf", "+Infinity": "inf", "-Infinity": "-inf"}
+_BLANK = re.compile(r"[\x00-\x20]+")
+_TRIMMED = "".join(map(chr, range(33)))  # what Java's `trim` takes away
+_INTEGER_DIGITS = 20
+_CONTEXT = Context(prec=80)
+_ESCAPES = {chr(code): f"\\u{code:04X}" for code in range(32)}
+_ESCAPES |= {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_ESCAPES |= {'"': '\\"', "\\": "\\\\"}
+_ESCAPED = str.maketrans(_ESCAPES)
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+class _Constant(str):
+    """NaN or an infinity, which are no JSON."""
+
+    __slots__ = ()
+
+
+class _BadValueError(ValueError):
+    """A value, or a record, is not what is asked for; says why."""
+
+
+_Reader = Callable[[Any, str], object]
+_DECODER = json.JSONDecoder(
+    strict=False,
+    object_pairs_hook=tuple,
+    parse_int=_Number,
+    parse_float=_Number,
+    parse_constant=_Constant,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRules:
+    """What becomes of records that do not fit.
+
+    Attributes:
+        ignores_errors: what does not fit is NULL, at any depth, and what is no object no row.
+        needs_all: an object without a declared member is bad.
+    """
+
+    ignores_errors: bool = False
+    needs_all: bool = False
+
+
+STRICT = JsonRules()
+
+
+@dataclass(frozen=True, slots=True)
+class EachRow:
+    """What records have given.
+
+    Attributes:
+        batch: the rows.
+        records: the record of each row, ascending; one that is an array may have several rows.
+        reasons: by record why it gives nothing.
+    """
+
+    batch: pa.RecordBatch
+    records: list[int]
+    reasons: dict[int, str]
+
+
+def read_each(
+    values: Sequence[bytes | None], schema: pa.Schema, rules: JsonRules = STRICT
+) -> EachRow:
+    """The rows of `values` with the columns of `schema`, as `joins.kernels.json.rows.parse`."""
+    reader = _RecordReader(schema, rules)
+    rows: list[Mapping[str, object]] = []
+    records: list[int] = []
+    reasons: dict[int, str] = {}
+    for record, value in enumerate(values):
+        try:
+            own = list(reader.rows_of(value))
+        except _BadValueError as error:
+            if not rules.ignores_errors:
+                reasons[record] = str(error)
+            continue
+        rows += own
+        records += [record] * len(own)
+    if not len(schema):
+        nothing = pa.array([{}] * len(rows), pa.struct([]))
+        return EachRow(pa.RecordBatch.from_struct_array(nothing), records, reasons)
+    columns = [pa.array([row.get(item.name) for row in rows], item.type) for item in schema]
+    return EachRow(pa.RecordBatch.from_arrays(columns, schema=schema), records, reasons)
+
+
+class _RecordReader:
+    """Reads records into the columns of a schema."""
+
+    def __init__(self, schema: pa.Schema, rules: JsonRules) -> None:
+        self._rules = rules
+        self._readers = {item.name: _nullable(_reader_of(item, rules), rules) for item in schema}
+
+    def rows_of(self, value: bytes | None) -> Iterator[Mapping[str, object]]:
+        """The rows of a record, one unless it is an array; raises `_BadValueError`."""
+        text = _text_of(value)
+        if text[-1] != {"{": "}", "[": "]"}[text[0]] and not self._rules.ignores_errors:
+            raise _BadValueError(_NO_OBJECT)
+        if text.startswith("["):
+            yield from self._elements(text)
+            return
+        row, at = self._object(text, 0)
+        if at != len(text) and not self._rules.ignores_errors:
+            raise _BadValueError("invalid JSON: there is text behind the object")
+        yield row
+
+    def _elements(self, text: str) -> Iterator[Mapping[str, object]]:
+        """Of an array its objects; NULL is none."""
+        at = _behind_blanks(text, 1)
+        if text.startswith("]", at):
+            at += 1
+        else:
+            for number in range(len(text)):
+                if not text.startswith("{", at):
+                    end = _behind_value(text, at)
+                    if text[at:end] != "null" and not self._rules.ignores_errors:
+                        raise _BadValueError(f"element {number + 1} of the array is no object")
+                    at = end
+                else:
+                    row, at = self._object(text, at)
+                    yield row
+                at = _behind_blanks(text, at)
+                if text.startswith("]", at):
+                    at += 1
+                    break
+                at = _behind_sign(text, at, ",")
+        if at != len(text) and not self._rules.ignores_errors:
+            raise _BadValueError("invalid JSON: there is text behind the array")
+
+    def _object(self, text: str, at: int) -> tuple[Mapping[str, object], int]:
+        """The members of the object at `at` that are read, and the place behind it."""
+        members: dict[str, object] = {}
+        at = _behind_blanks(text, at + 1)
+        if text.startswith("}", at):
+            return self._row(members), at + 1
+        while True:
+            name, at = _name(text, at)
+            if name in self._readers:
+                if name in members and not self._rules.ignores_errors:
+                    raise _BadValueError(f'field "{name}" appears twice')
+                members[name], at = self._value(text, at, name)
+            else:
+                at = _behind_value(text, at)
+            at = _behind_blanks(text, at)
+            if text.startswith("}", at):
+                return self._row(members), at + 1
+            at = _behind_sign(text, at, ",")
+
+    def _value(self, text: str, at: int, name: str) -> tuple[object, int]:
+        try:
+            return _DECODER.raw_decode(text, at)
+        except RecursionError:
+            if not self._rules.ignores_errors:
+                raise _BadValueError(f'field "{name}": it is nested too deeply') from None
+            return None, _behind_value(text, at)
+        except ValueError as error:
+            raise _broken(error) from None
+
+    def _row(self, members: Mapping[str, object]) -> Mapping[str, object]:
+        if self._rules.needs_all:
+            _check_all(members, self._readers, "")
+        return {name: self._readers[name](value, name) for name, value in members.items()}
+
+
+# Texts
+# ----------------------------------------------------------------------------------------------
+
+
+def _text_of(value: bytes | None) -> str:
+    """The text of a record from its first bracket to its last."""
+    if value is None:
+        raise _BadValueError("the value is null")
+    text = _decoded(value).strip(" \t\n\r")
+    if not text:
+        raise _BadValueError("the value is empty")
+    if text[0] not in "{[":
+        raise _BadValueError(_NO_OBJECT)
+    return text
+
+
+def _decoded(value: bytes) -> str:
+    for encoding in (json.detect_encoding(value), "utf-8"):
+        with suppress(UnicodeDecodeError):
+            return value.decode(encoding)
+    raise _BadValueError("the value is not UTF-8")
+
+
+def _broken(error: Exception) -> _BadValueError:
+    message = str(error)
+    return _BadValueError(f"invalid JSON: {message[:1].lower()}{message[1:100]}")
+
+
+def _behind_blanks(text: str, at: int) -> int:
+    match = _BLANKS.match(text, at)
+    return at if match is None else match.end()
+
+
+def _behind_sign(text: str, at: int, sign: str) -> int:
+    """Behind `sign`, which must be there, and blanks."""
+    if not text.startswith(sign, at):
+        raise _BadValueError(f"invalid JSON: expected '{sign}' at character {at}")
+    return _behind_blanks(text, at + 1)
+
+
+def _name(text: str, at: int) -> tuple[str, int]:
+    """The name of the member at `at`, and where its value begins."""
+    if not text.startswith('"', at):
+        raise _BadValueError(f"invalid JSON: expected a name in quotes at character {at}")
+    try:
+        name, at = _DECODER.raw_decode(text, at)
+    except ValueError as error:
+        raise _broken(error) from None
+    return name, _behind_sign(text, _behind_blanks(text, at), ":")
+
+
+def _behind_value(text: str, at: int) -> int:
+    """Behind the value at `at`, however deep it is and whatever numbers it has."""
+    open_brackets: list[str] = []
+    while True:
+        sign = text[at : at + 1]
+        closing = {"{": "}", "[": "]"}.get(sign)
+        if closing is None:
+            match = _SCALAR.match(text, at)
+            if match is None:
+                raise _BadValueError(f"invalid JSON: expected a value at character {at}")
+            at = match.end()
+        else:
+            at = _behind_blanks(text, at + 1)
+            if not text.startswith(closing, at):
+                open_brackets.append(closing)
+                at = _name(text, at)[1] if closing == "}" else at
+                continue
+            at += 1
+        while open_brackets:
+            at = _behind_blanks(text, at)
+            if text.startswith(open_brackets[-1], at):
+                open_brackets.pop()
+                at += 1
+                continue
+            at = _behind_sign(text, at, ",")
+            at = _name(text, at)[1] if open_brackets[-1] == "}" else at
+            break
+        else:
+            return at
+
+
+# Values
+# ----------------------------------------------------------------------------------------------
+
+
+def _nullable(read: _Reader, rules: JsonRules) -> _Reader:
+    """`read` for values that may be NULL, or are NULL where they do not fit."""
+
+    def read_or_null(value: object, place: str) -> object:
+        if value is None:
+            return None
+        try:
+            return read(value, place)
+        except _BadValueError:
+            if not rules.ignores_errors:
+                raise
+            return None
+
+    return read_or_null
+
+
+def _reader_of(item: pa.Field, rules: JsonRules) -> _Reader:
+    """Reads values of a type; a TIME is told by the metadata of `item`."""
+    kind = item.type
+    if item.metadata and item.metadata.get(b"sql") == b"TIME":
+        return _times(lambda text: time_from_text(text), "a time")
+    if pa.types.is_signed_integer(kind):
+        return _integers(kind)
+    if pa.types.is_floating(kind):
+        return _floats(kind)
+    if pa.types.is_decimal(kind):
+        return _decimals(kind)
+    if pa.types.is_boolean(kind):
+        return _boolean
+    if pa.types.is_string(kind):
+        return _string
+    if pa.types.is_binary(kind):
+        return _binary
+    if pa.types.is_struct(kind):
+        return _structs(kind, rules)
+    if pa.types.is_map(kind):
+        return _maps(kind, rules)
+    if pa.types.is_list(kind):
+        element = _nullable(_reader_of(kind.value_field, rules), rules)
+        return lambda value, place: [
+            element(part, f"{place}[]") for part in _expected(value, list, "array", place)
+        ]
+    shown = "a date" if pa.types.is_date(kind) else "a timestamp"
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        shown = "a timestamp with Z or an offset"
+    return _times(lambda text: from_text(text, kind), shown)
+
+
+def _kind_of(value: object) -> str:
+    """What a value is in JSON."""
+    if isinstance(value, (_Number, _Constant)):
+        return "number"
+    return {str: "string", bool: "boolean", list: "array"}.get(type(value), "object")
+
+
+def _expected(value: object, kind: type, expected: str, place: str) -> Any:  # noqa: ANN401
+    if type(value) is not kind:
+        raise _BadValueError(f'field "{place}": expected {expected}, found {_kind_of(value)}')
+    return value
+
+
+def _unfit(value: object, place: str, expected: str) -> _BadValueError:
+    shown = str(value)[:_SHOWN_CHARACTERS]
+    return _BadValueError(f'field "{place}": "{shown}" is not {expected}')
+
+
+def _trimmed(value: object, place: str) -> str:
+    """The text of a number, which may stand in quotes."""
+    if type(value) is str:
+        return value.strip(_TRIMMED)
+    if isinstance(value, _Number):
+        return value
+    if isinstance(value, _Constant):
+        raise _unfit(value, place, "a finite number")
+    raise _BadValueError(f'field "{place}": expected number, found {_kind_of(value)}')
+
+
+def _no_number(value: object, place: str, expected: str) -> _BadValueError:
+    """Of a text that is no number only that is told."""
+    if type(value) is str:
+        return _BadValueError(f'field "{place}": expected number, found string')
+    return _unfit(value, place, expected)
+
+
+def _integers(kind: pa.DataType) -> _Reader:
+    limit = 1 << (kind.bit_width - 1)
+
+    def read(value: object, place: str) -> int:
+        text = _trimmed(value, place)
+        number: int | None = None
+        if _INTEGER.fullmatch(text):
+            number = int(text)
+        elif isinstance(value, _Number):
+            number = _integral(text)
+        if number is None:
+            raise _no_number(value, place, f"an {kind}")
+        if not -limit <= number < limit:
+            raise _BadValueError(f'field "{place}": {text[:_SHOWN_CHARACTERS]} is not an {kind}')
+        return number
+
+    return read
+
+
+def _integral(text: str) -> int | None:
+    """The integer that a JSON number with a fraction or a power is, if it is one."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:  # of a power beyond all bounds
+        return None
+    if not number:
+        return 0
+    if number.adjusted() > _INTEGER_DIGITS or number != number.to_integral_value():
+        return None
+    return int(number)
+
+
+def _floats(kind: pa.DataType) -> _Reader:
+    def read(value: object, place: str) -> float:
+        text = _trimmed(value, place)
+        if type(value) is str and text in _NAMED:
+            return float(_NAMED[text])
+        match = _FLOAT.fullmatch(text)
+        if match is None:
+            raise _no_number(value, place, "a finite number")
+        number = float(match[1])
+        if pa.types.is_float32(kind):  # without a DOUBLE between, which would round twice
+            number = float(pa.scalar(match[1]).cast(kind).as_py())
+        if not isfinite(number):
+            raise _unfit(text, place, "a finite number")
+        return number
+
+    return read
+
+
+def _decimals(kind: pa.DataType) -> _Reader:
+    expected = f"a DECIMAL({kind.precision}, {kind.scale})"
+    unit = Decimal(1).scaleb(-kind.scale)
+    bound = Decimal(10) ** (kind.precision - kind.scale)
+
+    def read(value: object, place: str) -> Decimal:
+        text = _trimmed(value, place)
+        try:
+            number = Decimal(text) if _DECIMAL.fullmatch(text) else None
+        except InvalidOperation:
+            number = None
+        if number is None:
+            raise _unfit(value, place, expected)
+        if number and number.adjusted() >= kind.precision - kind.scale:
+            raise _unfit(value, place, expected)
+        rounded = number.quantize(unit, ROUND_HALF_UP, _CONTEXT)
+        if abs(rounded) >= bound:
+            raise _unfit(value, place, expected)
+        return rounded
+
+    return read
+
+
+def _boolean(value: object, place: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = value.strip(_TRIMMED).lower() if type(value) is str else None
+    if text not in ("true", "false"):
+        raise _BadValueError(f'field "{place}": expected boolean, found {_kind_of(value)}')
+    return text == "true"
+
+
+def _string(value: object, place: str) -> str:
+    text = value if type(value) is str else _written(value, place)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _BadValueError(f'field "{place}": half of a surrogate pair is no character') from None
+    return text
+
+
+def _written(value: object, place: str) -> str:
+    """A value as JSON without blanks; numbers stay as they were written."""
+    if isinstance(value, _Number):
+        return str(value)
+    if isinstance(value, _Constant):
+        raise _unfit(value, place, "JSON")
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, list):
+        return f"[{','.join(_written(part, place) for part in value)}]"
+    if isinstance(value, tuple):
+        parts = (f"{_quoted(name)}:{_written(part, place)}" for name, part in dict(value).items())
+        return f"{{{','.join(parts)}}}"
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    return f'"{text.translate(_ESCAPED)}"'
+
+
+def _binary(value: object, place: str) -> bytes:
+    text = _BLANK.sub("", _expected(value, str, "string", place))
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _unfit(value, place, "base64") from None
+
+
+def _times(convert: Callable[[pa.Array], Any], expected: str) -> _Reader:
+    """Reads a text by the rule for columns of texts; dates and times are counts."""
+
+    def read(value: object, place: str) -> int:
+        text = _expected(value, str, "string", place)
+        try:
+            checked = convert(pa.array([text], pa.string()))
+        except (UnicodeEncodeError, pa.ArrowInvalid):
+            raise _unfit(ascii(value), place, expected) from None
+        if checked.failed[0]:
+            raise _unfit(value, place, expected)
+        column = checked.values
+        width = pa.int32() if pa.types.is_date32(column.type) else pa.int64()
+        return int(column.cast(width)[0].as_py())
+
+    return read
+
+
+def _structs(kind: pa.StructType, rules: JsonRules) -> _Reader:
+    readers = {item.name: _nullable(_reader_of(item, rules), rules) for item in kind}
+
+    def read(value: object, place: str) -> object:
+        members: dict[str, object] = {}
+        for name, member in _expected(value, tuple, "object", place):
+            if name not in readers:
+                continue
+            if name in members and not rules.ignores_errors:
+                raise _BadValueError(f'field "{place}.{name}" appears twice')
+            members[name] = member
+        if rules.needs_all:
+            _check_all(members, readers, f"{place}.")
+        return {name: readers[name](member, f"{place}.{name}") for name, member in members.items()}
+
+    return read
+
+
+def _maps(kind: pa.MapType, rules: JsonRules) -> _Reader:
+    """Of two members of one name the last one counts; one whose name is no text is left out."""
+    read_item = _nullable(_reader_of(kind.item_field, rules), rules)
+
+    def read(value: object, place: str) -> object:
+        entries: list[tuple[object, object]] = []
+        for name, member in dict(_expected(value, tuple, "object", place)).items():
+            try:
+                key = _string(name, f"{place}[].key")
+            except _BadValueError:
+                if not rules.ignores_errors:
+                    raise
+                continue
+            entries.append((key, read_item(member, f"{place}[].value")))
+        return entries
+
+    return read
+
+
+def _check_all(members: Mapping[str, object], readers: Mapping[str, _Reader], before: str) -> None:
+    missing = next((name for name in readers if name not in members), None)
+    if missing is not None:
+        raise _BadValueError(f'field "{before}{missing}" is missing')

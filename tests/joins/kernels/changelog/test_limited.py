@@ -1,0 +1,85 @@
+"""Rows that are too large for a message: left out by key, whatever the changes of one batch are."""
+
+import json
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joins.kernels.changelog.envelope import (
+    SOURCE_SCHEMA,
+    BinlogPosition,
+    Envelopes,
+    encode_limited,
+    encode_records,
+    encode_snapshot,
+    snapshot_limited,
+)
+from tests.support.laws import examples
+
+MOST = 3_000
+TEXTS = st.none() | st.sampled_from(
+    ["", "small", "é" * 700, "x" * 1_100, "x" * 4_000, "\n" * 2_900]
+)
+ROWS = st.tuples(st.integers(0, 5), TEXTS, st.integers(0, 9))
+CHANGES = st.lists(st.tuples(st.sampled_from("cud"), ROWS, ROWS), min_size=1, max_size=8)
+
+
+def wire(rows):
+    columns = zip(*(row or (None, None, None) for row in rows), strict=True)
+    types = (pa.int64(), pa.string(), pa.int64())
+    arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=["id", "text", "at"])
+
+
+def envelopes(changes):
+    before = [row if op != "c" else None for op, row, _ in changes]
+    after = [(old[0], *new[1:]) if op != "d" else None for op, old, new in changes]
+    places = [[(0, 1, 4, n, 1, 5)[i] for n in range(len(changes))] for i in range(6)]
+    return Envelopes(
+        ops=pa.array([op for op, _, _ in changes], pa.string()),
+        source=pa.RecordBatch.from_arrays(
+            [pa.array(c, f.type) for c, f in zip(places, SOURCE_SCHEMA, strict=True)],
+            schema=SOURCE_SCHEMA,
+        ),
+        before=wire(before) if any(before) else None,
+        after=wire(after) if any(after) else None,
+    )
+
+
+def parsed(records):
+    return [json.loads(value) for value in records.column("value").to_pylist()]
+
+
+@settings(max_examples=examples(300))
+@given(CHANGES)
+def test_a_change_is_as_ever_or_deletes_the_key_of_a_row_that_is_told(changes):
+    every = envelopes(changes)
+    usual = encode_records(every, ("id",), partitions=1)
+    limited = encode_limited(every, ("id",), partitions=1, most_bytes=MOST)
+    records = limited.records
+    assert all(len(value) <= MOST for value in records.column("value").to_pylist())
+    assert records.column("key") == usual.column("key")
+    dead = []
+    pairs = zip(parsed(usual), parsed(records), usual.column("key").to_pylist(), strict=True)
+    for before, now, key in pairs:
+        assert before["source"] == now["source"]
+        if now["op"] == "d" and before["op"] != "d":
+            dead.append(key)
+            assert len(json.dumps(before["after"], ensure_ascii=False)) > MOST - 500
+            assert now["before"]["at"] == before["after"]["at"], "times are kept"
+        else:
+            assert (now["op"], now["after"]) == (before["op"], before["after"])
+    assert [key for key, _ in limited.dead] == dead
+    assert all(size > MOST for _, size in limited.dead)
+
+
+@settings(max_examples=examples(100))
+@given(st.lists(ROWS, min_size=1, max_size=8))
+def test_a_copy_has_every_row_or_tells_its_key(rows):
+    low = BinlogPosition(0, 1, 4)
+    usual = encode_snapshot(wire(rows), ("id",), low, generation=1, partitions=1)
+    limited = snapshot_limited(usual, MOST)
+    values = limited.records.column("value").to_pylist()
+    assert values == [v for v in usual.column("value").to_pylist() if len(v) <= MOST]
+    assert len(limited.dead) + len(values) == len(rows)

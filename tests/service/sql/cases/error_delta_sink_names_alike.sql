@@ -1,0 +1,7 @@
+-- error: columns "n" and "N" differ in case only, and Delta does not tell them apart
+CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
+    'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE o (n BIGINT, N BIGINT) WITH ('connector' = 'delta', 'path' = 'o');
+INSERT INTO o SELECT s.k, s.k FROM s;

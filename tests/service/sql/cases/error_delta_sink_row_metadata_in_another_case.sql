@@ -1,0 +1,7 @@
+-- error: column name "_Topic" is taken by the row metadata
+CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
+    'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
+    'scan.startup.mode' = 'earliest-offset'
+);
+CREATE TABLE o (k BIGINT, _Topic BIGINT) WITH ('connector' = 'delta', 'path' = 'o');
+INSERT INTO o SELECT s.k, s.k FROM s;
