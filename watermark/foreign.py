@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from watermark.checks import checked
-from watermark.errors import reading_state
+from watermark.errors import InvalidTransitionError, reading_state
 from watermark.evidence import Evidence, Quiet
 from watermark.notifications import Notice, NoticeKind, SnapshotRuns
 
@@ -74,6 +74,110 @@ class NewSnapshot:
     must_read_again: bool
     is_empty: bool = False
     position: int = 0
+
+
+class FeedPhase(StrEnum):
+    """How far the copy of a topic is, as its journal says."""
+
+    NEW = "new"
+    COPYING = "copying"
+    WHOLE = "whole"
+    ABANDONED = "abandoned"
+
+
+class FeedStep(StrEnum):
+    """What one durable write of a journal makes true.
+
+    `BEGIN` reads the topic from its beginning, in a new generation. `ADVANCE` moves offsets up.
+    `SUPERSEDE` begins the generation of a later snapshot, and moves offsets back where records of
+    it were read already. `PROVE` says that the generation is complete. `ABANDON` says that the
+    topic cannot be followed.
+    """
+
+    BEGIN = "begin"
+    ADVANCE = "advance"
+    SUPERSEDE = "supersede"
+    PROVE = "prove"
+    ABANDON = "abandon"
+
+
+FEED_STEPS: Mapping[tuple[FeedPhase, FeedStep], FeedPhase] = {
+    (FeedPhase.NEW, FeedStep.BEGIN): FeedPhase.COPYING,
+    (FeedPhase.COPYING, FeedStep.ADVANCE): FeedPhase.COPYING,
+    (FeedPhase.COPYING, FeedStep.SUPERSEDE): FeedPhase.COPYING,
+    (FeedPhase.COPYING, FeedStep.PROVE): FeedPhase.WHOLE,
+    (FeedPhase.COPYING, FeedStep.ABANDON): FeedPhase.ABANDONED,
+    (FeedPhase.WHOLE, FeedStep.ADVANCE): FeedPhase.WHOLE,
+    (FeedPhase.WHOLE, FeedStep.SUPERSEDE): FeedPhase.COPYING,
+    (FeedPhase.WHOLE, FeedStep.ABANDON): FeedPhase.ABANDONED,
+    (FeedPhase.ABANDONED, FeedStep.ABANDON): FeedPhase.ABANDONED,
+    (FeedPhase.ABANDONED, FeedStep.BEGIN): FeedPhase.COPYING,
+}
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class FeedPosition:
+    """What the rules of a journal are about; the rest of an entry belongs to it.
+
+    >>> new = FeedPosition()
+    >>> begun = new.after(FeedStep.BEGIN, topic_id="a", generation=1, offsets={0: 5})
+    >>> begun.phase.value, begun.after(FeedStep.ADVANCE, offsets={0: 7}).offsets
+    ('copying', {0: 7})
+
+    Attributes:
+        topic_id: of the topic that the offsets belong to.
+        offsets: partition → next offset; everything below is sent and acknowledged.
+    """
+
+    phase: FeedPhase = FeedPhase.NEW
+    topic_id: str = ""
+    generation: int = 0
+    offsets: Mapping[int, int] = field(default_factory=dict)
+
+    def after(
+        self,
+        step: FeedStep,
+        *,
+        topic_id: str | None = None,
+        generation: int | None = None,
+        offsets: Mapping[int, int] | None = None,
+    ) -> "FeedPosition":
+        """The position after `step`; what is not given stays.
+
+        Raises:
+            InvalidTransitionError: `FEED_STEPS` has no such step, or it changes what only another
+                step may change.
+        """
+        phase = FEED_STEPS.get((self.phase, step))
+        if phase is None:
+            raise _illegal(f'phase "{self.phase}" has no step "{step}"')
+        after = FeedPosition(
+            phase,
+            self.topic_id if topic_id is None else topic_id,
+            self.generation if generation is None else generation,
+            dict(self.offsets if offsets is None else offsets),
+        )
+        begins = step in (FeedStep.BEGIN, FeedStep.SUPERSEDE)
+        if after.generation != self.generation + begins:
+            raise _illegal(
+                f'step "{step}" leads from generation {self.generation} to {after.generation}'
+            )
+        if step is not FeedStep.BEGIN and after.topic_id != self.topic_id:
+            raise _illegal(f'step "{step}" leads to topic {after.topic_id} from {self.topic_id}')
+        back = {p for p, offset in self.offsets.items() if after.offsets.get(p, -1) < offset}
+        if back and not begins:
+            raise _illegal(f'step "{step}" moves partition {min(back)} back')
+        if step is FeedStep.ABANDON and after.offsets != self.offsets:
+            raise _illegal(f'step "{step}" moves offsets')
+        return after
+
+
+def _illegal(what: str) -> InvalidTransitionError:
+    return InvalidTransitionError(
+        f"journal of a topic: {what}",
+        hint="Report this as a defect with the job's event log.",
+    )
 
 
 class Missing(StrEnum):
@@ -229,7 +333,6 @@ class ForeignSnapshot:
         self._partitions = frozenset(partitions)
         self._rules = rules
         self._runs = SnapshotRuns()
-        self._applied: dict[int, int] = dict.fromkeys(self._partitions, 0)
         self._oldest_ms: dict[int, int] = {}
         self._removed: set[int] = set()
         self._now = _Generation()
@@ -394,11 +497,6 @@ class ForeignSnapshot:
         """How many different keys the rows of this generation's snapshot have so far."""
         self._now.rows = rows
 
-    def applied(self, offsets: Mapping[int, int]) -> None:
-        """Up to where each partition is applied, durably."""
-        for partition, offset in offsets.items():
-            self._applied[partition] = max(self._applied.get(partition, 0), offset)
-
     def committed(self, source_ms: int) -> None:
         """The connector has committed an offset outside of a snapshot, of this source time.
 
@@ -421,8 +519,14 @@ class ForeignSnapshot:
     # What is answered
     # -----------------------------------------------------------------------------------------
 
-    def ask(self, now_ms: int) -> Complete | Waiting:
-        """Whether the table is complete, else what it waits for; once complete it stays so."""
+    def ask(self, now_ms: int, applied: Mapping[int, int]) -> Complete | Waiting:
+        """Whether the table is complete, else what it waits for; once complete it stays so.
+
+        Args:
+            now_ms: the clock.
+            applied: partition → offset up to which it is applied now. A partition that is read
+                again has a lower one than before.
+        """
         now = self._now
         if now.complete is not None:
             return now.complete
@@ -439,9 +543,9 @@ class ForeignSnapshot:
         now.ends = now.ends or (dict(self._rules.ends) if self._rules.ends else None)
         if now.ends is None:
             return Waiting(Missing.ENDS, "the ends of the partitions are to be read", evidence)
-        behind = {p: end for p, end in now.ends.items() if self._applied.get(p, 0) < end}
+        behind = {p: end for p, end in now.ends.items() if applied.get(p, 0) < end}
         if behind:
-            records = sum(end - self._applied.get(p, 0) for p, end in behind.items())
+            records = sum(end - applied.get(p, 0) for p, end in behind.items())
             text = f"{records:,} records up to the ends of the partitions are not applied"
             return Waiting(Missing.APPLIED, text, evidence)
         now.complete = Complete(evidence, quiet, now.word or self._rows_text())
@@ -625,7 +729,6 @@ class ForeignSnapshot:
             "changes_from_ms": self.changes_from_ms,
             "rows_after_ms": self.rows_after_ms,
             "position": self.position,
-            "applied": sorted(self._applied.items()),
             "oldest_ms": sorted(self._oldest_ms.items()),
             "removed": sorted(self._removed),
             "notices": sorted([n.kind, n.at_ms, n.rows] for n in self._runs.notices),
@@ -647,7 +750,7 @@ class ForeignSnapshot:
             made.changes_from_ms = kept.pop("changes_from_ms")
             made.rows_after_ms = kept.pop("rows_after_ms")
             made.position = int(kept.pop("position"))
-            made._applied = {int(p): int(offset) for p, offset in kept.pop("applied")}
+            kept.pop("applied", None)  # of a journal that counted it apart from the offsets
             made._oldest_ms = {int(p): int(at) for p, at in kept.pop("oldest_ms")}
             made._removed = set(kept.pop("removed"))
             made._runs.add(Notice(NoticeKind(k), at, rows) for k, at, rows in kept.pop("notices"))

@@ -5,11 +5,13 @@ its batch number; only after that commit its watermarks go on. The dimension ver
 Delta version.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -17,6 +19,7 @@ from pyspark.sql import SparkSession
 from joins.adapters.delta.log import DeltaLog, FileActions
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import OF_A_CHANGELOG, KafkaRecords, Ranges
+from joins.dimension.changelog_topic import ChangelogTopic, KnownTopic
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
@@ -30,8 +33,8 @@ from joins.kernels.table_path import TablePath
 from joins.loop.loop import Loop, LoopSettings
 from joins.loop.turns import LoopGuards
 from joins.plan.causes import fault_in
+from joins.plan.errors import RecordsExpiredError
 from joins.plan.plan import KafkaOptions, WatermarkSpec
-from joins.plan.stream_topics import StreamTopics
 from joins.worker.placement import parallelism
 from joins.worker.staging import BatchReport, TaskReport, current_origin
 from joins.worker.topic_reader import TopicReader, range_item
@@ -104,11 +107,17 @@ class BuildHooks:
 
 
 def stage_changes(
-    batches: Iterator[pa.RecordBatch], *, task: BuildTask, batch: int, state: ChangelogState
+    batches: Iterator[pa.RecordBatch],
+    *,
+    task: BuildTask,
+    batch: int,
+    state: ChangelogState,
+    first: int = 0,
 ) -> Iterator[pa.RecordBatch]:
     """Decode records `[key, value, partition, offset]` and stage them; emits one report.
 
-    A streamed change whose position its partition has already seen is a repeat and is dropped.
+    Offset 0 of the topic is `first` in the table. A streamed change whose position its partition
+    has already seen is a repeat and is dropped.
     """
     digest = ChangelogDigest(state.high_water)
     before = () if task.watermark is None else (task.watermark.rowtime,)
@@ -116,7 +125,7 @@ def stage_changes(
     origin = current_origin(task.epoch, batch)
     with ParquetStage(task.table, changelog_schema(task.columns), origin) as stage:
         for rows in batches:
-            changes = decode(rows, task.columns, topic=task.topic, before=before)
+            changes = decode(_behind(first, rows), task.columns, topic=task.topic, before=before)
             fresh = digest.take(changes.batch)
             if task.watermark is not None:
                 digest.events.take(fresh, task.watermark, clock_ms)
@@ -124,6 +133,13 @@ def stage_changes(
         staged = stage.finish()
     files = {} if staged is None else {_TABLE: staged}
     yield TaskReport(files=files, detail=digest.to_json()).to_batch()
+
+
+def _behind(first: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    if not first:
+        return rows
+    at = rows.schema.get_field_index("offset")
+    return rows.set_column(at, "offset", pc.add(rows.column(at), first))
 
 
 class BuildSide:
@@ -140,6 +156,7 @@ class BuildSide:
         settings: BuildSettings,
         log: DeltaLog,
         hooks: BuildHooks,
+        topic: ChangelogTopic,
     ) -> None:
         self._spark = spark
         self._task = task
@@ -149,8 +166,7 @@ class BuildSide:
         self._cluster = KafkaCluster(settings.kafka, keep_open=True)
         self._reached: Mapping[int, int] = {}  # by the newest step
         self._records = KafkaRecords(settings.kafka)
-        self._topic = StreamTopics.one(task.topic)
-        self._reader = TopicReader(settings.kafka, self._topic, OF_A_CHANGELOG)
+        self._topic = topic
 
     def loop(self) -> Loop:
         """The loop of these steps, not yet started."""
@@ -168,7 +184,12 @@ class BuildSide:
 
     def wait(self) -> None:
         """Return when the topic has more, at the latest in half a second."""
-        self._records.wait(self._topic, self._reached, _WAIT_S)
+        now = self._topic.now
+        if now is None or self._topic.lost is not None or not self._reached:
+            time.sleep(_WAIT_S)
+            return
+        own = {p: max(0, offset - now.first) for p, offset in self._reached.items()}
+        self._records.wait(self._topic.topics(now), own, _WAIT_S)
 
     def step(self) -> bool:
         """Append what the topic has beyond the table; returns whether there was something.
@@ -178,31 +199,42 @@ class BuildSide:
             RecordsExpiredError: records are gone that no commit has.
             SourceUnavailableError: no broker answers.
         """
-        before = self._hooks.state()
-        ends = self._cluster.end_offsets(self._task.topic)
-        upto = spread(before.next_offsets, ends, self._settings.max_records_per_batch)
-        start = {p: before.next_offsets.get(p, 0) for p in upto}
+        before, topic = self._hooks.state(), self._topic.now
+        ends = self._topic.look(self._cluster)
+        if ends is None or topic is None or topic != self._topic.now:
+            return False  # the source's coordinator makes another topic, and says so
+        first = {p: max(topic.first, before.next_offsets.get(p, 0)) for p in ends}
+        upto = spread(first, ends, self._settings.max_records_per_batch)
+        start = {p: first[p] for p in upto}
         ranges = {p: (start[p], end) for p, end in upto.items() if start[p] < end}
         self._reached = upto
         if ranges:
-            self._append(ranges, before)
+            self._append(topic, ranges, before)
             self._hooks.rest()
         return bool(ranges)
 
-    def _append(self, ranges: Ranges, before: ChangelogState) -> None:
+    def _append(self, topic: KnownTopic, ranges: Ranges, before: ChangelogState) -> None:
         hit = self._hooks.guards.failpoints.hit
         last = self._log.batches.last_batch()
         batch = 0 if last is None else last + 1
         # the digest of a partition is made by one task, in the order of its offsets
-        parts = split(ranges, parallelism(self._spark), whole=True)
-        work = Work.of(self._spark, [range_item(part) for part in parts], self._reader)
-        stage = partial(stage_changes, task=self._task, batch=batch, state=before)
+        first = topic.first
+        own = {p: (start - first, end - first) for p, (start, end) in ranges.items()}
+        parts = split(own, parallelism(self._spark), whole=True)
+        reader = TopicReader(self._settings.kafka, self._topic.topics(topic), OF_A_CHANGELOG)
+        work = Work.of(self._spark, [range_item(part) for part in parts], reader)
+        stage = partial(stage_changes, task=self._task, batch=batch, state=before, first=first)
         try:
             report = work.report(stage)
         except (PySparkException, Py4JError) as exc:
             known = fault_in(str(exc))
             if known is None:
                 raise
+            if isinstance(known, RecordsExpiredError):
+                self._topic.lose(
+                    topic,
+                    f'changelog topic "{self._topic.name}" lost records before they were committed',
+                )
             raise known from exc
         hit("C11", batch)
         committed = _committed(before, report, {p: end for p, (_, end) in ranges.items()})

@@ -10,6 +10,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from joins.adapters.delta.log import INTERNAL_TABLE_PROPERTIES, DeltaLog, create_table
+from joins.adapters.kafka.cluster import KafkaCluster
 from joins.dimension.build_side import (
     BuildHooks,
     BuildSettings,
@@ -21,6 +22,7 @@ from joins.dimension.build_side import (
     read_event_state,
     read_to,
 )
+from joins.dimension.changelog_topic import ChangelogTopic, first_before
 from joins.dimension.fold import Fold
 from joins.dimension.fold_schedule import FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
@@ -33,7 +35,7 @@ from joins.kernels.table_path import TablePath
 from joins.lookup.fold_commits import Folded, newest_fold
 from joins.loop.loop import Loop
 from joins.loop.turns import LoopGuards
-from joins.plan.plan import Dimension, TopicSource
+from joins.plan.plan import Dimension, FileSource, TopicSource
 from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)
@@ -85,6 +87,7 @@ class DimensionRuntime:
         *,
         app_id: str,
         on_watermark: Callable[[str, int, Watermark | None], None],
+        topic: ChangelogTopic | None = None,
     ) -> None:
         self.dimension = dimension
         self.places = places
@@ -100,6 +103,10 @@ class DimensionRuntime:
         )
         self.counts = DimensionCounts()
         self._on_watermark = on_watermark
+        self.topic = topic  # None where another job has made it
+        if topic is not None:
+            topic.reached = lambda: self.state.next_offsets
+            topic.has_all = self._has_all
         self._head = (0, ChangelogState())  # one value: other threads read version and state
         self._past: tuple[tuple[int, ChangelogState], ...] = ()  # by version, oldest first
         self._active_at_ms: dict[int, int] = {}
@@ -107,7 +114,7 @@ class DimensionRuntime:
         self._serve_index = threading.Event()
         self._fold: tuple[Fold, FoldSchedule] | None = None
         self.fold_version: int | None = None
-        self.end_offsets: dict[int, int] | None = None  # None: nobody knows now
+        self.end_offsets: Mapping[int, int] | None = None  # None: nobody knows now
 
     @property
     def version(self) -> int:
@@ -218,8 +225,9 @@ class DimensionRuntime:
         rest: Callable[[], object],
     ) -> Loop:
         """The loop that appends to the changelog, not yet started; `rest` ends each batch."""
+        assert self.topic is not None, "who commits the table reads its topic"
         hooks = self._hooks(guards, rest)
-        return BuildSide(spark, self._task, settings, self.changelog, hooks).loop()
+        return BuildSide(spark, self._task, settings, self.changelog, hooks, self.topic).loop()
 
     def _hooks(self, guards: LoopGuards, rest: Callable[[], object]) -> BuildHooks:
         """What a loop over the changelog's commits, made or read, says to this dimension."""
@@ -317,12 +325,47 @@ class DimensionRuntime:
         self.fold_version = fold.changelog_version
         return fold.folded
 
+    def _has_all(self) -> bool:
+        """Whether nothing comes behind what is committed: the source has an end, and is whole."""
+        source = self.dimension.source
+        ends = isinstance(source, FileSource) or (
+            isinstance(source, TopicSource) and source.is_bounded
+        )
+        return ends and self.complete
+
+    def look_at_topic(self, cluster: KafkaCluster) -> None:
+        """See where the changelog topic ends.
+
+        Raises:
+            SourceError: the cluster does not tell.
+        """
+        if self.topic is not None:
+            self.end_offsets = self.topic.look(cluster)
+            return
+        first = first_before(max(self.state.next_offsets.values(), default=0))
+        ends = cluster.end_offsets(self.places.topic)
+        self.end_offsets = {p: first + end for p, end in ends.items()}
+
+    def trim_topic(self, cluster: KafkaCluster) -> None:
+        """Remove the records that are below the last committed batch.
+
+        Raises:
+            SourceError: the cluster refuses.
+        """
+        now = None if self.topic is None else self.topic.now
+        if self.topic is None or now is None or self.topic.look(cluster) is None:
+            return
+        own = {p: offset - now.first for p, offset in self.trimmable_offsets().items()}
+        cluster.delete_records_before(self.places.topic, own)
+
     def lag_records(self) -> int | None:
         """Records of the changelog topic that are not committed yet; None while nobody knows."""
         ends = self.end_offsets
         if ends is None:
             return None
-        return sum(max(0, end - self.state.next_offsets.get(p, 0)) for p, end in ends.items())
+        reached = self.state.next_offsets
+        starts = {p: max(first_before(end), reached.get(p, 0)) for p, end in ends.items()}
+        return sum(max(0, end - starts[p]) for p, end in ends.items())
 
     def trimmable_offsets(self) -> dict[int, int]:
         """Partition → start of the last committed batch: nothing below is read again."""

@@ -36,6 +36,8 @@ POINTS = {
     "C14": "one output of several is committed, the next one is not",
     "C15": "a transaction has all records of a batch, and is not committed",
     "C16": "a transaction is committed, the note of its batch is not written",
+    "F1": "records of a topic's table are acknowledged, a step of its journal is not written",
+    "F2": "the step of the journal is durable",
 }
 ACTIONS = ("kill", "stop", "raise", "enospc")
 

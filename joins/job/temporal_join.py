@@ -346,8 +346,7 @@ class TemporalJoin:
                 holding=not self.parts.opening.is_open, running=self._loops.is_active(_PROBE)
             )
             for dimension in self.parts.dimensions:
-                ends = self._changelog_cluster.end_offsets(dimension.places.topic)
-                dimension.end_offsets = ends
+                dimension.look_at_topic(self._changelog_cluster)
             self.parts.stalls.clear("kafka")
         except (FencedError, CheckpointError):
             raise

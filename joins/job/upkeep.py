@@ -139,4 +139,4 @@ class JobUpkeep:
         """Changelog topics keep nothing below the last committed batch of the build side."""
         cluster = KafkaCluster(self._parts.changelog_kafka)
         for dimension in self._own:
-            cluster.delete_records_before(dimension.places.topic, dimension.trimmable_offsets())
+            dimension.trim_topic(cluster)

@@ -225,6 +225,7 @@ class KafkaSource:
         backlog_offsets: (partition, offset behind the last record at submission), where a watermark
             is `after_backlog`; empty before it is resolved.
         key: columns that are the key of a record; None if no column is.
+        topic_ids: Kafka's UUIDs of the topics that resolved offsets belong to; empty before.
     """
 
     kafka: KafkaOptions
@@ -243,6 +244,7 @@ class KafkaSource:
     more_topics: tuple[str, ...] = ()
     topic_pattern: str | None = None
     discovery_ms: int | None = None
+    topic_ids: tuple[str, ...] = ()
     kind: Literal["kafka"] = "kafka"
 
     @property
@@ -459,6 +461,8 @@ class TopicSource:
         changelog_partitions: of the changelog topic, as many as the topic has; None before they
             are known.
         metadata: columns of the rows that are in neither key nor value: times of their records.
+        topic_id: Kafka's UUID of the topic that `end_offsets` belong to; "" before they are
+            resolved.
     """
 
     kafka: KafkaOptions
@@ -472,6 +476,7 @@ class TopicSource:
     bounded_offsets: tuple[tuple[int, int], ...] = ()
     changelog_partitions: int | None = None
     metadata: tuple[MetadataField, ...] = ()
+    topic_id: str = ""
     kind: Literal["topic"] = "topic"
 
     @property

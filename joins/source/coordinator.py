@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from joins.adapters.process.process import SourceProcess
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.requests import Request
 from joins.durable.stalls import Stalls
 from joins.plan.causes import cause_of
@@ -74,8 +75,9 @@ class SourceCoordinator(ABC):
         copied_because: why the newest copy was begun; None of the first one.
     """
 
-    def __init__(self, dimension: str, stalls: Stalls) -> None:
+    def __init__(self, dimension: str, stalls: Stalls, topic: ChangelogTopic | None = None) -> None:
         self._name = dimension
+        self._topic = topic
         self._stalls = stalls
         self.part = f"source {dimension}"
         self._stopping = threading.Event()
@@ -88,6 +90,27 @@ class SourceCoordinator(ABC):
     @abstractmethod
     def view(self) -> SourceView | None:
         """How far the source is, None before that is known."""
+
+    def _abandon(self, reason: str) -> None:
+        """Keep that the table must be copied again, in a new generation; no process runs.
+
+        A source that has copied nothing yet keeps nothing.
+        """
+        raise NotImplementedError
+
+    def _require_topic(self) -> None:
+        """See that the changelog topic is the one that the source writes to.
+
+        Raises:
+            SnapshotNeededError: it is lost.
+        """
+        reason = None if self._topic is None else self._topic.lost
+        if reason is not None:
+            raise SnapshotNeededError(
+                f'{reason}; table "{self._name}" waits for another one',
+                hint="Nothing is to be done: the topic is made again, and where rows are missing "
+                "the table is copied again by itself.",
+            )
 
     @abstractmethod
     def _run_once(self) -> None:
@@ -130,6 +153,8 @@ class SourceCoordinator(ABC):
         while not self._stopping.is_set():
             started, self._is_following = time.monotonic(), False
             try:
+                if self._topic is not None:
+                    self._topic.ensure(self._abandon)
                 self._run_once()
             except SluiceError as exc:
                 self._note(exc)
@@ -159,6 +184,7 @@ class SourceCoordinator(ABC):
         self.progress = {**self.progress, **event}
 
     def _living_process(self) -> SourceProcess:
+        self._require_topic()
         process = self._process
         if process is None or not process.running:
             raise (

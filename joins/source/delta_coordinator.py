@@ -6,9 +6,11 @@ from typing import Any
 from joins.adapters.delta.feed_state import (
     DeltaFeedConfig,
     DeltaFeedState,
+    abandon,
     read_state,
     state_from_json,
 )
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.stalls import Stalls
 from joins.source.coordinator import SourceView
 from joins.source.feed_coordinator import FeedCoordinator
@@ -19,8 +21,14 @@ class DeltaCoordinator(FeedCoordinator):
 
     # reads better deep: two kinds of sources differ only in what their process keeps.
 
-    def __init__(self, dimension: str, config: DeltaFeedConfig, stalls: Stalls) -> None:
-        super().__init__(dimension, ("joins.adapters.delta.feed", config), stalls)
+    def __init__(
+        self,
+        dimension: str,
+        config: DeltaFeedConfig,
+        stalls: Stalls,
+        topic: ChangelogTopic | None = None,
+    ) -> None:
+        super().__init__(dimension, ("joins.adapters.delta.feed", config), stalls, topic)
         self._config = config
         self._state: DeltaFeedState | None = None
 
@@ -41,6 +49,9 @@ class DeltaCoordinator(FeedCoordinator):
             high=copy,
             version=state.version,
         )
+
+    def _abandon(self, reason: str) -> None:
+        abandon(self._config.state_file, reason)
 
     def _load(self) -> None:
         self._state = read_state(self._config.state_file)

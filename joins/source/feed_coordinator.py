@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from joins.adapters.process.process import SourceConfig, SourceProcess
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.stalls import Stalls
 from joins.source.coordinator import SourceCoordinator
 
@@ -26,8 +27,14 @@ class FeedCoordinator(SourceCoordinator):
         stalls: where faults are noted.
     """
 
-    def __init__(self, dimension: str, process: tuple[str, SourceConfig], stalls: Stalls) -> None:
-        super().__init__(dimension, stalls)
+    def __init__(
+        self,
+        dimension: str,
+        process: tuple[str, SourceConfig],
+        stalls: Stalls,
+        topic: ChangelogTopic | None = None,
+    ) -> None:
+        super().__init__(dimension, stalls, topic)
         self._module, self._process_config = process
         self._has_ended = threading.Event()
 
@@ -46,7 +53,8 @@ class FeedCoordinator(SourceCoordinator):
         while not self._stopping.wait(_POLL_S):
             if self._has_ended.is_set():
                 self._end_process()
-                self._stopping.wait()
+                while not self._stopping.wait(_POLL_S):
+                    self._require_topic()
                 return
             self._living_process()
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from joins.adapters.files.feed_state import FileFeedConfig, read_state
+from joins.adapters.files.feed_state import FileFeedConfig, abandon, read_state
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.stalls import Stalls
 from joins.source.coordinator import SourceView
 from joins.source.feed_coordinator import FeedCoordinator
@@ -17,8 +18,14 @@ class FileCoordinator(FeedCoordinator):
 
     # reads better deep: kinds of sources differ only in what their process keeps.
 
-    def __init__(self, dimension: str, config: FileFeedConfig, stalls: Stalls) -> None:
-        super().__init__(dimension, ("joins.adapters.files.feed", config), stalls)
+    def __init__(
+        self,
+        dimension: str,
+        config: FileFeedConfig,
+        stalls: Stalls,
+        topic: ChangelogTopic | None = None,
+    ) -> None:
+        super().__init__(dimension, ("joins.adapters.files.feed", config), stalls, topic)
         self._config = config
         self._state: Mapping[str, int] | None = None
 
@@ -39,6 +46,9 @@ class FileCoordinator(FeedCoordinator):
             high=place if is_copied else None,
             evidence=Evidence.BOUNDED_INPUT_ENDED if is_copied else None,
         )
+
+    def _abandon(self, reason: str) -> None:
+        abandon(self._config.state_file, reason)
 
     def _load(self) -> None:
         kept = read_state(self._config.state_file)

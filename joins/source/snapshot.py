@@ -40,6 +40,7 @@ from joins.adapters.mysql.sender import RESERVED_BYTES
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.dead_rows import DeadRow, DeadRows
 from joins.durable.stalls import Stalls
@@ -135,8 +136,9 @@ class SnapshotCoordinator(SourceCoordinator):
         table: CapturedTable,
         settings: SourceSettings,
         stalls: Stalls,
+        topic: ChangelogTopic | None = None,
     ) -> None:
-        super().__init__(dimension.name, stalls)
+        super().__init__(dimension.name, stalls, topic)
         assert isinstance(dimension.source, MysqlCdcSource)
         self._spark = spark
         self._dimension = dimension
@@ -168,6 +170,12 @@ class SnapshotCoordinator(SourceCoordinator):
             low=_place(state.low),
             high=None if state.high is None else _place(state.high),
         )
+
+    def _abandon(self, reason: str) -> None:
+        value = read_json(self._settings.state_file)
+        if value is not None:
+            self.state = SourceState.from_json(value)
+            self._keep(replace(self.state, needed=reason))
 
     def _note(self, error: SluiceError) -> None:
         if isinstance(error, SnapshotNeededError) and self.state is not None:

@@ -11,9 +11,11 @@ from joins.adapters.topic.feed_state import (
     Decision,
     Decisions,
     TopicFeedConfig,
+    abandon,
     read_decisions,
     write_decisions,
 )
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.acknowledgements import append_missing, reason_of, record_of
 from joins.durable.requests import Request
 from joins.durable.stalls import Stalls
@@ -47,8 +49,9 @@ class TopicCoordinator(FeedCoordinator):
         config: TopicFeedConfig,
         stalls: Stalls,
         acknowledgements: Path,
+        topic: ChangelogTopic | None = None,
     ) -> None:
-        super().__init__(dimension, ("joins.adapters.topic.feed", config), stalls)
+        super().__init__(dimension, ("joins.adapters.topic.feed", config), stalls, topic)
         self._config = config
         self._list = acknowledgements
         self._state: Mapping[str, Any] | None = None
@@ -72,6 +75,9 @@ class TopicCoordinator(FeedCoordinator):
             evidence=state["evidence"] if is_complete else None,
             waits_for=None if is_complete else state["text"],
         )
+
+    def _abandon(self, reason: str) -> None:
+        abandon(self._config.state_file, reason)
 
     def _load(self) -> None:
         """The process tells its state as soon as it has looked at the topic."""
@@ -125,7 +131,9 @@ class TopicCoordinator(FeedCoordinator):
         place = self.progress.get("record")
         if cause == ForeignRecordError.fault and place is not None:
             message = f'table "{self._name}": record {place[0]}/{place[1]}'
-            return Decision(_record(request, message), place=(place[0], place[1]))
+            topic_id = self.progress["topic_id"]
+            record = _record(request, message)
+            return Decision(record, place=(place[0], place[1]), topic_id=topic_id)
         raise NothingToAcknowledgeError(
             f'"{cause}" was acknowledged, but source "{self._name}" does not wait for it',
             hint="Look at the job's status; acknowledge the fault that it shows.",

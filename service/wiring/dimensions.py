@@ -7,10 +7,12 @@ from pyspark.sql import SparkSession
 from joins.adapters.delta.feed_state import DeltaFeedConfig
 from joins.adapters.delta.source import captured_columns
 from joins.adapters.files.feed_state import FileFeedConfig
+from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.dimension.build_side import BuildTask
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
 from joins.dimension.followed import FollowedDimension
 from joins.durable.checkpoint import read_json, write_json_atomically
@@ -42,6 +44,7 @@ from service.security.resolution import (
     output_path,
 )
 from service.wiring.context import JobContext
+from service.wiring.meta import make_internal_topic
 from service.wiring.shared import shared_coordinator, shared_meta
 
 
@@ -90,7 +93,25 @@ def dimension_runtime(
         lease, app_id = Lease(job.layout.lease(source)), job.table_app_id(dimension)
         return FollowedDimension(dimension, places, lease, app_id=app_id, on_watermark=on_watermark)
     task = BuildTask(places.topic, places.changelog, columns, job.meta.epoch, dimension.watermark)
-    return DimensionRuntime(dimension, places, task, app_id=job.app_id, on_watermark=on_watermark)
+    return DimensionRuntime(
+        dimension,
+        places,
+        task,
+        app_id=job.app_id,
+        on_watermark=on_watermark,
+        topic=_changelog_topic(job, dimension, places),
+    )
+
+
+def _changelog_topic(
+    job: JobContext, dimension: Dimension, places: DimensionPlaces
+) -> ChangelogTopic:
+    def make(cluster: KafkaCluster) -> None:
+        make_internal_topic(cluster, job.settings, places.topic, places.partitions)
+
+    file = job.checkpoint.source_file(dimension.name).with_suffix(".topic.json")
+    kafka = internal_kafka(job.plan, job.settings)
+    return ChangelogTopic(kafka, places.topic, places.partitions, make, file)
 
 
 def _all_specs(job: JobContext, dimension: Dimension) -> tuple[IndexSpec, ...]:
@@ -100,18 +121,19 @@ def _all_specs(job: JobContext, dimension: Dimension) -> tuple[IndexSpec, ...]:
 
 
 def source_coordinator(
-    job: JobContext, spark: SparkSession, dimension: Dimension, stalls: Stalls
+    job: JobContext, spark: SparkSession, runtime: DimensionRuntime, stalls: Stalls
 ) -> SourceCoordinator:
     """What copies and follows the dimension's source."""
+    dimension, topic = runtime.dimension, runtime.topic
     source = dimension.source
     if isinstance(source, DeltaTableSource):
-        return DeltaCoordinator(dimension.name, _feed(job, dimension, source), stalls)
+        return DeltaCoordinator(dimension.name, _feed(job, dimension, source), stalls, topic)
     if isinstance(source, TopicSource):
         acknowledgements = job.checkpoint.directory / "acknowledgements.jsonl"
         config = _topic_feed(job, dimension, source)
-        return TopicCoordinator(dimension.name, config, stalls, acknowledgements)
+        return TopicCoordinator(dimension.name, config, stalls, acknowledgements, topic)
     if isinstance(source, FileSource):
-        return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls)
+        return FileCoordinator(dimension.name, _file_feed(job, dimension, source), stalls, topic)
     if isinstance(source, SharedSource):
         return shared_coordinator(job.layout, dimension.name, source, stalls)
     table = _captured_table(job, dimension, source)
@@ -126,7 +148,7 @@ def source_coordinator(
         tasks=job.settings.snapshot_parallelism,
         rows_per_job=job.settings.snapshot_job_rows,
     )
-    return SnapshotCoordinator(spark, dimension, table, settings, stalls)
+    return SnapshotCoordinator(spark, dimension, table, settings, stalls, topic)
 
 
 def _feed(job: JobContext, dimension: Dimension, source: DeltaTableSource) -> DeltaFeedConfig:
@@ -166,6 +188,7 @@ def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> T
         state_file=state_file,
         decisions_file=state_file.with_suffix(".decisions.json"),
         rowtime=None if dimension.watermark is None else dimension.watermark.rowtime,
+        failpoints=job.settings.failpoints,
     )
 
 

@@ -145,7 +145,7 @@ class _Assembly:
             probe_kafka=probe_kafka(plan, self.settings, job.meta.probe_topic),
             dimensions=dimensions,
             inserts=Inserts(inserts),
-            sources=tuple(source_coordinator(job, spark, d, self.stalls) for d in plan.dimensions),
+            sources=tuple(source_coordinator(job, spark, d, self.stalls) for d in dimensions),
             outputs=(*outputs, dead_letters, *(() if event is None else event.tables.logs)),
             dead_letters=dead_letters,
             opening=opening,

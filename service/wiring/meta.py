@@ -13,6 +13,7 @@ from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over
 from joins.kernels.probe.generate import row_limit
+from joins.plan.errors import SourceError
 from joins.plan.plan import DatagenSource, Dimension, JoinPlan, KafkaSource, SharedSource
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 from service.config import PREFIX, Settings
@@ -86,25 +87,35 @@ def hold_files(layout: JobLayout, plan: JoinPlan) -> Iterator[None]:
                 stop_storing(each.directory)
 
 
+def make_internal_topic(
+    cluster: KafkaCluster, settings: Settings, name: str, partitions: int
+) -> None:
+    """Create a topic of ours unless it is there.
+
+    Raises:
+        SourceError: the cluster does not answer, or refuses.
+    """
+    cluster.create(
+        name,
+        partitions,
+        settings.changelog_replication,
+        topic_config(settings),
+        settings=TOPIC_SETTINGS,
+    )
+
+
 def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
     cluster = KafkaCluster(internal_kafka(plan, settings))
-    config = topic_config(settings)
     topics = {d.name: _changelog_topic(d, job_id) for d in plan.dimensions}
     for dimension in plan.dimensions:
         if isinstance(dimension.source, SharedSource):
             continue  # another job has made it
         partitions = changelog_partitions(dimension, settings)
-        cluster.create(
-            topics[dimension.name],
-            partitions,
-            settings.changelog_replication,
-            config,
-            settings=TOPIC_SETTINGS,
-        )
+        make_internal_topic(cluster, settings, topics[dimension.name], partitions)
     source = plan.probe.source
     if isinstance(source, DatagenSource):
         topic = f"sluice.{job_id}.probe"
-        cluster.create(topic, 1, settings.changelog_replication, config, settings=TOPIC_SETTINGS)
+        make_internal_topic(cluster, settings, topic, 1)
         stream = _generated(source, cluster, topic)
     else:
         stream = _read(plan, source)
@@ -149,8 +160,15 @@ def _generated(source: DatagenSource, cluster: KafkaCluster, topic: str) -> _Str
 def _read(plan: JoinPlan, source: KafkaSource) -> _Stream:
     with OpenClusters() as clusters:
         cluster = StreamCluster(clusters.of(source.kafka), source.topics)
+        topics = cluster.identified()
+        for topic, expected in zip(topics.topics, source.topic_ids, strict=False):
+            if topic.topic_id != expected:
+                raise SourceError(
+                    f'topic "{topic.name}" has id {topic.topic_id}, expected {expected}: it was '
+                    "deleted and created again since the job was submitted",
+                    hint="Remove the job and submit it again: it has joined nothing yet.",
+                )
         start = resolve_start_offsets(source, cluster)
         end = resolve_end_offsets(source, start, cluster)
         backlog = resolve_backlog(plan.probe, cluster)
-        topics = cluster.identified()
     return _Stream(topics, start, end, backlog)

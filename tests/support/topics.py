@@ -4,14 +4,25 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.dimension.changelog_topic import ChangelogTopic
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
+
+
+def changelog_topic(kafka: KafkaOptions, partitions: int, file: Path) -> ChangelogTopic:
+    """The changelog topic of a dimension; `ensure` makes it again where it is lost."""
+
+    def make(cluster: KafkaCluster) -> None:
+        cluster.create(kafka.topic, partitions, 1, {})
+
+    return ChangelogTopic(kafka, kafka.topic, partitions, make, file)
 
 
 def unique_name(prefix: str = "t") -> str:

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 
 from watermark.foreign import (
     Complete,
+    FeedPhase,
+    FeedPosition,
+    FeedStep,
     ForeignSnapshot,
     Mark,
     NewSnapshot,
@@ -277,6 +280,10 @@ def history(seed: int) -> History:
     return made
 
 
+class KilledError(Exception):
+    """The process of a reader was killed."""
+
+
 @dataclass
 class Reader:
     """Reads a history as the feed reads a topic: in the order of the records' times."""
@@ -289,6 +296,7 @@ class Reader:
     labelled: list[tuple[int, int, Sent]] = field(default_factory=list)  # generation, offset, …
     keys: set[int] = field(default_factory=set)
     handed: set[Notice] = field(default_factory=set)
+    kills: float = 0.0  # how often the process dies between two durable writes
 
     def __post_init__(self) -> None:
         rules = SnapshotRules(settle_ms=SETTLE_MS, is_compacted=self.made.is_compacted)
@@ -298,6 +306,9 @@ class Reader:
         self.ahead = [[] for _ in range(self.made.partitions)]
         self.logs = self.made.logs()
         self.removed: set[int] = set()
+        self.deaths = 0
+        self.position = FeedPosition()
+        self._journal(FeedStep.BEGIN)
 
     def compact(self, now_ms: int) -> None:
         """Kafka drops what a later record of the key replaces; the newest ones stay."""
@@ -309,7 +320,41 @@ class Reader:
     def ends(self, now_ms: int) -> dict[int, int]:
         return {p: sum(1 for r in log if r.there_ms <= now_ms) for p, log in enumerate(self.logs)}
 
+    def _journal(self, step: FeedStep) -> None:
+        """One durable write: all that a restart begins with."""
+        self.position = self.position.after(
+            step, generation=self.machine.generation, offsets=self.applied()
+        )
+        self.kept = (self.machine.as_json(), set(self.keys), set(self.handed))
+
+    def _may_die(self) -> None:
+        if self.made.rng.random() < self.kills:
+            raise KilledError
+
+    def _restart(self) -> None:
+        """Begin again with what the newest durable write says."""
+        value, keys, handed = self.kept
+        self.machine = ForeignSnapshot.restore(value, range(self.made.partitions), self.rules)
+        self.keys, self.handed = set(keys), set(handed)
+        self.at = [self.position.offsets[p] for p in range(self.made.partitions)]
+        self.ahead = [[] for _ in range(self.made.partitions)]
+        self.deaths += 1
+
     def step(self, now_ms: int) -> Complete | None:
+        try:
+            answer = self._step(now_ms)
+            self._may_die()
+            if answer is not None and self.position.phase is FeedPhase.COPYING:
+                self._journal(FeedStep.PROVE)
+            elif self.made.rng.random() < 0.3:
+                self._journal(FeedStep.ADVANCE)
+            self._may_die()
+            return answer
+        except KilledError:
+            self._restart()
+            return None
+
+    def _step(self, now_ms: int) -> Complete | None:
         self._hear(now_ms)
         ends = self.ends(now_ms)
         self._fetch(ends)
@@ -329,8 +374,10 @@ class Reader:
             key=lambda each: each[:3],
         )
         self._process(window)
-        self.machine.applied({p: self._done(p) for p in range(self.made.partitions)})
         return self._ask(now_ms)
+
+    def applied(self) -> dict[int, int]:
+        return {p: self._done(p) for p in range(self.made.partitions)}
 
     def _done(self, partition: int) -> int:
         ahead = self.ahead[partition]
@@ -387,6 +434,7 @@ class Reader:
             self.ahead[p].pop(0)
 
     def _cut(self, new: NewSnapshot) -> None:
+        self._may_die()
         at_ms = new.at_ms
         self.machine.begin_generation(new)
         self.keys = set()
@@ -398,15 +446,18 @@ class Reader:
                 else:
                     self.ahead[p] = []
                     self.at[p] = min(self.at[p], first)
+        self._journal(FeedStep.SUPERSEDE)
+        self._may_die()
 
     def _ask(self, now_ms: int) -> Complete | None:
         if self.made.rng.random() < 0.2:
             kept = self.machine.as_json()
             self.machine = ForeignSnapshot.restore(kept, range(self.made.partitions), self.rules)
-        answer = self.machine.ask(now_ms)
+        applied = self.applied()
+        answer = self.machine.ask(now_ms, applied)
         if not isinstance(answer, Complete) and answer.missing == "ends":
             self.machine.ended(self.ends(now_ms))
-            answer = self.machine.ask(now_ms)
+            answer = self.machine.ask(now_ms, applied)
         return answer if isinstance(answer, Complete) else None
 
     # What is true

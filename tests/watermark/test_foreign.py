@@ -160,25 +160,31 @@ def told(rules, script):
     """A snapshot that has met all of the script."""
     snapshot = ForeignSnapshot(PARTITIONS, rules)
     for name, value in script:
+        if name == "applied":
+            continue  # `applied_in` gives it with the question
         if name == "ended":
-            snapshot.ask(0)  # ends count only if they were asked for
+            snapshot.ask(0, {})  # ends count only if they were asked for
         if name == "ask":
-            snapshot.ask(value)
+            snapshot.ask(value, {})
         else:
             getattr(snapshot, name)(value)
     return snapshot
 
 
+def applied_in(script):
+    return next((value for name, value in script if name == "applied"), {})
+
+
 @pytest.mark.parametrize(("rules", "script", "text"), WAITS.values(), ids=WAITS)
 def test_a_table_waits_for(rules, script, text):
-    answer = told(rules, script).ask(0)
+    answer = told(rules, script).ask(0, applied_in(script))
     assert not isinstance(answer, Complete)
     assert text in answer.text
 
 
 @pytest.mark.parametrize(("rules", "script", "reason"), OPENS.values(), ids=OPENS)
 def test_a_table_is_complete_by(rules, script, reason):
-    answer = told(rules, script).ask(LATER)
+    answer = told(rules, script).ask(LATER, applied_in(script))
     assert isinstance(answer, Complete), answer
     assert (answer.evidence, answer.quiet) == reason
 
@@ -186,10 +192,10 @@ def test_a_table_is_complete_by(rules, script, reason):
 @pytest.mark.parametrize(("rules", "script", "reason"), OPENS.values(), ids=OPENS)
 def test_it_stays_complete_over_a_restart(rules, script, reason):
     snapshot = told(rules, script)
-    before = snapshot.ask(LATER)
+    before = snapshot.ask(LATER, applied_in(script))
     restored = ForeignSnapshot.restore(snapshot.as_json(), PARTITIONS, rules)
     restored.notify([Notice(NoticeKind.ABORTED, 103_000)])
-    assert restored.ask(LATER) == before
+    assert restored.ask(LATER, {}) == before
     assert reason
 
 
@@ -211,12 +217,12 @@ def test_a_later_snapshot_is_a_new_generation(case):
     if case in ("a_row_behind_a_start", "a_scan"):
         before += [("notify", [Notice(NoticeKind.STARTED, 199_000)])]
     snapshot = told(PLAIN, before)
-    assert isinstance(snapshot.ask(0), Complete)
+    assert isinstance(snapshot.ask(0, APPLIED[1]), Complete)
     new = getattr(snapshot, script[0])(script[1])
     assert (new.at_ms, new.must_read_again) == (expected, False)
     snapshot.begin_generation(new)
     assert snapshot.generation == 2
-    assert not isinstance(snapshot.ask(0), Complete)
+    assert not isinstance(snapshot.ask(0, {}), Complete)
     assert snapshot.is_older(Mark.STREAMED, expected - 1)
     assert not snapshot.is_older(Mark.STREAMED, expected)
 
@@ -237,7 +243,7 @@ def test_what_comes_again_begins_no_generation(script):
     placed = [*CHUNKED, ("counted", 2), SCANNED, ENDS, APPLIED]
     is_placed = script[0][1].position if script[0][0] == "take" else 0
     snapshot = told(PLAIN, [*(placed if is_placed else COMPLETE), ("notify", [STARTED])])
-    snapshot.ask(0)
+    snapshot.ask(0, APPLIED[1])
     assert [getattr(snapshot, name)(value) for name, value in script] == [None] * len(script)
 
 
@@ -281,7 +287,7 @@ def test_a_table_waits_for_a_later_snapshot_of_which_only_a_notification_tells()
     snapshot = told(rules, [("notify", [Notice(NoticeKind.STARTED, 199_000)]), SCANNED_LATER])
     for name, value in [FIRST, ("committed", SOURCE + 200_000)]:
         getattr(snapshot, name)(value)
-    assert "a later snapshot was read" in snapshot.ask(0).text
+    assert "a later snapshot was read" in snapshot.ask(0, {}).text
 
 
 def test_rows_of_an_incremental_snapshot_are_read_again_with_the_snapshot_that_they_are_behind():
@@ -298,18 +304,18 @@ def test_a_truncated_table_is_complete_without_its_rows():
     assert new.is_empty
     snapshot.begin_generation(new)
     assert snapshot.take(truncate) is None
-    snapshot.ask(0)
+    snapshot.ask(0, {})
     snapshot.ended({0: 0, 1: 0})
-    assert snapshot.ask(0).evidence is Evidence.TABLE_TRUNCATED
+    assert snapshot.ask(0, {}).evidence is Evidence.TABLE_TRUNCATED
 
 
 def test_without_replacing_a_later_snapshot_must_end_first():
     rules = SnapshotRules(replaces=False, counts=False)
     snapshot = told(rules, [*STREAMED, run(Mark.FIRST, 0, 200_000, 199_000)])
-    assert not isinstance(snapshot.ask(0), Complete)
+    assert not isinstance(snapshot.ask(0, {}), Complete)
     for partition in PARTITIONS:
         snapshot.take(run(Mark.STREAMED, partition, 201_000, 201_000)[1])
-    snapshot.ask(0)
+    snapshot.ask(0, {})
     snapshot.ended({0: 0, 1: 0})
-    assert isinstance(snapshot.ask(0), Complete)
+    assert isinstance(snapshot.ask(0, {}), Complete)
     assert snapshot.generation == 1

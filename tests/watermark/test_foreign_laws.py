@@ -17,11 +17,19 @@ def test_no_opening_is_early_and_none_is_missed(part):
     assert opened > HISTORIES // PARTS // 3
 
 
-def follow(seed: int) -> bool:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_kills_between_any_two_durable_writes_change_nothing(part):
+    opened = 0
+    for seed in range(part, HISTORIES // 3, PARTS):
+        opened += follow(seed, kills=(0.02, 0.1, 0.3)[seed % 3])
+    assert opened > HISTORIES // 3 // PARTS // 3
+
+
+def follow(seed: int, kills: float = 0.0) -> bool:
     """Read a history from a random time of it on; whether its newest snapshot opened."""
     made = history(seed)
     now = made.rng.choice([1_000_000, made.now_ms // 2 + 500_000, made.now_ms + 1_000])
-    reader = Reader(made, now, limit=made.rng.choice([1, 3, 50]))
+    reader = Reader(made, now, limit=made.rng.choice([1, 3, 50]), kills=kills)
     if made.is_compacted and made.rng.random() < 0.5:
         reader.compact(now)
     end = max([made.now_ms, *(r.there_ms for r in made.records)]) + 5_000
@@ -34,11 +42,13 @@ def follow(seed: int) -> bool:
             assert fault is None, (seed, now, answer, fault)
         at_end = all(reader.at[p] == e for p, e in reader.ends(now).items())
         now += made.rng.choice([1, 20, 300]) if not at_end else made.rng.choice([20, 300, 2_000])
-    for _ in range(4):
+    assert kills or not reader.deaths
+    reader.kills = 0.0
+    for _ in range(60 if kills else 4):
         answer = reader.step(now)
     is_open = answer is not None
     if expects_to_open(reader):
-        assert is_open, (seed, made.tells, reader.machine.ask(now))
+        assert is_open, (seed, made.tells, reader.machine.ask(now, reader.applied()))
     return is_open
 
 

@@ -30,6 +30,7 @@ from joins.adapters.delta.feed_rows import (
 from joins.adapters.delta.feed_state import (
     DeltaFeedConfig,
     DeltaFeedState,
+    abandon,
     read_state,
     write_state,
 )
@@ -434,14 +435,8 @@ def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
         finally:
             producer.close()
     except SnapshotNeededError as error:
-        _need_copy(config, error)
+        abandon(config.state_file, error.message)
         raise
-
-
-def _need_copy(config: DeltaFeedConfig, error: SnapshotNeededError) -> None:
-    kept = read_state(config.state_file)
-    if kept is not None:
-        write_state(config.state_file, replace(kept, needed=error.message))
 
 
 def main() -> int:

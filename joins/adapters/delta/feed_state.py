@@ -1,7 +1,7 @@
 """What the runner hands to the process of a `delta` dimension, and what that process keeps."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -101,6 +101,13 @@ def read_state(path: Path) -> DeltaFeedState | None:
     """
     value = read_json(path)
     return None if value is None else state_from_json(value)
+
+
+def abandon(path: Path, reason: str) -> None:
+    """Have the table copied again because of `reason`; what was never copied needs no word."""
+    kept = read_state(path)
+    if kept is not None:
+        write_state(path, replace(kept, needed=reason))
 
 
 def state_from_json(value: Mapping[str, Any]) -> DeltaFeedState:

@@ -67,7 +67,7 @@ class FileFeedSession:
         if kept is not None and kept.is_copied:
             return kept
         files = list_files(self._config.path)
-        if kept is not None and kept.files == files:
+        if kept is not None and kept.files == files and kept.needed is None:
             if kept.refused is not None:
                 raise SourceError(kept.refused["message"], hint=kept.refused["hint"])
             return kept

@@ -1,7 +1,7 @@
 """What the runner hands to the process of a dimension of files, and what that process keeps."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -76,6 +76,7 @@ class FileFeedState:
         files_done: of them.
         rows: that they have.
         refused: why one cannot be taken, while they are as they were listed: `message`, `hint`.
+        needed: why they must be read again.
     """
 
     generation: int
@@ -83,11 +84,12 @@ class FileFeedState:
     files_done: int = 0
     rows: int = 0
     refused: Mapping[str, str] | None = None
+    needed: str | None = None
 
     @property
     def is_copied(self) -> bool:
         """Whether all of them are read; from then on they are not looked at any more."""
-        return self.files_done == len(self.files)
+        return self.needed is None and self.files_done == len(self.files)
 
     @property
     def place(self) -> BinlogPosition:
@@ -117,6 +119,13 @@ def read_state(path: Path) -> FileFeedState | None:
     value = {k: v for k, v in value.items() if k != "format_version"}
     files = tuple(FileStamp(**each) for each in value["files"])
     return FileFeedState(**{**value, "files": files})
+
+
+def abandon(path: Path, reason: str) -> None:
+    """Have the files read again because of `reason`; what was never read needs no word."""
+    kept = read_state(path)
+    if kept is not None:
+        write_state(path, replace(kept, needed=reason))
 
 
 def write_state(path: Path, state: FileFeedState) -> None:

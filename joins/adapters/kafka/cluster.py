@@ -1,6 +1,6 @@
 """Topics and offsets of a Kafka cluster, through kafka-python's admin client."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -38,6 +38,14 @@ class TopicDescription:
     name: str
     topic_id: str
     partitions: tuple[int, ...]
+
+
+_INTERNAL = ("__", "sluice.")
+
+
+def without_internal(names: Iterable[str]) -> list[str]:
+    """The topics that are neither Kafka's own nor ours: those that a script may mean."""
+    return [name for name in names if not name.startswith(_INTERNAL)]
 
 
 class KafkaCluster:
@@ -174,7 +182,7 @@ class KafkaCluster:
             otherwise = "Create the topic first, or correct the table's 'topic' option."
             raise SourceError(
                 f'topic "{topic}" does not exist on kafka "{self._kafka.bootstrap_servers}"',
-                hint=suggestion(topic, self._answer(_own_topics), otherwise),
+                hint=suggestion(topic, without_internal(self._answer(_own_topics)), otherwise),
             )
         return description
 
@@ -262,7 +270,7 @@ class KafkaCluster:
             except kafka_errors.UnknownTopicOrPartitionError as exc:
                 raise SourceError(
                     f'topic "{", ".join(answer)}" was deleted',
-                    hint="Restore the topic or submit the job anew.",
+                    hint="Create the topic again, or correct the table's 'topic' option.",
                 ) from exc
         for tp, value in results.items():
             answer[tp.topic][tp.partition] = value.offset

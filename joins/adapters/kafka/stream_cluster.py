@@ -5,14 +5,12 @@ from dataclasses import dataclass, replace
 
 from kafka.admin import OffsetSpec
 
-from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
+from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription, without_internal
 from joins.adapters.kafka.transactions import OpenTransaction
 from joins.kernels.strings.regular import compiled
 from joins.plan.plan import Isolation
 from joins.plan.stream_topics import SPAN, StreamTopics, index_of
 from watermark.gate import Retention
-
-_OWN = ("__", "sluice.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,5 +172,5 @@ def matching_topics(pattern: str, names: Iterable[str]) -> list[str]:
     expression = compiled(pattern)
     if expression is None:
         return []
-    foreign = (name for name in names if not name.startswith(_OWN))
+    foreign = without_internal(names)
     return sorted(name for name in foreign if expression.fullmatch(name) is not None)

@@ -23,18 +23,22 @@ from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.process.protocol import SourceProtocol
 from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.topic.appended_file import AppendedFile
 from joins.adapters.topic.decoding import decoder_of, schemas_of, warm_up
 from joins.adapters.topic.feed_state import (
+    FeedJournal,
+    Offsets,
     TopicFeedConfig,
-    TopicFeedState,
+    abandon,
     read_decisions,
-    read_state,
-    write_state,
+    read_journal,
+    write_journal,
 )
 from joins.adapters.topic.key_file import KeyFile
 from joins.adapters.topic.notices import NoticeTopic, is_named_after
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.adapters.topic.time_file import TimeFile
+from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.changelog.known_keys import key_hashes
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
@@ -50,10 +54,11 @@ from joins.plan.errors import (
     SourceUnavailableError,
 )
 from joins.plan.formats import SOURCE_TIMESTAMP
-from joins.plan.plan import declared_fields
+from joins.plan.plan import BoundedMode, declared_fields
 from joins.plan.stream_topics import StreamTopics
 from watermark.foreign import (
     Complete,
+    FeedStep,
     ForeignSnapshot,
     Missing,
     NewSnapshot,
@@ -97,14 +102,15 @@ class TopicFeedSession:
         self._is_placed = declared_fields(config.fields) != config.fields
         self._decoder = decoder_of(config.source, config.fields, config.primary_key, self._schemas)
         self._deletions = _deletions_of(config)
-        kept = read_state(config.state_file)
-        self._rules = self._find_rules()
+        markers = config.state_file.parent / "failpoints"
+        self._hit = Failpoints(config.failpoints, markers).hit
+        self._journal = read_journal(config.state_file)
         self._notices: NoticeTopic | None = None
-        self._begin(kept)
+        self._begin()
         self._decisions = read_decisions(config.decisions_file)
         self._order = TimeOrder(range(config.partitions))
         self._read = dict(self._done)
-        self._notices = self._find_notices(kept)
+        self._notices = self._find_notices()
         self._connect = self._find_connect()
         self._connect_at_s = self._kept_at_s = self._reported_at_s = self._heard_at_s = 0.0
         self._connect_error: str | None = None
@@ -112,7 +118,7 @@ class TopicFeedSession:
         self._record_bytes = _FIRST_RECORD_BYTES
         self._sent = 0
         self._source_ts_ms = 0
-        self._answer = self._snapshot.ask(now_ms())
+        self._answer = self._snapshot.ask(now_ms(), self._done)
 
     def close(self) -> None:
         """End the connections."""
@@ -166,7 +172,6 @@ class TopicFeedSession:
             self._process(producer, Window(pieces))
             self._tell("progress", paced=True)
         self._advance_to(ends)
-        self._snapshot.applied(self._done)
         self._answer = self._ask()
         self._mark(producer)
         return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
@@ -174,12 +179,12 @@ class TopicFeedSession:
     # The beginning
     # -----------------------------------------------------------------------------------------
 
-    def _find_rules(self) -> SnapshotRules:
+    def _find_rules(self, ends: Offsets | None) -> SnapshotRules:
         source = self._config.source
         is_compacted = self._cluster.is_compacted(self._topic)
         if source.evidence is None:
             return SnapshotRules(
-                ends=source.end_offsets,
+                ends=ends,
                 has_end=source.is_bounded,
                 replaces=False,
                 counts=False,
@@ -193,7 +198,8 @@ class TopicFeedSession:
             counts=source.evidence.notifications_topic is not None and source.evidence.replaces,
         )
 
-    def _begin(self, kept: TopicFeedState | None) -> None:
+    def _begin(self) -> None:
+        kept = self._journal
         description = self._description = self._cluster.require(self._topic)
         self._described_at_s = 0.0
         self._check_partitions(len(description.partitions))
@@ -201,20 +207,47 @@ class TopicFeedSession:
         self._name = StreamTopics.one(self._topic, description.topic_id)
         begins = self._cluster.beginning_offsets(description)
         partitions = range(self._config.partitions)
-        if kept is None or kept.needed is not None:
+        if not kept.begins:
+            self._check_kept(kept, begins)
+        ends = self._find_ends() if kept.begins else kept.ends or self._config.source.end_offsets
+        self._bounds = dict(ends or ())
+        self._rules = self._find_rules(ends)
+        if kept.begins:
             self._snapshot = ForeignSnapshot(partitions, self._rules)
-            self._snapshot.generation = 1 if kept is None else kept.generation + 1
+            self._snapshot.generation = kept.generation + 1
             self._snapshot.begins(begins)
             self._done, self._table = begins, None
             self._times = self._find_times((0, 0))
             self._find_keys(0, 0)
-            self._keep()
+            nothing: tuple[str, Offsets] = ("", ())
+            self._commit(
+                FeedStep.BEGIN, topic_id=self._topic_id, ends=ends, needed=None, notices=nothing
+            )
         else:
-            self._check_kept(kept, description.topic_id, begins)
             self._snapshot = ForeignSnapshot.restore(kept.snapshot, partitions, self._rules)
-            self._done, self._table = dict(kept.offsets), kept.table
+            self._done, self._table = dict(kept.position.offsets), kept.table
             self._times = self._find_times(kept.times)
             self._find_keys(kept.counted, kept.placed)
+        self._remove_keys(self._snapshot.generation - 1)  # a kill may have kept them
+
+    def _find_ends(self) -> Offsets | None:
+        """Where the table is complete that is no connector's; None of a connector's.
+
+        The ends that were found at submission are those of the topic that was there then. Of
+        another one they say nothing, nor where the topic has lost what was before them.
+        """
+        source, kept = self._config.source, self._journal.position.topic_id
+        if source.evidence is not None:
+            return None
+        if source.bounded_mode in (BoundedMode.SPECIFIC, BoundedMode.GROUP):
+            return source.end_offsets
+        there = self._cluster.end_offsets(self._description)
+        is_same = self._topic_id == (source.topic_id or kept or self._topic_id)
+        if is_same and all(there[p] >= end for p, end in source.end_offsets):
+            return source.end_offsets
+        if source.bounded_timestamp_ms is not None:
+            there = self._cluster.offsets_at(self._topic, source.bounded_timestamp_ms)
+        return tuple(sorted(there.items()))
 
     def _find_keys(self, counted: int, placed: int) -> None:
         """The keys of this generation: those of its snapshot's rows, and where each key lies."""
@@ -222,6 +255,11 @@ class TopicFeedSession:
         number = self._snapshot.generation
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
         self._placed = KeyFile(file.with_suffix(f".place-keys-{number}"), placed)
+
+    def _remove_keys(self, generation: int) -> None:
+        file = self._config.state_file
+        for name in (f".row-keys-{generation}", f".place-keys-{generation}"):
+            AppendedFile(file.with_suffix(name), 1, 0).remove()
 
     def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
         """The times of keys; all generations have the same, in the order that records came in."""
@@ -238,21 +276,28 @@ class TopicFeedSession:
                 "filled from the start with as many partitions.",
             )
 
-    def _check_kept(self, kept: TopicFeedState, topic_id: str, begins: Mapping[int, int]) -> None:
+    def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
         """See that what follows what was read is there."""
-        if topic_id != kept.topic_id:
-            raise SnapshotNeededError(
-                f'topic "{self._topic}" was deleted and created anew', hint=_READ_ANEW
-            )
+        self._check_id(kept.position.topic_id)
         files = (f".rows-{kept.generation}", f".places-{kept.generation}")
         if any(self._config.state_file.with_suffix(each).exists() for each in files):
             raise SnapshotNeededError(
                 f'keys of topic "{self._topic}" are kept by hashes that two keys may share',
                 hint=_READ_ANEW,
             )
-        lost = sorted(p for p, offset in kept.offsets if begins.get(p, 0) > offset)
+        offsets = kept.position.offsets
+        lost = sorted(p for p, offset in offsets.items() if begins.get(p, 0) > offset)
         if lost:
             raise self._expired(f"partition {lost[0]}")
+
+    def _check_id(self, expected: str) -> None:
+        """See that the topic which the cluster has described last is the one that is read."""
+        if self._description.topic_id != expected:
+            raise SnapshotNeededError(
+                f'topic "{self._topic}" has id {self._description.topic_id}, expected {expected}: '
+                "it was deleted and created again",
+                hint=_READ_ANEW,
+            )
 
     def _expired(self, where: str) -> SnapshotNeededError:
         return SnapshotNeededError(
@@ -260,13 +305,12 @@ class TopicFeedSession:
             hint=f"{_READ_ANEW} Let the topic keep its records longer.",
         )
 
-    def _find_notices(self, kept: TopicFeedState | None) -> NoticeTopic | None:
+    def _find_notices(self) -> NoticeTopic | None:
         source = self._config.source
         if source.evidence is None or source.evidence.notifications_topic is None:
             return None
         kafka = replace(source.kafka, topic=source.evidence.notifications_topic)
-        offsets = () if kept is None or kept.needed is not None else kept.notice_offsets
-        return NoticeTopic(kafka, self._topic, offsets, self._schemas)
+        return NoticeTopic(kafka, self._topic, self._journal.notices, self._schemas)
 
     def _find_connect(self) -> ConnectOffsets | None:
         evidence = self._config.source.evidence
@@ -281,11 +325,12 @@ class TopicFeedSession:
         if time.monotonic() >= self._described_at_s + _DESCRIBED_S:
             self._described_at_s = time.monotonic()
             self._description = self._cluster.require(self._topic)
+            self._check_id(self._topic_id)
         ends = self._cluster.end_offsets(self._description)
         self._check_partitions(len(ends))
         if self._config.source.is_bounded:
-            bound = dict(self._config.source.end_offsets)
-            ends = {p: min(end, max(bound[p], self._read[p])) for p, end in ends.items()}
+            bounds = self._bounds
+            ends = {p: min(end, max(bounds[p], self._read[p])) for p, end in ends.items()}
         for partition, end in ends.items():
             if end < self._read[partition]:
                 raise SnapshotNeededError(
@@ -344,7 +389,7 @@ class TopicFeedSession:
             partition, offset = (
                 records.column(name)[bad.row].as_py() for name in ("partition", "offset")
             )
-            if (partition, offset) not in self._decisions.skipped:
+            if (partition, offset) not in self._decisions.skipped(self._topic_id):
                 raise ForeignRecordError(
                     f'record {partition}/{offset} of topic "{self._topic}" cannot be taken: '
                     f"{bad.reason}",
@@ -425,11 +470,11 @@ class TopicFeedSession:
             if other_ms is not None:
                 snapshot.passed(other_ms)
             at = end
-            if new is not None and at == len(window):
+            if new is not None and at == len(window) and not new.must_read_again:
                 self._begin_generation(new)
         self._send(producer, window, np.concatenate(generations))
         if new is not None and new.must_read_again:
-            self._read_again(new)
+            self._begin_generation(new)
 
     def _labelled(
         self, window: Window, first: int, older: np.ndarray
@@ -442,22 +487,23 @@ class TopicFeedSession:
         return len(window), None
 
     def _begin_generation(self, new: NewSnapshot) -> None:
-        old = (self._counted, self._placed)
+        """Read a later snapshot from now on, from where it began: one step of the journal.
+
+        Where records of it were sent already, in the generation before, they are read again.
+        """
+        back: dict[int, int] = {}
+        if new.must_read_again:
+            first = self._cluster.offsets_at(self._topic, new.at_ms)
+            back = {p: min(offset, self._done[p]) for p, offset in first.items()}
         self._snapshot.begin_generation(new)
         self._find_keys(0, 0)
         self._is_marked = False
-        self._keep()
-        for file in old:
-            file.remove()
-
-    def _read_again(self, new: NewSnapshot) -> None:
-        """Go back to where the new snapshot began, as far as records of it were sent."""
-        self._begin_generation(new)
-        for partition, offset in self._cluster.offsets_at(self._topic, new.at_ms).items():
-            self._read[partition] = min(offset, self._done[partition])
-            self._done[partition] = self._read[partition]
+        self._done |= back
+        self._commit(FeedStep.SUPERSEDE)
+        self._remove_keys(self._snapshot.generation - 1)
+        for partition, offset in back.items():
+            self._read[partition] = offset
             self._order.forget(partition)
-        self._keep()
 
     def _send(self, producer: RecordSink, window: Window, generations: np.ndarray) -> None:
         labelled = {id(piece): labels for piece, labels in window.by_piece(generations)}
@@ -521,7 +567,7 @@ class TopicFeedSession:
         piece, unknown = self._deletions.of(piece, self._times)
         for place in unknown.tolist():
             at = (piece.partition, int(piece.offsets[place]))
-            if at not in self._decisions.skipped:
+            if at not in self._decisions.skipped(self._topic_id):
                 raise ForeignRecordError(
                     f'record {at[0]}/{at[1]} of topic "{self._topic}" deletes a row and does not '
                     f'say when: it has no "{SOURCE_TIMESTAMP}", nor has a deletion before it',
@@ -533,7 +579,7 @@ class TopicFeedSession:
         return piece
 
     def _require_skipped(self, partition: int, offset: int, before: int) -> None:
-        if (partition, offset) in self._decisions.skipped:
+        if (partition, offset) in self._decisions.skipped(self._topic_id):
             return
         raise ForeignRecordError(
             f'record {partition}/{offset} of topic "{self._topic}" has a key whose records were in '
@@ -558,9 +604,7 @@ class TopicFeedSession:
         if self._notices is not None and time.monotonic() >= self._heard_at_s + pause_s:
             self._heard_at_s = time.monotonic()
             new = self._snapshot.notify(self._notices.read(self._table))
-            if new is not None and new.must_read_again:
-                self._read_again(new)
-            elif new is not None:
+            if new is not None:
                 self._begin_generation(new)
         if self._connect is not None and waits and time.monotonic() >= self._connect_at_s:
             self._connect_at_s = time.monotonic() + _CONNECT_S
@@ -581,10 +625,13 @@ class TopicFeedSession:
         is_deaf = self._notices is not None and not self._notices.is_read
         if is_deaf and not self._snapshot.is_complete:
             return Waiting(Missing.EVIDENCE, "the notifications are being read")
-        answer = self._snapshot.ask(now_ms())
+        answer = self._snapshot.ask(now_ms(), self._done)
         if not isinstance(answer, Complete) and answer.missing is Missing.ENDS:
-            self._snapshot.ended(self._cluster.end_offsets(self._topic))
-            answer = self._snapshot.ask(now_ms())
+            ends = self._cluster.end_offsets(self._topic)
+            self._description = self._cluster.require(self._topic)
+            self._check_id(self._topic_id)  # behind the ends, which were asked for by name
+            self._snapshot.ended(ends)
+            answer = self._snapshot.ask(now_ms(), self._done)
         return answer
 
     def _mark(self, producer: RecordSink) -> None:
@@ -603,18 +650,28 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
+        """Keep how far the topic is sent on, and what is known of its snapshot."""
+        is_proof = self._snapshot.is_complete and not self._journal.is_whole
+        self._commit(FeedStep.PROVE if is_proof else FeedStep.ADVANCE)
+
+    def _commit(self, step: FeedStep, **changes: Any) -> None:  # noqa: ANN401
+        """Make one step of the journal durable; nothing else of a session is."""
+        self._hit("F1")
         self._kept_at_s = time.monotonic()
-        state = TopicFeedState(
-            topic_id=self._topic_id,
-            offsets=tuple(sorted(self._done.items())),
+        if self._notices is not None:
+            changes["notices"] = self._notices.read_to
+        self._journal = self._journal.after(
+            step,
+            offsets=dict(self._done),
             snapshot=self._snapshot.as_json(),
             table=self._table,
-            notice_offsets=() if self._notices is None else self._notices.offsets,
             counted=self._counted.save(),
             placed=self._placed.save(),
             times=(0, 0) if self._times is None else self._times.save(),
+            **changes,
         )
-        write_state(self._config.state_file, state)
+        write_journal(self._config.state_file, self._journal)
+        self._hit("F2")
         if self._group is not None:
             self._group.report(self._done)
 
@@ -672,11 +729,15 @@ def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str
     }
 
 
-def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: TopicFeedState) -> None:
+def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal) -> None:
     """Say once more that a table with an end is whole; its topic is not needed any more."""
     snapshot = ForeignSnapshot.restore(kept.snapshot, range(config.partitions), SnapshotRules())
-    place = {"epoch": epoch_of(kept.generation), "file": 0, "pos": sum(dict(kept.offsets).values())}
-    state = _state_of(snapshot, snapshot.ask(now_ms()))
+    place = {
+        "epoch": epoch_of(kept.generation),
+        "file": 0,
+        "pos": sum(kept.position.offsets.values()),
+    }
+    state = _state_of(snapshot, snapshot.ask(now_ms(), kept.position.offsets))
     said = {"state": state, "position": place, "records": 0, "source_ts_ms": 0}
     protocol.tell("streaming", said)
     producer = TopicProducer(config.kafka, config.partitions, config.source.kafka.topic)
@@ -702,8 +763,8 @@ def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
-    kept = read_state(config.state_file)
-    if config.source.is_bounded and kept is not None and kept.is_complete:
+    kept = read_journal(config.state_file)
+    if config.source.is_bounded and kept.is_whole:
         _repeat(config, protocol, kept)
         return
     try:
@@ -716,17 +777,12 @@ def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
             producer.close()
             session.close()
     except SnapshotNeededError as error:
-        _need_reading(config, error)
+        abandon(config.state_file, error.message)
         raise
     except ForeignRecordError as error:
-        protocol.tell("unreadable", {"record": list(error.place)})
+        topic_id = read_journal(config.state_file).position.topic_id
+        protocol.tell("unreadable", {"record": list(error.place), "topic_id": topic_id})
         raise
-
-
-def _need_reading(config: TopicFeedConfig, error: SnapshotNeededError) -> None:
-    kept = read_state(config.state_file)
-    if kept is not None:
-        write_state(config.state_file, replace(kept, needed=error.message))
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 """What the runner hands to the process of a topic's dimension, and what that process keeps."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +17,11 @@ from joins.plan.plan import (
     TopicSource,
 )
 from joins.plan.types import SqlType
+from watermark.errors import InvalidTransitionError
+from watermark.foreign import FeedPhase, FeedPosition, FeedStep
+
+Offsets = tuple[tuple[int, int], ...]
+"""(partition, offset) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +33,10 @@ class TopicFeedConfig:
         fields: the declared columns.
         primary_key: names, in key order.
         kafka: how to reach our own cluster; its topic is the changelog topic.
-        state_file: where the process keeps its `TopicFeedState`; beside it are files of keys.
+        state_file: where the process keeps its `FeedJournal`; beside it are files of keys.
         decisions_file: where the runner writes what an operator has decided.
         rowtime: the column that tells the versions of a row apart, None if none are kept.
+        failpoints: planted faults, as in `SLUICE_FAILPOINTS`.
     """
 
     source: TopicSource
@@ -40,6 +46,7 @@ class TopicFeedConfig:
     state_file: Path
     decisions_file: Path
     rowtime: str | None = None
+    failpoints: str = ""
 
     @property
     def partitions(self) -> int:
@@ -57,6 +64,7 @@ class TopicFeedConfig:
             "state_file": str(self.state_file),
             "decisions_file": str(self.decisions_file),
             "rowtime": self.rowtime,
+            "failpoints": self.failpoints,
         }
 
     @classmethod
@@ -88,73 +96,142 @@ class TopicFeedConfig:
             state_file=Path(value["state_file"]),
             decisions_file=Path(value["decisions_file"]),
             rowtime=value["rowtime"],
+            failpoints=value["failpoints"],
         )
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFeedState:
-    """What is durable of a topic's source; all below its offsets is acknowledged by our cluster.
+class FeedJournal:
+    """What is durable of a topic's source; each step is one entry, which replaces the one before.
 
     Attributes:
-        topic_id: Kafka's id of the topic; another one of the same name is read from its beginning.
-        offsets: (partition, next offset).
+        position: phase, topic, generation and offsets, by the rules of `watermark.foreign`.
         snapshot: what `ForeignSnapshot` keeps.
         table: what the records are of, as far as they tell.
-        notice_offsets: (partition, next offset) of the topic of notifications.
+        ends: (partition, offset) where a table is complete that is no connector's.
+        notices: of the topic of notifications: its id, and (partition, next offset).
         counted: keys in the file of the rows of this generation.
         placed: keys in the file of the partitions of keys.
         times: number of the file of the newest time of each key, and its entries.
-        needed: why the topic must be read anew, None while it can be followed.
+        needed: why the topic must be read again from its beginning; of an abandoned one.
     """
 
-    topic_id: str
-    offsets: tuple[tuple[int, int], ...]
-    snapshot: Mapping[str, Any]
+    position: FeedPosition = field(default_factory=FeedPosition)
+    snapshot: Mapping[str, Any] = field(default_factory=dict)
     table: ForeignTable | None = None
-    notice_offsets: tuple[tuple[int, int], ...] = ()
+    ends: Offsets | None = None
+    notices: tuple[str, Offsets] = ("", ())
     counted: int = 0
     placed: int = 0
     times: tuple[int, int] = (0, 0)
     needed: str | None = None
 
     @property
-    def is_complete(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether the table was found to be whole."""
-        return self.snapshot["complete"] is not None
+        return self.position.phase is FeedPhase.WHOLE
 
     @property
     def generation(self) -> int:
         """Of what is read now."""
-        return int(self.snapshot["generation"])
+        return self.position.generation
+
+    @property
+    def begins(self) -> bool:
+        """Whether the topic is to be read from its beginning."""
+        return self.position.phase in (FeedPhase.NEW, FeedPhase.ABANDONED)
+
+    def after(
+        self,
+        step: FeedStep,
+        *,
+        topic_id: str | None = None,
+        offsets: Mapping[int, int] | None = None,
+        **rest: Any,  # noqa: ANN401
+    ) -> Self:
+        """The entry after `step`; what is not given stays.
+
+        Raises:
+            InvalidTransitionError: there is no such step from here.
+        """
+        generation = rest.get("snapshot", self.snapshot).get("generation")
+        position = self.position.after(
+            step, topic_id=topic_id, generation=generation, offsets=offsets
+        )
+        made = replace(self, position=position, **rest)
+        is_complete = made.snapshot.get("complete") is not None
+        if step is not FeedStep.ABANDON and made.is_whole != is_complete:
+            raise InvalidTransitionError(
+                f'journal of a topic: step "{step}" leads to phase "{position.phase}", and its '
+                f"snapshot is {'complete' if is_complete else 'not complete'}",
+                hint="Report this as a defect with the job's event log.",
+            )
+        return made
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of the state file."""
+        return {
+            "phase": self.position.phase,
+            "topic_id": self.position.topic_id,
+            "offsets": sorted(self.position.offsets.items()),
+            "snapshot": self.snapshot,
+            "table": None if self.table is None else asdict(self.table),
+            "ends": self.ends,
+            "notice_topic_id": self.notices[0],
+            "notice_offsets": self.notices[1],
+            "counted": self.counted,
+            "placed": self.placed,
+            "times": self.times,
+            "needed": self.needed,
+        }
 
 
-def read_state(path: Path) -> TopicFeedState | None:
-    """The state kept in `path`, None if there is none.
+def read_journal(path: Path) -> FeedJournal:
+    """The newest entry kept in `path`; that of a new source if there is none.
 
     Raises:
         CheckpointError: the file is damaged or of another format.
     """
     value = read_json(path)
     if value is None:
-        return None
-    value = {k: v for k, v in value.items() if k != "format_version"}
-    table, times = value["table"], value.get("times", (0, 0))
-    value |= {
-        "offsets": _pairs(value["offsets"]),
-        "notice_offsets": _pairs(value["notice_offsets"]),
-        "table": None if table is None else ForeignTable(**table),
-        "times": (int(times[0]), int(times[1])),
-    }
-    return TopicFeedState(**value)
+        return FeedJournal()
+    snapshot, table, times = value["snapshot"], value["table"], value.get("times", (0, 0))
+    phase = FeedPhase.COPYING if snapshot["complete"] is None else FeedPhase.WHOLE
+    if value["needed"] is not None:
+        phase = FeedPhase.ABANDONED
+    ends = value.get("ends")
+    return FeedJournal(
+        FeedPosition(
+            FeedPhase(value.get("phase", phase)),
+            value["topic_id"],
+            int(snapshot["generation"]),
+            dict(_pairs(value["offsets"])),
+        ),
+        snapshot,
+        None if table is None else ForeignTable(**table),
+        None if ends is None else _pairs(ends),
+        (value.get("notice_topic_id", ""), _pairs(value["notice_offsets"])),
+        value["counted"],
+        value["placed"],
+        (int(times[0]), int(times[1])),
+        value["needed"],
+    )
 
 
-def _pairs(value: list[list[int]]) -> tuple[tuple[int, int], ...]:
+def write_journal(path: Path, journal: FeedJournal) -> None:
+    """Replace the entry in `path`, durable when this returns."""
+    write_json_atomically(path, journal.as_json())
+
+
+def abandon(path: Path, reason: str) -> None:
+    """Have the topic read again from its beginning, in a new generation, because of `reason`."""
+    journal = read_journal(path)
+    if journal.position.phase is not FeedPhase.NEW:
+        write_journal(path, journal.after(FeedStep.ABANDON, needed=reason))
+
+
+def _pairs(value: Iterable[Sequence[int]]) -> Offsets:
     return tuple((int(partition), int(offset)) for partition, offset in value)
-
-
-def write_state(path: Path, state: TopicFeedState) -> None:
-    """Keep `state`, durable when this returns."""
-    write_json_atomically(path, asdict(state))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +242,13 @@ class Decision:
         record: the acknowledgement, as it is shown.
         generation: it counts as complete; None if it is about something else.
         place: partition and offset of a record that is left out.
+        topic_id: of the topic that has the record: another one of its name has others there.
     """
 
     record: Mapping[str, Any]
     generation: int | None = None
     place: tuple[int, int] | None = None
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,10 +262,10 @@ class Decisions:
         """Generation → why it counts as complete."""
         return {d.generation: d.record["reason"] for d in self.all if d.generation is not None}
 
-    @property
-    def skipped(self) -> frozenset[tuple[int, int]]:
-        """Partition and offset of the records that are left out."""
-        return frozenset(d.place for d in self.all if d.place is not None)
+    def skipped(self, topic_id: str) -> frozenset[tuple[int, int]]:
+        """Partition and offset of the records of this topic that are left out."""
+        own = (d.place for d in self.all if d.topic_id == topic_id)
+        return frozenset(place for place in own if place is not None)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -204,6 +283,7 @@ def read_decisions(path: Path) -> Decisions:
                 each["record"],
                 each["generation"],
                 None if each["place"] is None else (each["place"][0], each["place"][1]),
+                each.get("topic_id", ""),
             )
             for each in value["decisions"]
         )

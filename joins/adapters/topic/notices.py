@@ -35,7 +35,7 @@ class NoticeTopic:
     Args:
         kafka: the cluster and the topic of the notifications.
         topic: of the table's records.
-        offsets: (partition, next offset) of what was read.
+        read: what `read_to` gave: the id of the topic of notifications, and what was read of it.
         schemas: of a connector that writes Avro; its notifications are of the same format.
     """
 
@@ -43,20 +43,21 @@ class NoticeTopic:
         self,
         kafka: KafkaOptions,
         topic: str,
-        offsets: Sequence[tuple[int, int]],
+        read: tuple[str, Sequence[tuple[int, int]]],
         schemas: SchemaRegistry | None = None,
     ) -> None:
         self._kafka = kafka
         self._topic = topic
+        self._topic_id, offsets = read
         self._next = dict(offsets)
         self._cluster = KafkaCluster(kafka, keep_open=True)
         self._records = KafkaRecords(kafka)
         self._avro = None if schemas is None else AvroMemory(schemas.avro_schema)
 
     @property
-    def offsets(self) -> tuple[tuple[int, int], ...]:
-        """What `__init__` takes."""
-        return tuple(sorted(self._next.items()))
+    def read_to(self) -> tuple[str, tuple[tuple[int, int], ...]]:
+        """What `__init__` takes: the topic's id, and (partition, next offset)."""
+        return self._topic_id, tuple(sorted(self._next.items()))
 
     @property
     def is_read(self) -> bool:
@@ -75,6 +76,9 @@ class NoticeTopic:
     def read(self, table: ForeignTable | None) -> list[Notice]:
         """What is new about the table's connector.
 
+        A topic that was created again, or ends before what was read of it, is read from its
+        beginning.
+
         Args:
             table: what the table's records tell, None before one did.
 
@@ -84,18 +88,22 @@ class NoticeTopic:
         """
         topic = self._cluster.require(self._kafka.topic)
         ends, begins = self._cluster.end_offsets(topic), self._cluster.beginning_offsets(topic)
+        is_other = topic.topic_id != self._topic_id
+        if is_other or any(end < self._next.get(p, 0) for p, end in ends.items()):
+            self._next = {}
         ranges = {p: (max(self._next.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
-        notices = list(self._notices(ranges, table))
+        notices = list(self._notices(topic.topic_id, ranges, table))
+        self._topic_id = topic.topic_id
         self._next = {p: max(first, end) for p, (first, end) in ranges.items()}
         return notices
 
     def _notices(
-        self, ranges: dict[int, tuple[int, int]], table: ForeignTable | None
+        self, topic_id: str, ranges: dict[int, tuple[int, int]], table: ForeignTable | None
     ) -> Iterator[Notice]:
         unread = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
         if not unread:
             return
-        name = StreamTopics.one(self._kafka.topic)
+        name = StreamTopics.one(self._kafka.topic, topic_id)
         for batch in self._records.batches(name, unread, ("key", "value")):
             columns = map(self._texts, batch.columns)
             for key, value in zip(*columns, strict=True):

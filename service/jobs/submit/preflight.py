@@ -123,6 +123,7 @@ def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) ->
         kafka.require_unused_group(source.kafka.reported_group)
     source = resolve_topics(source, kafka)
     cluster = StreamCluster(kafka, source.topics)
+    topics = cluster.identified()
     start = resolve_start_offsets(source, cluster)
     end = resolve_end_offsets(source, start, cluster)
     backlog = resolve_backlog(resolved.probe, cluster)
@@ -130,6 +131,7 @@ def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) ->
         held,
         kafka=replace(held.kafka, topic=source.kafka.topic),
         more_topics=source.more_topics,
+        topic_ids=tuple(topic.topic_id for topic in topics.topics),
         startup_mode=StartupMode.SPECIFIC,
         startup_offsets=tuple(sorted(start.items())),
     )
@@ -155,8 +157,9 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
     cluster, topic = clusters.of(source.kafka), source.kafka.topic
     if source.kafka.reported_group is not None:
         cluster.require_unused_group(source.kafka.reported_group)
-    ends = cluster.end_offsets(topic)
-    own = replace(own, changelog_partitions=len(ends))
+    description = cluster.require(topic)
+    ends = cluster.end_offsets(description)
+    own = replace(own, changelog_partitions=len(ends), topic_id=description.topic_id)
     if source.is_bounded:
         stream = StreamCluster(cluster, StreamTopics.one(topic))
         ends = resolve_bounds(source, stream.beginning_offsets(), stream) or ends

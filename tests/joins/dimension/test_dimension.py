@@ -29,7 +29,7 @@ from joins.plan.plan import KafkaOptions
 from tests.support.changelog import COLUMNS
 from tests.support.probe import USERS
 from tests.support.spark_jobs import jobs_of
-from tests.support.topics import create_topic, delete_topics, produce
+from tests.support.topics import changelog_topic, consume, create_topic, delete_topics, produce
 from tests.support.wait import wait_until
 from watermark.model import PROCESSING_TIME
 
@@ -53,16 +53,19 @@ class Runner:
             (BY_ID,),
             directory / "spark",
         )
-        self.told, self.errors = [], []
+        self.told, self.errors, self.needed = [], [], []
         self._task = BuildTask(topic, changelog, COLUMNS, epoch)
+        self.topic = changelog_topic(self._kafka, 2, directory / "topic.json")
         self.dimension = DimensionRuntime(
             USERS,
             places,
             self._task,
             app_id="app",
             on_watermark=lambda *told: self.told.append(told),
+            topic=self.topic,
         )
         self.dimension.open()
+        self.topic.ensure(self.needed.append)
 
     def side(self, **settings):
         """Its steps, without a loop."""
@@ -74,7 +77,9 @@ class Runner:
             guards=LoopGuards(Failpoints(), BatchTurns(), self.errors.append),
         )
         settings = BuildSettings(self._kafka, **settings)
-        return BuildSide(self._spark, self._task, settings, self.dimension.changelog, hooks)
+        return BuildSide(
+            self._spark, self._task, settings, self.dimension.changelog, hooks, self.topic
+        )
 
     def start(self, failpoints=""):
         settings = BuildSettings(self._kafka, trigger_ms=100)
@@ -149,6 +154,43 @@ def test_what_a_failed_query_has_committed_is_told_by_the_next_one(tmp_path, spa
         for row in table["_op"]
     ]
     assert sorted(map(str, rows)) == ["r", "r", "u", "u", "w", "w"]
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1], ids=["fewer", "as_many", "more"])
+def test_a_topic_that_was_created_again_is_not_read_from_its_old_offset(
+    tmp_path, spark, kafka, topic, more
+):
+    send(kafka, topic, 0, ("r", 1, 5), ("c", 2, 7), None)
+    runner = Runner(tmp_path, spark, kafka, topic)
+    query = runner.start()
+    try:
+        runner.wait_for({0: 3})
+        before = runner.topic.now
+        cluster = KafkaCluster(runner._kafka)
+        delete_topics(kafka.bootstrap_servers, topic)
+        wait_until(lambda: cluster.describe(topic) is None, what="the topic is gone")
+        create_topic(kafka.bootstrap_servers, topic, partitions=2)
+        send(kafka, topic, 0, *[("c", 3, 70 + n) for n in range(3 + more)])
+        wait_until(lambda: runner.topic.lost, what="the loss")
+        assert runner.dimension.state.next_offsets == {0: 3}, "nothing of it is taken"
+        runner.topic.ensure(runner.needed.append)
+        assert "was deleted and created again" in runner.needed[0]
+        assert consume(kafka.bootstrap_servers, topic) == []
+        first = runner.topic.now.first
+        assert (runner.topic.now.number, first > 0) == (before.number + 1, True)
+        send(kafka, topic, 0, ("u", 2, 9))
+        runner.wait_for({0: first + 1})
+        runner.dimension.look_at_topic(cluster)
+        assert runner.dimension.lag_records() == 0
+        send(kafka, topic, 1, ("u", 1, 9))
+        runner.wait_for({0: first + 1, 1: first + 1})
+        runner.dimension.trim_topic(cluster)
+        assert len(consume(kafka.bootstrap_servers, topic)) == 1
+    finally:
+        query.stop()
+    again = Runner(tmp_path, spark, kafka, topic, epoch=2)
+    assert (again.needed, again.topic.now) == ([], runner.topic.now)
+    assert again.dimension.state.next_offsets == {0: first + 1, 1: first + 1}
 
 
 def test_a_newer_runner_goes_on_and_the_older_one_cannot_commit(tmp_path, spark, kafka, topic):

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.delta import feed as delta_feed
 from joins.adapters.delta.feed import FeedSession
-from joins.adapters.delta.feed_state import read_state
+from joins.adapters.delta.feed_state import abandon, read_state
 from joins.adapters.delta.source import captured_columns
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
@@ -230,7 +230,7 @@ def follow_again(source, session):
     """The session ends with the need of a copy; the next one makes it."""
     with pytest.raises(SnapshotNeededError) as caught:
         source.run(session)
-    delta_feed._need_copy(source.config, caught.value)
+    abandon(source.config.state_file, caught.value.message)
     return source.run()
 
 
@@ -331,7 +331,7 @@ def test_a_commit_that_is_too_large_to_compare_is_a_new_copy(path, tmp_path, mon
     with pytest.raises(SnapshotNeededError, match="more than the 3 that are compared") as caught:
         source.run(session)
     assert "delta.enableChangeDataFeed" in caught.value.hint
-    delta_feed._need_copy(source.config, caught.value)
+    abandon(source.config.state_file, caught.value.message)
     source.run()
     assert source.rows() == table_rows(path)
 
@@ -356,7 +356,7 @@ def test_a_redefined_column_is_an_error_until_it_fits_again(path, tmp_path):
     write_deltalake(path, other, mode="overwrite", schema_mode="overwrite")
     with pytest.raises(SnapshotNeededError, match='column "id" is string, declared BIGINT'):
         source.run(session)
-    delta_feed._need_copy(source.config, SnapshotNeededError("the column changed", hint="Wait."))
+    abandon(source.config.state_file, "the column changed")
     with pytest.raises(SourceError, match="the column changed; now delta table"):
         FeedSession(source.config, Silent())
     write_deltalake(path, rows((1, "back")), mode="overwrite", schema_mode="overwrite")

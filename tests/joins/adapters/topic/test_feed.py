@@ -16,7 +16,8 @@ from joins.adapters.topic.feed_state import (
     Decision,
     Decisions,
     TopicFeedConfig,
-    read_state,
+    abandon,
+    read_journal,
     write_decisions,
 )
 from joins.adapters.topic.producer import TopicProducer
@@ -88,8 +89,9 @@ def word(generation, reason):
     return Decisions((Decision({"reason": reason}, generation=generation),))
 
 
-def skipped(*place):
-    return Decisions((Decision({"reason": "known"}, place=place),))
+def skipped(source, *place):
+    topic_id = read_journal(source.config.state_file).position.topic_id
+    return Decisions((Decision({"reason": "known"}, place=place, topic_id=topic_id),))
 
 
 def test_a_snapshot_is_complete_and_followed(connector, tmp_path):
@@ -333,7 +335,7 @@ def test_a_bad_record_stalls_until_it_is_skipped(single, tmp_path):
     source = topic_feed(single, tmp_path)
     with pytest.raises(ForeignRecordError, match="record 0/2"):
         source.run()
-    write_decisions(source.config.decisions_file, skipped(0, 2))
+    write_decisions(source.config.decisions_file, skipped(source, 0, 2))
     assert source.run()["complete"]
     assert source.rows() == {1: "a", 2: "b"}
 
@@ -375,9 +377,9 @@ def test_a_topic_that_was_created_anew_is_read_anew(single, tmp_path):
     wait_until(lambda: cluster.describe(single.topic) is None, what="the topic is gone")
     create_topic(single.servers, single.topic)
     single.snapshot({3: "three", 4: "four"})
-    with pytest.raises(SnapshotNeededError, match="created anew") as caught:
+    with pytest.raises(SnapshotNeededError, match="deleted and created again") as caught:
         source.run()
-    topic_feed_module._need_reading(source.config, caught.value)
+    abandon(source.config.state_file, caught.value.message)
     state = source.run()
     assert (state["generation"], state["complete"]) == (2, True)
     assert source.rows() == {3: "three", 4: "four"}
@@ -393,7 +395,7 @@ def test_records_that_are_gone_before_they_were_read_are_told(single, tmp_path):
     cluster.delete_records_before(single.topic, {0: 12})
     with pytest.raises(SnapshotNeededError, match="lost records") as caught:
         source.run()
-    topic_feed_module._need_reading(source.config, caught.value)
+    abandon(source.config.state_file, caught.value.message)
     assert source.run()["missing"] in ("skipped", "truncated")
     single.snapshot({1: "a", 2: "b"})
     state = source.run()
@@ -456,7 +458,7 @@ def test_rows_by_key_are_complete_at_the_ends_of_submission(connector, tmp_path)
     expected = {**USERS, 3: "three"}
     del expected[2]
     assert source.rows() == expected
-    assert read_state(source.config.state_file).generation == 1
+    assert read_journal(source.config.state_file).generation == 1
 
 
 @pytest.mark.parametrize("is_whole", [True, False], ids=["whole_snapshot", "no_end_of_it"])
@@ -515,7 +517,7 @@ def test_rows_without_a_key_are_known_by_their_places(kafka, tmp_path):
     produce(kafka.bootstrap_servers, topic, [None], keys=[{"id": 1}], partition=0)
     with pytest.raises(ForeignRecordError, match=r"record 0/3 .*its value is null"):
         source.run()
-    write_decisions(source.config.decisions_file, skipped(0, 3))
+    write_decisions(source.config.decisions_file, skipped(source, 0, 3))
     source.run()  # there is nothing but the record that is left out
     assert {key: r["name"] for key, r in source.copy().rows.items()} == places
 
@@ -616,7 +618,7 @@ def test_a_change_of_a_connector_may_be_known_by_its_time_in_the_database(single
     single.send({"id": 2}, None)
     with pytest.raises(ForeignRecordError, match=r"0/5 .*deletes a row and does not say when"):
         source.run()
-    write_decisions(source.config.decisions_file, skipped(0, 5))
+    write_decisions(source.config.decisions_file, skipped(source, 0, 5))
     single.change(2, "back")
     source.run()
     assert [(op, key) for op, key, _ in told_changes(source)[4:]] == [("c", 2)]
