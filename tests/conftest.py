@@ -34,8 +34,24 @@ from tests.support.shared_services import Place, SharedServices, ask, shared
 from tests.support.used_time import used_cpu_s
 
 PROCESSES = "processes"
-_LONGEST = ("experiment", "servers")
-_ONE_BY_ONE = ("test_small_scale.py",)
+_LAST = 9
+_ONE_BY_ONE = ("test_small_scale.py",)  # their tests go to any worker
+# Tests that share a Spark go to one worker: another one would start and warm a JVM for them, too.
+_RUNNERS = "runners"
+_JVMS = {
+    "tests/e2e/": _RUNNERS,
+    "tests/joins/sinks/": "sinks",
+    "tests/joins/batch/": "sinks",
+    "tests/joins/loop/": "sinks",
+    "tests/joins/dimension/": "dimension",
+    "tests/joins/job/": "dimension",
+    "tests/joins/lookback/": "dimension",
+    "tests/joins/source/": "source",
+    "tests/joins/worker/": "source",
+    "tests/joins/test_examples.py": "source",
+    "tests/joins/adapters/delta/test_feed_spark.py": "source",
+    "tests/joins/kernels/probe/test_files.py": "source",
+}
 _STARTS = frozenset({"subprocess.Popen", "os.posix_spawn", "os.exec", "os.fork", "os.forkpty"})
 _quick: list[str] = []  # the test that runs and may start no process
 _older_threads: set[int] = set()  # of fixtures that several tests share: they may go on
@@ -51,11 +67,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if PROCESSES in getattr(item, "fixturenames", ()):
             item.add_marker("servers")
-    ranks: dict[Path, int] = {}
+    ranks = dict[Path, int]()
     for item in items:
-        rank = next((n for n, mark in enumerate(_LONGEST) if item.get_closest_marker(mark)), 9)
-        ranks[item.path] = min(rank, ranks.get(item.path, 9))
-    items.sort(key=lambda item: (item.path.name not in _ONE_BY_ONE, ranks[item.path]))
+        ranks[item.path] = min(_rank(item), ranks.get(item.path, _LAST))
+    items.sort(key=lambda item: ranks[item.path])
+
+
+def _rank(item: pytest.Item) -> int:
+    file = item.nodeid.partition("::")[0]
+    is_first = (
+        item.path.name in _ONE_BY_ONE,
+        item.get_closest_marker("experiment"),
+        any(file.startswith(part) for part in _JVMS),
+        item.get_closest_marker("servers"),
+    )
+    return next((rank for rank, holds in enumerate(is_first) if holds), _LAST)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,11 +115,19 @@ def _say(config: pytest.Config, line: str) -> None:
 
 
 class _ByFile(LoadFileScheduling):
-    """The tests of a file go to one worker, those of the small experiments to any."""
+    """The tests of a file go to one worker, and so do those that share its JVM."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return nodeid if file.rpartition("/")[2] in _ONE_BY_ONE else file
+        if file.rpartition("/")[2] in _ONE_BY_ONE:
+            return nodeid
+        jvm = next((jvm for part, jvm in _JVMS.items() if file.startswith(part)), file)
+        return file if jvm == _RUNNERS and self._has_journeys else jvm
+
+    @property
+    def _has_journeys(self) -> bool:
+        """Those of one worker would take longer than all other tests on the others."""
+        return "not experiment" not in self.config.option.markexpr
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pickle
 import resource
 import signal
@@ -10,6 +11,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -22,6 +24,7 @@ from joins.worker.node_directory import on_this_node
 from joins.worker.probe_task import IndexPlace, ProbeTask, stage_delta
 from joins.worker.staging import merge_reports
 from tests.support.changelog import SCHEMA, Changelog, record, stage
+from tests.support.node import STOPS
 from tests.support.probe import PIN, clicks, probe_task
 from tests.support.wait import wait_until
 
@@ -170,7 +173,9 @@ def large(tmp_path):
 class Worker:
     """A process that attaches the version; made by whoever comes first."""
 
-    def __init__(self, directory: Path, version: int, limit: int | None = None) -> None:
+    def __init__(
+        self, directory: Path, version: int, limit: int | None = None, **variables: str
+    ) -> None:
         def fewer_bytes() -> None:
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit or 0, limit or 0))
@@ -178,6 +183,7 @@ class Worker:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.node", str(directory / "task"), str(version)],
             cwd=ROOT,
+            env={**os.environ, **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -213,10 +219,12 @@ def test_a_worker_that_is_killed_while_it_builds_leaves_nothing_and_another_goes
     large, tmp_path
 ):
     task, version = large
-    killed = Worker(tmp_path, version)
-    wait_until(lambda: list(home(task).glob("s*")), what="it builds", deadline_s=120, poll_s=0.001)
-    killed.process.send_signal(signal.SIGSTOP)
+    killed = Worker(tmp_path, version, **{STOPS: "yes"})
     try:
+        stopped = psutil.Process(killed.process.pid)
+        wait_until(
+            lambda: stopped.status() == psutil.STATUS_STOPPED, what="it builds", deadline_s=120
+        )
         left = {path.name for path in home(task).iterdir()} - {"lock"}
         assert left
         assert versions(task) == ()

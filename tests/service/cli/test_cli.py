@@ -84,14 +84,14 @@ def test_a_job_is_driven_from_the_command_line(plane, process, tmp_path):
     assert "removed with its output" in removed.stderr
 
 
-def test_a_script_comes_from_standard_input(process):
-    submitted = process("submit", "-", "--output", "json", text=script())
+def test_a_script_comes_from_standard_input(sluice):
+    submitted = sluice("submit", "-", "--output", "json", text=script())
     assert submitted.returncode == 0, submitted.stderr
     assert json.loads(submitted.stdout)["name"] == "enriched"
 
 
-def test_a_job_that_fails_while_waiting_is_an_error(process):
-    failed = process("submit", "-", "--name", "fail", "--wait", "join", text=script())
+def test_a_job_that_fails_while_waiting_is_an_error(sluice):
+    failed = sluice("submit", "-", "--name", "fail", "--wait", "join", text=script())
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-2:] == ["error: table is gone", "hint: Restore it."]
 

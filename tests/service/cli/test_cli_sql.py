@@ -17,6 +17,7 @@ from service.client import RefusedError, Sluice
 from service.sql.text.errors import SqlError
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
+from tests.support.program import run_program, silent_logs
 from tests.support.wait import wait_until
 
 DECLARED, _, INSERT = script().rpartition("INSERT")
@@ -143,15 +144,10 @@ def test_columns_never_become_narrower(capsys):
 
 
 def sluice(plane, *arguments, text=""):
-    return subprocess.run(
-        [sys.executable, "-m", "service.cli", "sql", *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=ROOT,
-        env={**os.environ, "SLUICE_SERVER": plane.url},
-    )
+    with silent_logs():
+        done = run_program("sql", *arguments, given=text.encode(), SLUICE_SERVER=plane.url)
+    done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+    return done
 
 
 def test_a_pipe_gets_tables_or_a_document_a_statement(plane, tmp_path):

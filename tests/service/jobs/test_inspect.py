@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from service.jobs.inspect import program
 from tests.support.changelog import record
 from tests.support.past_job import open_gate, past_job
 
@@ -22,19 +23,35 @@ def job(tmp_path_factory, kafka):
     return made
 
 
-def inspect(*arguments, job=None, code=0):
-    place = [] if job is None else ["--job-dir", str(job.directory)]
-    command = [sys.executable, "-m", "service.jobs.inspect", *place, *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, done.stderr
-    (line,) = done.stdout.splitlines()
+@pytest.fixture
+def inspect(job, monkeypatch, capsys):
+    """The program in this process; it changes nothing of it but standard error and logs."""
+    monkeypatch.setattr(program, "redact_standard_error", lambda: None)
+    monkeypatch.setattr(program, "configure_logs", lambda _: None)
+
+    def run(*arguments, directory=job.directory, code=0):
+        command = ["sluice-inspect", "--job-dir", str(directory), *arguments]
+        monkeypatch.setattr(sys, "argv", command)
+        assert program.main() == code
+        return answer(capsys.readouterr().out, code)
+
+    return run
+
+
+def answer(output, code):
+    (line,) = output.splitlines()
     told = json.loads(line)
     assert told["ok"] is (code == 0)
     return told["result"] if code == 0 else told["error"]
 
 
-def test_a_batch_is_shown_with_pin_and_commits(job):
-    found = inspect("batch", "--number", "0", job=job)
+def test_the_program_shows_a_batch_with_pin_and_commits(job):
+    command = [sys.executable, "-m", "service.jobs.inspect", "--job-dir", str(job.directory)]
+    done = subprocess.run(
+        [*command, "batch", "--number", "0"], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    found = answer(done.stdout, 0)
     assert (found["batch"], found["records"], found["committed"]) == (0, 4, True)
     assert found["pin"]["versions"] == {"users": 1}
     counted = {"joined": 2, "matched": 2, "unmatched": 0, "dead_letters": 2}
@@ -44,34 +61,34 @@ def test_a_batch_is_shown_with_pin_and_commits(job):
     assert found["life"]["first_batch"] == 0
 
 
-def test_batches_are_listed_with_what_each_has_committed(job):
-    found = inspect("batches", "--limit", "5", job=job)
-    assert found == {"items": [inspect("batch", "--number", "0", job=job)], "next_cursor": None}
-    assert inspect("batches", "--below", "0", job=job)["items"] == []
+def test_batches_are_listed_with_what_each_has_committed(inspect):
+    found = inspect("batches", "--limit", "5")
+    assert found == {"items": [inspect("batch", "--number", "0")], "next_cursor": None}
+    assert inspect("batches", "--below", "0")["items"] == []
 
 
-def test_a_replay_reads_only(job):
+def test_a_replay_reads_only(job, inspect):
     def files():
         return {p: p.stat().st_mtime_ns for p in job.data_dir.rglob("*") if p.is_file()}
 
     before = files()
-    assert inspect("replay", "--batch", "0", "--diff", job=job)["identical"] is True
+    assert inspect("replay", "--batch", "0", "--diff")["identical"] is True
     assert files() == before
 
 
-def test_a_row_is_explained(job):
+def test_a_row_is_explained(job, inspect):
     place = ("--topic", job.topic, "--partition", "0", "--offset", "1")
-    found = inspect("explain-row", *place, job=job)
+    found = inspect("explain-row", *place)
     assert (found["state"], found["dimensions"][0]["rows"][0]["id"]) == ("joined", 2)
 
 
-def test_dead_letters_are_listed_by_page_and_shown(job):
-    first = inspect("dead-letters", "list", "--limit", "1", job=job)
+def test_dead_letters_are_listed_by_page_and_shown(inspect):
+    first = inspect("dead-letters", "list", "--limit", "1")
     assert [(d["offset"], d["value"]) for d in first["items"]] == [(2, "{")]
-    second = inspect("dead-letters", "list", "--cursor", first["next_cursor"], job=job)
+    second = inspect("dead-letters", "list", "--cursor", first["next_cursor"])
     assert [d["offset"] for d in second["items"]] == [3]
     assert second["next_cursor"] is None
-    shown = inspect("dead-letters", "show", "--partition", "0", "--offset", "3", job=job)
+    shown = inspect("dead-letters", "show", "--partition", "0", "--offset", "3")
     assert (shown["value"], shown["value_base64"], shown["value_bytes"]) == (None, "/w==", 1)
 
 
@@ -89,24 +106,22 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("arguments", "kind"), REFUSED.values(), ids=REFUSED)
-def test_a_refusal_names_its_kind_and_what_to_do(job, arguments, kind):
-    error = inspect(*arguments, job=job, code=1)
+def test_a_refusal_names_its_kind_and_what_to_do(inspect, arguments, kind):
+    error = inspect(*arguments, code=1)
     assert error["type"] == kind
     assert error["message"]
     assert error["hint"].endswith(".")
 
 
-def test_a_directory_without_a_job_is_refused(job, tmp_path):
-    command = [sys.executable, "-m", "service.jobs.inspect", "--job-dir", str(tmp_path)]
-    done = subprocess.run(
-        [*command, "replay", "--batch", "0"], cwd=ROOT, capture_output=True, text=True
-    )
-    assert json.loads(done.stdout)["error"]["type"] == "checkpoint"
+def test_a_directory_without_a_job_is_refused(inspect, tmp_path):
+    error = inspect("replay", "--batch", "0", directory=tmp_path, code=1)
+    assert error["type"] == "checkpoint"
 
 
-@pytest.mark.usefixtures("processes")
-def test_a_command_without_a_job_is_a_usage_error():
-    command = [sys.executable, "-m", "service.jobs.inspect", "batch", "--number", "0"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--job-dir" in done.stderr
+def test_a_command_without_a_job_is_a_usage_error(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["sluice-inspect", "batch", "--number", "0"])
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert "--job-dir" in said.err
