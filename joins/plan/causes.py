@@ -40,7 +40,7 @@ _TEXTS = tuple(
         (r"No space left on device|There is not enough space", errno.ENOSPC),
         (r"Disk quota exceeded", errno.EDQUOT),
         (r"OutOfMemoryError|Cannot allocate memory|\bMemoryError\b", errno.ENOMEM),
-        (r"ArrowMemoryError|Python worker exited unexpectedly", errno.ENOMEM),
+        (r"ArrowMemoryError", errno.ENOMEM),
         (r"Read-only file system", errno.EROFS),
         (r"AccessDeniedException|AccessControlException|Permission denied", errno.EACCES),
         (r"Operation not permitted", errno.EPERM),

@@ -80,7 +80,7 @@ OTHERS = {
     "heap": (RuntimeError("java.lang.OutOfMemoryError: Java heap space"), OutOfMemoryError),
     "jvm's disk": (RuntimeError("java.io.IOException: No space left on device"), DiskFullError),
     "jvm's right": (RuntimeError("java.nio.file.AccessDeniedException: /x"), PermissionDeniedError),
-    "killed": (RuntimeError("Python worker exited unexpectedly (crashed)"), OutOfMemoryError),
+    "killed": (RuntimeError("Python worker exited unexpectedly (crashed)"), JoinError),
     "value": (ValueError("no such unit"), JoinError),
     "key": (KeyError("id"), JoinError),
     "process": (SubprocessError("ended"), JoinError),
