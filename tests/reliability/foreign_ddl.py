@@ -10,7 +10,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,7 @@ from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
 from tests.reliability.experiment import Lab, result
+from tests.support.cdc import KeptEvents
 from tests.support.copies import copy_of
 from tests.support.foreign_ddl import (
     CONCERNING,
@@ -79,22 +80,6 @@ _OBJECTS = (
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
-class _Told(mysql_binlog.BinlogProtocol):
-    """What the session tells, kept instead of written to standard output."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events: list[dict[str, Any]] = []
-
-    def tell(self, event: str, value: Mapping[str, Any]) -> None:
-        self.events.append({"event": event, **value})
-
-    def find(self, event: str, **members: object) -> dict[str, Any] | None:
-        """The last event of that name with these members."""
-        found = (e for e in reversed([*self.events]) if e["event"] == event)
-        return next((e for e in found if members.items() <= e.items()), None)
-
-
 @dataclass
 class Tally:
     """What came out of the statements.
@@ -140,7 +125,7 @@ class Place:
         self._consumer.seek_to_beginning(self._part)
         self._records: list[Any] = []
         self._generation = 0
-        self._told = _Told()
+        self._told = KeptEvents()
         self._thread: threading.Thread | None = None
         self._objects: Sequence[Any] = ()
         self.tally = Tally()
@@ -269,7 +254,7 @@ class Place:
             offset_file=self._directory / "source.cdc.json",
         )
         self._write_snapshot(config)
-        self._told = _Told()
+        self._told = KeptEvents()
         self._thread = threading.Thread(
             target=mysql_binlog.run, args=(config, self._told), daemon=True
         )

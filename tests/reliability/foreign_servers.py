@@ -37,6 +37,7 @@ from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.embedded.process import LOOPBACK
 from tests.reliability.experiment import Lab, result
+from tests.support.cdc import KeptEvents
 from tests.support.copies import copy_of
 from tests.support.topics import create_topic, delete_topics, unique_name
 from tests.support.wait import wait_until
@@ -190,22 +191,6 @@ class Server:
             return list(cursor.fetchall())
 
 
-class _Told(mysql_binlog.BinlogProtocol):
-    """What the session tells, kept instead of written to standard output."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events: list[dict[str, Any]] = []
-
-    def tell(self, event: str, value: Mapping[str, Any]) -> None:
-        self.events.append({"event": event, **value})
-
-    def find(self, event: str, **members: object) -> dict[str, Any] | None:
-        """The last event of that name with these members."""
-        found = (e for e in reversed([*self.events]) if e["event"] == event)
-        return next((e for e in found if members.items() <= e.items()), None)
-
-
 class Source:
     """Copies and follows one table after the other, into one topic."""
 
@@ -220,7 +205,7 @@ class Source:
         self._consumer.seek_to_beginning(self._part)
         self._records: list[Any] = []
         self._generation = 0
-        self._told = _Told()
+        self._told = KeptEvents()
         self._thread: threading.Thread | None = None
 
     def close(self) -> None:
@@ -251,7 +236,7 @@ class Source:
         for batch in snapshot_chunk_records(task, Chunk(None, None)):
             columns = (batch.column(name).to_pylist() for name in batch.schema.names)
             self._producer.send(zip(*columns, strict=True))
-        self._told = _Told()
+        self._told = KeptEvents()
         told = self._told
         self._thread = threading.Thread(target=mysql_binlog.run, args=(config, told), daemon=True)
         self._thread.start()

@@ -5,9 +5,10 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from joins.adapters.mysql import binlog as mysql_binlog
 from joins.adapters.mysql.cdc_config import CdcConfig
 from joins.adapters.mysql.position import BinlogMark
 from tests.support.wait import wait_until
@@ -96,3 +97,19 @@ class CdcProcess:
             with contextlib.suppress(BrokenPipeError):
                 assert pipe is not None
                 pipe.close()
+
+
+class KeptEvents(mysql_binlog.BinlogProtocol):
+    """The events of a binlog session, kept instead of written to standard output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events: list[dict[str, Any]] = []
+
+    def tell(self, event: str, value: Mapping[str, Any]) -> None:
+        self.events.append({"event": event, **value})
+
+    def find(self, event: str, **members: object) -> dict[str, Any] | None:
+        """The last event of that name with these members."""
+        named = (each for each in reversed([*self.events]) if each["event"] == event)
+        return next((each for each in named if members.items() <= each.items()), None)
