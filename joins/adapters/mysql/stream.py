@@ -70,9 +70,15 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         return int(declared[event_type - 1]) if declared else default
 
 
-# The library makes what this mapping says of each event, and has no other way to be told.
-for _type in (TABLE_MAP, FRAGMENT, *ROW_OPS):
-    BinLogPacketWrapper._BinLogPacketWrapper__event_map[_type] = BodyEvent
+def _keep_bodies() -> None:
+    """Let the library hand over the bytes of table maps and row events.
+
+    It has one mapping of event types in a process, so a process that opens a stream of ours cannot
+    read rows with the library's own classes.
+    """
+    for number in (TABLE_MAP, FRAGMENT, *ROW_OPS):
+        BinLogPacketWrapper._BinLogPacketWrapper__event_map[number] = BodyEvent
+
 
 EVENTS = [
     QueryEvent,
@@ -188,6 +194,7 @@ class BinlogStream:
         self._is_ours = self._xa = self._xa_is_ours = False
         self._prepared: dict[str, bool] = {}
         self._connections: list[_Foreign] = []
+        _keep_bodies()
         self._reader = BinLogStreamReader(
             connection_settings={"read_timeout": _READ_TIMEOUT_S},
             server_id=start.server_id,
