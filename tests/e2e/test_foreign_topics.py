@@ -108,7 +108,7 @@ def given_up(rig: Rig, job: RunningJob, connector: Connector, clicks: str, path:
     (warning,) = (w for w in status["warnings"] if w["type"] == "snapshot-unproven")
     assert 'table "users" (generation 3) is not shown to be whole' in warning["message"]
     assert f"sluice acknowledge {job.id} snapshot-unproven" in warning["hint"]
-    assert "(generation 3): the connector has given up its snapshot" in status["reason"]
+    assert "(generation 3); the connector has given up its snapshot" in status["reason"]
     why = rig.get(f"/v1/jobs/{job.id}/explain-wait")
     assert "the gate is open all the same" in str(why["conditions"])
     produce(rig.kafka.bootstrap_servers, clicks, [click(7, 7), click(10, 8)])
