@@ -233,7 +233,7 @@ def test_a_preview_prints_its_first_rows_and_ends(rig: Rig) -> None:
         SELECT odd.user_id, gender FROM odd, LATERAL TABLE(user_info(odd.proctime)) AS u
         WHERE odd.user_id = u.user_id LIMIT 5;
         """
-        with rig.job(sql) as job:
+        with rig.job(sql, is_named=False) as job:
             status = job.wait_for(
                 lambda s: s["state"] == "FINISHED", "the preview ends", deadline_s=300
             )

@@ -182,15 +182,16 @@ class Rig:
         body = {"sql": sql} if name is None else {"sql": sql, "name": name}
         return self.client.post("/v1/jobs", json=body)
 
-    def submit(self, sql: str) -> RunningJob:
-        answer = self.post_job(sql, f"job {next(_NUMBERS)}")
+    def submit(self, sql: str, *, is_named: bool = True) -> RunningJob:
+        """Submit a script; many jobs of one name are refused, so each has a number."""
+        answer = self.post_job(sql, f"job {next(_NUMBERS)}" if is_named else None)
         assert answer.status_code == 201, answer.text
         return RunningJob(self, answer.json()["id"])
 
     @contextmanager
-    def job(self, sql: str) -> Iterator[RunningJob]:
+    def job(self, sql: str, *, is_named: bool = True) -> Iterator[RunningJob]:
         """A job that is removed at the end, also when the test fails."""
-        job = self.submit(sql)
+        job = self.submit(sql, is_named=is_named)
         try:
             yield job
         finally:
