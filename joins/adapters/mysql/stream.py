@@ -9,7 +9,8 @@ import contextlib
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from types import FunctionType
+from typing import Any, ClassVar
 
 import pymysql
 from pymysqlreplication import BinLogStreamReader, row_event
@@ -70,14 +71,22 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         return int(declared[event_type - 1]) if declared else default
 
 
-def _keep_bodies() -> None:
-    """Let the library hand over the bytes of table maps and row events.
+class _Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
+    """Packets whose table maps and row events keep their bytes."""
 
-    It has one mapping of event types in a process, so a process that opens a stream of ours cannot
-    read rows with the library's own classes.
-    """
-    for number in (TABLE_MAP, FRAGMENT, *ROW_OPS):
-        BinLogPacketWrapper._BinLogPacketWrapper__event_map[number] = BodyEvent
+    _BinLogPacketWrapper__event_map: ClassVar[dict[int, type]] = {
+        **BinLogPacketWrapper._BinLogPacketWrapper__event_map,
+        **dict.fromkeys((TABLE_MAP, FRAGMENT, *ROW_OPS), BodyEvent),
+    }
+
+
+class _Reader(BinLogStreamReader):  # type: ignore[misc] # has no types
+    """The library's reader over such packets; its method names the class of packets itself."""
+
+    fetchone = FunctionType(
+        BinLogStreamReader.fetchone.__code__,
+        {**BinLogStreamReader.fetchone.__globals__, "BinLogPacketWrapper": _Packets},
+    )
 
 
 EVENTS = [
@@ -194,8 +203,7 @@ class BinlogStream:
         self._is_ours = self._xa = self._xa_is_ours = False
         self._prepared: dict[str, bool] = {}
         self._connections: list[_Foreign] = []
-        _keep_bodies()
-        self._reader = BinLogStreamReader(
+        self._reader = _Reader(
             connection_settings={"read_timeout": _READ_TIMEOUT_S},
             server_id=start.server_id,
             blocking=True,
