@@ -25,6 +25,14 @@ _SHORT_TIMEOUT_MS = 5_000
 _NO_TOPIC = "sluice.preflight"
 _Answer = TypeVar("_Answer")
 _MAX_AGE, _MAX_BYTES, _POLICY = "retention.ms", "retention.bytes", "cleanup.policy"
+_SILENCE = (
+    OSError,
+    kafka_errors.KafkaConnectionError,
+    kafka_errors.KafkaTimeoutError,
+    kafka_errors.NodeNotReadyError,
+    kafka_errors.RequestTimedOutError,
+)
+"""No answer at all; any other error says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +157,9 @@ class KafkaCluster:
             return question(admin)
 
     def _unavailable(self, servers: str, exc: Exception) -> SourceUnavailableError:
+        cause = "" if isinstance(exc, _SILENCE) else f": {type(exc).__name__}: {exc}"
         return SourceUnavailableError(
-            f'kafka "{servers}" cannot be reached',
+            f'kafka "{servers}" cannot be reached{cause}',
             hint="Check properties.bootstrap.servers, and that the broker runs.",
             detail=detail_of(exc),
         )

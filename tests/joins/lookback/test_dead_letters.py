@@ -64,6 +64,8 @@ def test_letters_come_in_the_order_of_batch_and_offset_with_reason_and_bytes(job
         "timestamp_ms": 0,
         "replayed_by": None,
         "replayed_inserts": [],
+        "discarded_by": None,
+        "discarded_because": None,
         "bytes": 15,
         "truncated": False,
         "value": '{"user_id":"x"}',

@@ -102,8 +102,8 @@ def test_what_was_acknowledged_before_a_kill_is_there_after_it(start, tmp_path):
         with Documents(first.url) as client:
             for number in range(1000):
                 try:
-                    key = f"key{number}"
-                    acknowledged.append(client.submit(script(), "wait", idempotency_key=key)["id"])
+                    name = f"wait {number}"
+                    acknowledged.append(client.submit(script(), name, idempotency_key=name)["id"])
                 except (ControlPlaneError, httpx.HTTPError):
                     return
 
@@ -119,7 +119,7 @@ def test_what_was_acknowledged_before_a_kill_is_there_after_it(start, tmp_path):
     assert len(kept) - len(acknowledged) <= 1
     second = start()
     with Documents(second.url) as client:
-        again = client.submit(script(), "wait", idempotency_key="key0")
+        again = client.submit(script(), "wait 0", idempotency_key="wait 0")
         assert again["id"] == acknowledged[0]
         directories = {path.name for path in (tmp_path / "jobs").iterdir()}
         assert directories == {job["id"] for job in client.jobs()}
