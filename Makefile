@@ -36,7 +36,7 @@ test: setup ## Every promise once, on real servers, or the tests that ARGS selec
 
 test-all: setup ## Also matrices, experiments at small scale, browsers: what CI runs
 	@$(DEBEZIUM)
-	@SLUICE_TEST_EXAMPLES=$${SLUICE_TEST_EXAMPLES:-33} $(PYTEST) -m '' $(ARGS)
+	@SHARE_OF_EXAMPLES=$${SHARE_OF_EXAMPLES:-33} $(PYTEST) -m '' $(ARGS)
 
 test-quick: setup ## The tests that start no server and no other process
 	@$(PYTEST) -m 'not servers and not experiment and not matrix' $(ARGS)

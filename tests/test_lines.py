@@ -22,6 +22,7 @@ ALLOWED = {
     "joins/adapters/datagen/process.py:main": "one line of our own json.dumps",
     "joins/adapters/process/protocol.py:first_line": "one line of our own json.dumps",
     "joins/adapters/process/protocol.py:listen": "lines of our own json.dumps",
+    "joins/plan/causes.py:_sentence": "the message of an exception",
     "service/cli/output.py:say_error": "an excerpt of a script, for a terminal",
     "service/cli/output.py:show": "a table, for a terminal",
     "service/embedded/jarlock.py:read_lock": "a file of this repository",

@@ -271,7 +271,7 @@ def timed(services):
 
     def store(found, hooks=HOOKS):
         submissions = Submissions(services.store, services.settings, hooks)
-        job = submissions.submit(SubmissionRequest(script(), "in event time"))
+        job = submissions.submit(SubmissionRequest(script(), f"in event time {len(stored)}"))
         stored.append(job.id)
         layout = services.layout(job.id)
         write_report(layout, JobState.JOINING)

@@ -141,6 +141,7 @@ def test_a_value_does_not_travel_in_the_clear(data_dir):
 
 @pytest.fixture
 def plane(processes, tmp_path, monkeypatch):
+    monkeypatch.delenv("SLUICE_SECRET_SHOP", raising=False)  # other tests of this process have it
     with control_plane(tmp_path / "of the server") as running:
         monkeypatch.setenv("SLUICE_DATA_DIR", str(tmp_path / "of this shell"))
         monkeypatch.setenv("SLUICE_SERVER", running.url)

@@ -128,10 +128,10 @@ def test_a_password_that_was_changed(shop, browser):
     told = shop.until("refused user", "#problems")
     assert f'database server "{shop.database.host}:{shop.database.port}"' in told
     assert f'user "{shop.database.cdc_user}"' in told
-    assert "sluice secrets set NAME, for the script's ${secret:NAME}" in told
-    assert "sluice jobs stop and sluice jobs resume" in told
     browser.find("#script summary").click()
     (name,) = re.findall(r"\$\{secret:([^}]+)\}", browser.text("#script pre"))
+    assert f"sluice secrets set {name};" in told
+    assert f"sluice jobs resume {shop.job.id}" in told
     shop.provide(name, "another one")
     shop.order("stop", "STOPPED")
     shop.order("resume", "JOINING")
