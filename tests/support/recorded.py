@@ -146,8 +146,9 @@ def wait_joined_with(job: RunningJob, path: str, topic: str, user: int, name: st
 
     def is_seen() -> bool:
         number = max(100, *item_names(rig, path)) + 1
+        rows = len(rig.rows(path))
         produce(rig.kafka.bootstrap_servers, topic, [click(user, number)])
-        job.wait_output(path, len(rig.rows(path)) + 1)
+        job.wait_output(path, rows + 1)
         return item_names(rig, path)[number] == name
 
     wait_until(is_seen, deadline_s=200, what=f"user {user} is {name}")
