@@ -71,7 +71,7 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         return int(declared[event_type - 1]) if declared else default
 
 
-class _Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
+class Packets(BinLogPacketWrapper):  # type: ignore[misc] # has no types
     """Packets whose table maps and row events keep their bytes."""
 
     _BinLogPacketWrapper__event_map: ClassVar[dict[int, type]] = {
@@ -85,7 +85,7 @@ class _Reader(BinLogStreamReader):  # type: ignore[misc] # has no types
 
     fetchone = FunctionType(
         BinLogStreamReader.fetchone.__code__,
-        {**BinLogStreamReader.fetchone.__globals__, "BinLogPacketWrapper": _Packets},
+        {**BinLogStreamReader.fetchone.__globals__, "BinLogPacketWrapper": Packets},
     )
 
 

@@ -2,14 +2,13 @@
 
 import pytest
 from pymysqlreplication.event import NotImplementedEvent
-from pymysqlreplication.packet import BinLogPacketWrapper
 
 from joins.adapters.mysql.events import HARMLESS, require_known
 from joins.adapters.mysql.query import decoded
-from joins.adapters.mysql.stream import EVENTS
+from joins.adapters.mysql.stream import EVENTS, Packets
 from joins.plan.errors import SnapshotNeededError
 
-MADE = BinLogPacketWrapper._BinLogPacketWrapper__event_map
+MADE = Packets._BinLogPacketWrapper__event_map
 KNOWN = (2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 33, 34, 38, 42, 162, 172)
 
 
