@@ -195,7 +195,9 @@ SERVES = "open('serves', 'w').close(); import time; time.sleep(300)"
 NEVER_SERVES = "import time; time.sleep(300)"
 
 
-def test_servers_start_side_by_side_and_stop_with_the_block(tmp_path: Path) -> None:
+def test_servers_start_side_by_side_and_stop_with_the_block(
+    processes: None, tmp_path: Path
+) -> None:
     """Each serves once the other one lives: one after the other they never would."""
     line = "import os, time\nwhile not os.path.exists('../{}/program.log'): time.sleep(0.01)\n"
     one, other = (
@@ -209,7 +211,9 @@ def test_servers_start_side_by_side_and_stop_with_the_block(tmp_path: Path) -> N
     assert not other.running
 
 
-def test_when_one_server_does_not_start_nobody_waits_for_the_others(tmp_path: Path) -> None:
+def test_when_one_server_does_not_start_nobody_waits_for_the_others(
+    processes: None, tmp_path: Path
+) -> None:
     fails = Program(tmp_path / "fails", "raise SystemExit('no such thing')")
     waits = Program(tmp_path / "waits", NEVER_SERVES)
     with pytest.raises(ServerStartError, match="no such thing"), side_by_side(waits, fails):
