@@ -1,4 +1,4 @@
 """Where a dimension's rows are found.
 
-What indexes are made from, and tables that are sent to every worker.
+The files that indexes are built from: the changelog, and the folds that can stand in for it.
 """
