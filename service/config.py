@@ -439,48 +439,39 @@ class Settings(BaseSettings):
 
     @property
     def jobs_dir(self) -> Path:
-        """Where each job has its directory."""
         return self.data_dir / "jobs"
 
     @property
     def host_dir(self) -> Path:
-        """Where the host of runners that share a driver is to be reached, and its log."""
         node = f"-{socket.gethostname()}" if store_is_shared(self) else ""  # all have the directory
         return self.data_dir / f"host{node}"
 
     @property
     def kept_secrets_dir(self) -> Path:
-        """Where `sluice secrets` keeps one file per secret."""
         return self.data_dir / "secrets"
 
     @property
     def pem_directories(self) -> tuple[Path, ...]:
-        """The paths of `allowed_pem_paths`."""
         return tuple(Path(path) for path in (self.allowed_pem_paths or "").split(":") if path)
 
     @property
     def allowed_directories(self) -> tuple[Path, ...]:
-        """Where Delta tables may be besides the warehouse."""
         return tuple(Path(path) for path in (self.allowed_paths or "").split(":") if path)
 
     @property
     def proxies(self) -> list[str]:
-        """The trusted proxies, one by one."""
         return [text for text in map(str.strip, self.trusted_proxies.split(",")) if text]
 
     @property
     def on_loopback(self) -> bool:
-        """Whether only this machine can reach the control plane."""
         return self.host == "localhost" or ip_address(self.host).is_loopback
 
     @property
     def tokens_required(self) -> bool:
-        """Whether callers need a token."""
         return self.auth_required or bool(self.proxies) or not self.on_loopback
 
     @property
     def store_url(self) -> str:
-        """SQLAlchemy URL of the job store."""
         return self.database_url or f"sqlite:///{self.data_dir / 'jobs.db'}"
 
     def hand_over(self, job_dir: Path) -> None:
@@ -519,17 +510,14 @@ class Settings(BaseSettings):
 
 
 def store_is_shared(settings: Settings) -> bool:
-    """Whether several control planes may be on the job store, of which one leads."""
     return settings.store_url.startswith("postgresql")
 
 
 def runs_on_cluster(settings: Settings) -> bool:
-    """Whether tasks run on executors that may be on other machines."""
     return not settings.spark_master.startswith("local")
 
 
 def ends_runners(settings: Settings) -> bool:
-    """Whether runners end with their control plane; those of a leader must."""
     return settings.stop_with_parent or store_is_shared(settings)
 
 
@@ -544,7 +532,6 @@ def control_plane_pid(job_dir: Path) -> int | None:
 
 
 def accepted(field: str) -> str:
-    """What the setting `field` accepts, in words."""
     extra = Settings.model_fields[field].json_schema_extra
     return str(extra["accepts"]) if isinstance(extra, dict) else ""
 
@@ -569,7 +556,6 @@ def _unreadable(exc: SettingsError) -> ConfigError:
 
 
 def unknown_variables() -> list[str]:
-    """`SLUICE_*` variables of the environment that mean nothing, to warn about misspellings."""
     known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
     return sorted(
         name

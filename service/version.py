@@ -4,7 +4,6 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def program_version() -> str:
-    """The installed version, `0.1.0+checkout` when it runs from a checkout."""
     try:
         return version("sluice")
     except PackageNotFoundError:

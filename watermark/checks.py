@@ -42,13 +42,11 @@ def checked(cls: type[_C]) -> type[_C]:
 
 
 def unchecked(method: _C) -> _C:
-    """Leave a method out of `checked`: it is called too often."""
     method.unchecked = True  # type: ignore[attr-defined]
     return method
 
 
 def refused(where: str, parameter: str, value: object, expected: str) -> InvalidParameterError:
-    """The error about an argument of another type."""
     return InvalidParameterError(
         f"{where} got {parameter} {_shown(value)}, expected {expected}",
         hint=f"Give {parameter} as {expected}.",
@@ -117,7 +115,6 @@ def _holding(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _checks_of(function: Callable[..., Any]) -> dict[str, tuple[_Check, str]]:
-    """By parameter, without those that take anything."""
     hints = typing.get_type_hints(function)
     checks = {name: (_check_of(hint), _named(hint)) for name, hint in hints.items()}
     return {name: check for name, check in checks.items() if check[0] is not _anything}

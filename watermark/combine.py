@@ -66,12 +66,10 @@ class Channel:
 
     @property
     def has_ended(self) -> bool:
-        """In event time, at its end."""
         return self.timestamp_ms == MAX_TIMESTAMP and not self.processing
 
     @property
     def watermark(self) -> Watermark:
-        """The newest watermark of the channel."""
         return Watermark(MIN_TIMESTAMP if self.processing else self.timestamp_ms, self.processing)
 
 
@@ -259,7 +257,6 @@ class Combination:
         return None
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values, for `restore`."""
         return {
             "last": (self.last.timestamp_ms, self.last.use_processing_time),
             "idle": self.status is WatermarkStatus.IDLE,
@@ -356,7 +353,6 @@ class Combination:
         return self._active > 0
 
     def _maximum(self) -> int:
-        """The maximum over idle channels, without those that have ended beside others."""
         times = [each.timestamp_ms for each in self.channels.values() if not each.has_ended]
         return max(times, default=MAX_TIMESTAMP)
 

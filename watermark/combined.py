@@ -33,7 +33,6 @@ class CombinedWatermarkStatus:
 
     @property
     def watermark(self) -> Watermark:
-        """The operator's watermark."""
         return self._combination.last
 
     @property
@@ -46,12 +45,10 @@ class CombinedWatermarkStatus:
 
     @property
     def status(self) -> WatermarkStatus:
-        """IDLE when every input is."""
         return self._combination.status
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Names, in the order of addition."""
         return tuple(self._combination.channels)
 
     def watermark_of(self, name: str) -> Watermark:
@@ -104,7 +101,6 @@ class CombinedWatermarkStatus:
             self._combination.set_status(channel, progress)
 
     def emit(self) -> tuple[Progress, ...]:
-        """What all staged input adds up to, in order."""
         return self._combination.emit()
 
     def add_input(self, name: str) -> None:
@@ -124,7 +120,6 @@ class CombinedWatermarkStatus:
         self._combination.remove(name)
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values."""
         return self._combination.snapshot()
 
     def restore(self, state: Mapping[str, Any]) -> None:

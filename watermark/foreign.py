@@ -194,7 +194,6 @@ class Missing(StrEnum):
 
     @property
     def needs_a_word(self) -> bool:
-        """Whether only the operator, or another snapshot, helps."""
         return self in (Missing.ABORTED, Missing.SKIPPED, Missing.TRUNCATED)
 
 
@@ -280,7 +279,6 @@ class _Generation:
 
     @property
     def position(self) -> int:
-        """Where all rows were read; 0 if nobody tells, or it is not one."""
         return next(iter(self.positions)) if len(self.positions) == 1 else 0
 
     def take(self, run: RecordRun) -> None:
@@ -345,7 +343,6 @@ class ForeignSnapshot:
     # -----------------------------------------------------------------------------------------
 
     def begins(self, offsets: Mapping[int, int]) -> None:
-        """The oldest offset of each partition when it was first read: what was before is gone."""
         self._removed = {partition for partition, offset in offsets.items() if offset > 0}
         self._now.truncated = set(self._removed)
 
@@ -372,11 +369,9 @@ class ForeignSnapshot:
         return None
 
     def passed(self, at_ms: int) -> None:
-        """Records without a mark, such as rows of incremental snapshots, up to this time."""
         self._now.newest_other_ms = _greatest(self._now.newest_other_ms, at_ms)
 
     def _truncate(self, run: RecordRun) -> NewSnapshot | None:
-        """No row of before counts any more; all that is there comes behind."""
         if self._now.was_truncated and self.changes_from_ms == run.first_ms:
             return None
         return replace(self._new(run.first_ms), is_empty=True)
@@ -390,7 +385,6 @@ class ForeignSnapshot:
         now.positions, now.first_position = {}, 0
 
     def _began_ms(self, run: RecordRun) -> int:
-        """When the snapshot of the run began: its rows may have come before its first one."""
         at_ms = self._now.positions.get(run.position, 0) if run.position else 0
         is_own = at_ms > (self._now.began_ms or 0)  # not of the snapshot before
         return min(at_ms, run.first_ms) if is_own else run.first_ms
@@ -473,7 +467,6 @@ class ForeignSnapshot:
         return self._announced()
 
     def forget_notices(self) -> None:
-        """Those so far were of another connector's table."""
         self._runs = SnapshotRuns()
 
     def _announced(self) -> NewSnapshot | None:
@@ -494,7 +487,6 @@ class ForeignSnapshot:
         return self._new(began) if is_later else None
 
     def counted(self, rows: int) -> None:
-        """How many different keys the rows of this generation's snapshot have so far."""
         self._now.rows = rows
 
     def committed(self, source_ms: int) -> None:
@@ -506,12 +498,10 @@ class ForeignSnapshot:
         self._now.committed_ms = _greatest(self._now.committed_ms, source_ms)
 
     def ended(self, offsets: Mapping[int, int]) -> None:
-        """The ends of the partitions, taken after the answer was `Missing.ENDS`."""
         if self._now.ends is None:
             self._now.ends = dict(offsets)
 
     def word(self, reason: str) -> None:
-        """The operator says that this generation is complete."""
         if self._now.word is None:
             self._now.word = reason
             self._now.ends = None
@@ -561,7 +551,6 @@ class ForeignSnapshot:
         return self._runs.run_at(began)
 
     def _scan(self) -> Notice | None:
-        """The notification that the table was read in the snapshot of this generation."""
         return self._own(NoticeKind.SCANNED)
 
     def _own(self, kind: NoticeKind) -> Notice | None:
@@ -702,12 +691,10 @@ class ForeignSnapshot:
 
     @property
     def is_complete(self) -> bool:
-        """Whether this generation was found to be complete."""
         return self._now.complete is not None
 
     @property
     def rows(self) -> tuple[int, int | None]:
-        """Different rows of this generation's snapshot so far, and how many there should be."""
         scan = self._scan()
         return self._now.rows, None if scan is None else scan.rows
 
@@ -715,7 +702,6 @@ class ForeignSnapshot:
     # -----------------------------------------------------------------------------------------
 
     def as_json(self) -> dict[str, Any]:
-        """Everything that is known, for `restore`."""
         now = self._now
         values = asdict(replace(now, complete=None))
         return {

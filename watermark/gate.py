@@ -56,7 +56,6 @@ class ProbeGate:
 
 
 def is_complete(watermark: Watermark) -> bool:
-    """Whether a combined watermark says that every build-side channel is complete."""
     return watermark.use_processing_time or watermark.timestamp_ms == MAX_TIMESTAMP
 
 
@@ -104,12 +103,10 @@ class HeldPartition:
 
     @property
     def held_records(self) -> int:
-        """Offsets that wait and still exist; transaction markers count, so records may be fewer."""
         return max(0, self.end - max(self.start, self.retention_begin))
 
     @property
     def lost_records(self) -> int:
-        """Offsets that retention has removed before they could be joined."""
         return max(0, self.retention_begin - self.start)
 
 
@@ -171,12 +168,10 @@ class HeldOffsets:
 
     @property
     def held_records(self) -> int:
-        """Over all partitions."""
         return sum(each.held_records for each in self.partitions)
 
     @property
     def lost_records(self) -> int:
-        """Over all partitions."""
         return sum(each.lost_records for each in self.partitions)
 
     def check(self, topic: str) -> None:
@@ -197,7 +192,6 @@ class HeldOffsets:
     def warnings(
         self, retention: Retention, *, now_ms: int, near: float = NEAR_LOSS
     ) -> tuple[LossWarning, ...]:
-        """Partitions whose held records have used the share `near` of what retention allows."""
         return tuple(
             LossWarning(each.partition, risk, used)
             for each in self.partitions

@@ -33,7 +33,6 @@ def clamp(timestamp_ms: int) -> int:
 
 
 def add_clamped(timestamp_ms: int, duration_ms: int) -> int:
-    """The sum, kept inside the range where a 64-bit machine would wrap around."""
     return clamp(timestamp_ms + duration_ms)
 
 

@@ -47,31 +47,24 @@ class SnapshotRuns:
     _starts_ms: list[int] = field(default_factory=list)
 
     def add(self, notices: Iterable[Notice]) -> None:
-        """Take more of them, in any order."""
         self.notices.update(notices)
         self._starts_ms = sorted({n.at_ms for n in self.notices if n.kind is NoticeKind.STARTED})
 
     def run_at(self, at_ms: int) -> int:
-        """The number of the run that a time is in; 0 is before the first that is known."""
         return bisect_right(self._starts_ms, at_ms)
 
     def newest_run(self) -> int:
-        """The number of the run that has begun last."""
         return len(self._starts_ms)
 
     def began_at_ms(self, run: int) -> int | None:
-        """When the run began, None if nobody knows."""
         return self._starts_ms[run - 1] if 0 < run <= len(self._starts_ms) else None
 
     def starts_between(self, after_ms: int, upto_ms: int) -> list[int]:
-        """The beginnings of runs in `(after_ms, upto_ms]`, oldest first."""
         return [at for at in self._starts_ms if after_ms < at <= upto_ms]
 
     def of(self, run: int, kind: NoticeKind) -> Notice | None:
-        """The newest notification of a kind in a run."""
         own = [n for n in self.notices if n.kind is kind and self.run_at(n.at_ms) == run]
         return max(own, key=lambda n: (n.at_ms, n.rows if n.rows is not None else -1), default=None)
 
     def newest(self, kind: NoticeKind) -> Notice | None:
-        """The newest notification of a kind in any run."""
         return max((n for n in self.notices if n.kind is kind), key=lambda n: n.at_ms, default=None)

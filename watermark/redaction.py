@@ -38,11 +38,9 @@ class Secret(str):
         return made
 
     def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
-        """What a copy is made from."""
         return type(self), (str(self), self.reference)
 
     def __repr__(self) -> str:
-        """For those who show the objects that have it."""
         return self.reference
 
 
@@ -85,7 +83,6 @@ def secrets_in(value: object) -> dict[str, str]:
 
 
 def keep(secrets: Mapping[str, str]) -> None:
-    """Take values and their references for secrets as long as this process lives."""
     _kept.extend(Secret(value, reference) for value, reference in secrets.items())
 
 

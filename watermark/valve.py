@@ -49,12 +49,10 @@ class StatusWatermarkValve:
 
     @property
     def last_output(self) -> Watermark:
-        """The newest watermark that went downstream, `(MIN_TIMESTAMP, false)` at first."""
         return self._combination.last
 
     @property
     def status(self) -> WatermarkStatus:
-        """The newest status that went downstream, ACTIVE at first."""
         return self._combination.status
 
     @unchecked
@@ -111,7 +109,6 @@ class StatusWatermarkValve:
         return self._combination.channel(channel).watermark
 
     def channels(self) -> tuple[ChannelState, ...]:
-        """Every channel, in the order of addition."""
         switched = self._combination.last.use_processing_time
         return tuple(
             ChannelState(
@@ -126,7 +123,6 @@ class StatusWatermarkValve:
         )
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values."""
         return self._combination.snapshot()
 
     def restore(self, state: Mapping[str, Any]) -> None:

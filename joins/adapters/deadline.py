@@ -59,7 +59,6 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def current_deadline() -> Deadline | None:
-    """The deadline of what this thread is at, None without one."""
     return _current.get()
 
 

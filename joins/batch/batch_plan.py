@@ -59,7 +59,6 @@ class BatchPlan:
     now_ms: int
 
     def has_records(self) -> bool:
-        """Whether there is something to read."""
         return any(end > self.start.get(p, 0) for p, end in self.end.items())
 
 
@@ -90,7 +89,6 @@ class BatchPlanner:
         self._known: _Known | None = None
 
     def close(self) -> None:
-        """Close the connections."""
         self._cluster.close()
         self._records.close()
 
@@ -136,7 +134,6 @@ class BatchPlanner:
         return known.ends
 
     def quiet(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
-        """The same without records; the topic is not asked."""
         return self._planned(number, (behind, behind), state)
 
     def _planned(

@@ -48,7 +48,6 @@ class StageClock:
         self.stages_ms: dict[str, int] = {}
 
     def ends(self, stage: str) -> None:
-        """A stage ends now, and the next one begins."""
         now_s = time.monotonic()
         self.stages_ms[stage] = round(1000 * (now_s - self._at_s))
         self._at_s = now_s
@@ -70,7 +69,6 @@ class ProbeSettings:
 
     @property
     def topics(self) -> StreamTopics:
-        """The topics that the life reads, and no other ones of their names."""
         return self.life.topics
 
 

@@ -47,16 +47,13 @@ class EventTables:
 
     @property
     def states(self) -> tuple[StateLog, ...]:
-        """The tables of the state; the last one is committed last."""
         return tuple(each for each in (self.waiting, self.windows) if each is not None)
 
     @property
     def logs(self) -> tuple[DeltaLog, ...]:
-        """What is to be fenced beside the dead letters and the output."""
         return (self.late, *(each.log for each in self.states))
 
     def versions(self) -> dict[str, int]:
-        """The newest version of each table of the state, for a pin."""
         named = {"waiting": self.waiting, "windows": self.windows}
         return {name: log.version() for name, log in named.items() if log is not None}
 
@@ -106,23 +103,18 @@ class _OnWorkers:
     pin: Pin
 
     def steps(self) -> BatchReport:
-        """Over the records."""
         return self._over_records(partial(steps, task=self.task, pin=self.pin))
 
     def scan(self, merged: MergedSteps | None) -> BatchReport:
-        """Over the records."""
         return self._over_records(partial(scan, task=self.task, pin=self.pin, merged=merged))
 
     def act(self, plan: StagePlan) -> BatchReport:
-        """Over the work items."""
         return self._items(plan).report(partial(act, task=self.task, pin=self.pin))
 
     def last(self, plan: StagePlan) -> BatchReport:
-        """Over the work items, by the output's writer."""
         return self.parts.writer.run(self._items(plan), self.task, self.pin)
 
     def files(self, name: str) -> Sequence[StateFile]:
-        """As the pin names them."""
         tables = self.parts.tables
         log = tables.waiting if name == "waiting" else tables.windows
         return () if log is None else log.files(self.pin.of_event.state_versions[name])
@@ -153,7 +145,6 @@ class EventBatches:
         return FinishedBatch(pin, counts, EventState.of(self._tables.states[-1].after(pin.batch)))
 
     def newest_state(self) -> EventState:
-        """What the newest batch has left that was not given up."""
         stored = self._tables.states[-1].newest_after()
         return EventState() if stored is None else EventState.of(stored)
 
@@ -192,7 +183,6 @@ class EventBatches:
             remove_below(place)
 
     def sweep(self) -> None:
-        """Remove what an earlier runner has left in the scratch place."""
         remove_below(self._parts.task.places.scratch)
 
     def _staged(self, task: EventTask, pin: Pin) -> tuple[StagedEvents, Mapping[str, StateChange]]:
@@ -206,7 +196,6 @@ class EventBatches:
         return done, changes
 
     def _records(self, pin: Pin) -> Work | None:
-        """The records of the batch, None if it has none."""
         if not pin.ranges():
             return None
         return records_work(self._parts.spark, self._parts.reader, pin, whole=True)

@@ -151,21 +151,17 @@ class EventChannels:
 
     @property
     def watermark(self) -> Watermark:
-        """The operator's watermark."""
         return self._combined.watermark
 
     def watermark_of(self, name: str) -> Watermark:
-        """The newest watermark of one input, also of one that was left out at the end."""
         if name in self._combined.inputs:
             return self._combined.watermark_of(name)
         return self._valves[name].last_output
 
     def status_of(self, name: str) -> WatermarkStatus:
-        """Whether records are to be expected from one input."""
         return self._valves[name].status
 
     def channels(self) -> tuple[ChannelView, ...]:
-        """Every channel, the stream's first."""
         return tuple(
             ChannelView(each, at, state, self._active_at[each.name].get(at))
             for each in self.inputs
@@ -174,7 +170,6 @@ class EventChannels:
         )
 
     def has_ended(self) -> bool:
-        """Whether the stream has no event time to come: it has ended, switched or never had any."""
         watermark = self.watermark_of(PROBE)
         return watermark == END_OF_TIME or watermark.use_processing_time
 
@@ -335,7 +330,6 @@ class EventChannels:
     # Over batches and restarts
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as JSON values."""
         return {
             "combined": self._combined.snapshot(),
             "valves": {name: valve.snapshot() for name, valve in self._valves.items()},

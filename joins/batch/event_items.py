@@ -44,7 +44,6 @@ class _WorkItem:
 
 
 def to_merge(files: Sequence[StateFile]) -> frozenset[str]:
-    """The files that a batch should write anew, each bucket's together with what it adds."""
     buckets = _by_bucket(files).values()
     chosen = (
         _newest_ones(files_of_one) for files_of_one in buckets if len(files_of_one) > MANY_IN_BUCKET
@@ -136,7 +135,6 @@ def window_stage(
 
 
 def _steps(move: Advance) -> list[int]:
-    """The watermarks of the batch, where each holds for the very next record."""
     return [watermark for _, _, watermark in move.merged.steps]
 
 

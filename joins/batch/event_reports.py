@@ -53,7 +53,6 @@ def _heard(pin: Pin, report: BatchReport) -> dict[int, Heard]:
 
 
 def details(report: BatchReport, name: str) -> list[Mapping[str, Any]]:
-    """What all tasks have listed under `name`."""
     return [each for detail in report.details for each in detail.get(name, ())]
 
 
@@ -70,6 +69,5 @@ def merged_reports(reports: Iterable[BatchReport]) -> BatchReport:
 
 
 def added(report: BatchReport, name: str) -> tuple[StagedFile, ...]:
-    """The new files of one table of the state."""
     mine = (staged for key, staged in report.files.items() if key.startswith(f"{name}/"))
     return tuple(file for staged in mine for file in staged)

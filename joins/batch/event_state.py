@@ -55,12 +55,10 @@ class EventSpec:
 
     @property
     def versioned(self) -> tuple[str, ...]:
-        """The dimensions with watermarks of their own."""
         return tuple(each.name for each in self.inputs[1:] if each.has_watermarks)
 
     @property
     def follows_clock(self) -> bool:
-        """Whether windows are of processing time."""
         return self.window is not None and self.window.time is None
 
 
@@ -99,7 +97,6 @@ class EventState:
     fired: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For pins and commits."""
         return {
             "watermark": self.watermark,
             "processing_time": self.processing_time,
@@ -114,21 +111,17 @@ class EventState:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventState":
-        """What `as_json` wrote; a commit may have more."""
         return cls(**{name: value[name] for name in cls.__slots__})
 
     @classmethod
     def before(cls, event: EventPin) -> "EventState":
-        """As a pin says it was before its batch, with the batch's clock."""
         return cls(**{name: getattr(event, name) for name in cls.__slots__})
 
     @property
     def release_ms(self) -> int:
-        """Rows that wait for this time or an earlier one may go."""
         return MAX_TIMESTAMP if self.processing_time else self.watermark
 
     def counted(self, counts: Mapping[str, int]) -> "EventState":
-        """With what a batch has counted."""
         waiting = self.waiting + counts.get("waited", 0) - counts.get("released", 0)
         return replace(
             self,
@@ -175,7 +168,6 @@ def advance(spec: EventSpec, before: EventState, batch: BatchInput) -> Advance:
 
 
 def _window_watermark(spec: EventSpec, batch: BatchInput, merged: Merged) -> int:
-    """What the batch lets fire. A record of this very millisecond may still come by the clock."""
     if spec.follows_clock:
         return batch.now_ms - 1
     return batch.now_ms if merged.after.use_processing_time else merged.after.timestamp_ms

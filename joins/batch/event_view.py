@@ -117,7 +117,6 @@ class EventView:
         return None, ""
 
     def _front(self, due_ms: int) -> int:
-        """How far the slowest partition should be: where the stream is, or what waits."""
         stream_ms = self.channels.watermark_of(PROBE).timestamp_ms
         return due_ms if stream_ms == MAX_TIMESTAMP else max(due_ms, stream_ms)
 
@@ -159,7 +158,6 @@ def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
 
 
 def shown_ms(timestamp_ms: int) -> int | None:
-    """None before the first watermark."""
     return None if timestamp_ms == MIN_TIMESTAMP else timestamp_ms
 
 

@@ -43,7 +43,6 @@ class StagedBatch:
 
     @property
     def dead_letters(self) -> tuple[StagedFile, ...]:
-        """The staged letters of all INSERTs."""
         reports = [report for report in self.reports if report is not None]
         return tuple(file for report in reports for file in report.files.get(DEAD_LETTERS, ()))
 
@@ -60,13 +59,11 @@ class Inserts:
         self._all = tuple(inserts)
 
     def read_topics(self, topics: StreamTopics) -> None:
-        """From now on the records are of a stream of these topics."""
         self._all = tuple(replace(each, task=each.task.reading(topics)) for each in self._all)
         self.first = self._all[0]
 
     @property
     def record_columns(self) -> tuple[str, ...]:
-        """What any of them needs of a record, as readers of Kafka name it."""
         names = (insert.task.kernel.record_columns for insert in self._all)
         return tuple(dict.fromkeys(name for columns in names for name in columns))
 
@@ -76,11 +73,9 @@ class Inserts:
             insert.task.attach(versions)
 
     def committed(self, pin: Pin) -> tuple[Counts | None, ...]:
-        """By INSERT, what the batch counted if its output is complete, else None."""
         return tuple(insert.writer.committed_counts(pin) for insert in self._all)
 
     def committed_counts(self, pin: Pin) -> Counts | None:
-        """What the batch counted if all outputs are complete, else None."""
         return counts_of_all(self.committed(pin))
 
     def stage(self, work_of: WorkOf, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:

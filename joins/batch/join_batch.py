@@ -31,11 +31,9 @@ class JoinBatches:
         """There is nothing that an earlier runner leaves: a batch removes what it needs to."""
 
     def newest_state(self) -> EventState:
-        """Nothing waits here."""
         return EventState()
 
     def committed(self, pin: Pin) -> FinishedBatch | None:
-        """What the batch of `pin` has counted, if all outputs have it."""
         counts = self._inserts.committed_counts(pin)
         return None if counts is None else FinishedBatch(pin, counts)
 

@@ -31,7 +31,6 @@ class Pace:
         self._times = _Times()  # replaced as a whole, so that another thread reads a whole one
 
     def begin(self, now_s: float) -> None:
-        """A batch begins, perhaps one that has begun before."""
         self._times = _Times(now_s, self._times.ended)
 
     def end(self, now_s: float, records: int) -> None:

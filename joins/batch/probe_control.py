@@ -76,13 +76,11 @@ class ProbeControl:
         self._guard = TopicGuard(parts.checkpoint.directory / "guards.json", self.lives.current)
 
     def open(self) -> None:
-        """Complete what an earlier runner has left; the tables are fenced already."""
         self._abandon(self.lives.current)
         with suppress(SinkError):  # an output that does not answer is asked by each later look
             self._catch_up()
 
     def close(self) -> None:
-        """Close the connections."""
         self.progress.close()
 
     def may_run(self) -> bool:
@@ -124,12 +122,10 @@ class ProbeControl:
         self._guard.observe(view, Reach(before.committed, after.reading))
 
     def wait_for_batch(self, timeout_s: float) -> None:
-        """Let the batch that runs come to its end, which is better than to break it off."""
         if self.turn.acquire(timeout=timeout_s):
             self.turn.release()
 
     def report(self, error: Exception) -> None:
-        """A batch or a loop has failed with `error`; a look at the topic follows soon."""
         self.progress.look_soon()
         if isinstance(error, SluiceError):
             self._guard.report(error)
@@ -169,7 +165,6 @@ class ProbeControl:
                 )
 
     def _newest_committed(self) -> int:
-        """The newest batch that was counted, or whose dead letters are committed; -1 if none."""
         batches = (self.progress.counts.batch, self._parts.dead_letters.batches.last_batch())
         return max((batch for batch in batches if batch is not None), default=-1)
 

@@ -57,7 +57,6 @@ class ProbeCounts:
         return ProbeCounts(batch.pin.batch, **counts, next_offsets=offsets)
 
     def as_json(self) -> dict[str, Any]:
-        """For the progress file."""
         counted = {name: getattr(self, name) for name in _COUNTED}
         offsets = {str(partition): offset for partition, offset in self.next_offsets.items()}
         return {"batch": self.batch, **counted, "next_offsets": offsets}
@@ -124,7 +123,6 @@ class ProbeProgress:
 
     @property
     def counts(self) -> ProbeCounts:
-        """What is counted."""
         return self.committed.counts
 
     def _read_counts(self) -> ProbeCounts:
@@ -148,7 +146,6 @@ class ProbeProgress:
             raise CheckpointError(message, hint=PROGRESS_DAMAGED) from exc
 
     def begins(self, pin: Pin) -> None:
-        """A batch begins under `pin`."""
         self._pinned = pin
         self.pace.begin(time.monotonic())
 
@@ -161,18 +158,15 @@ class ProbeProgress:
         self._report()
 
     def _report(self) -> None:
-        """Tell the consumer group, if there is one, where the committed output ends."""
         if self._group is not None:
             there = self.ends.end_offsets.keys()
             self._group.report({p: o for p, o in self.next_offsets.items() if p in there})
 
     @property
     def next_offsets(self) -> dict[int, int]:
-        """Where the committed output ends, or the life begins if it has no output yet."""
         return _next_offsets(self._lives.current, self.counts)
 
     def is_finished(self) -> bool:
-        """Whether all up to the stream's end is in the committed output; never without an end."""
         return is_reached(self.next_offsets, self._lives.current.end_offsets)
 
     def average_bytes(self) -> float | None:
@@ -199,12 +193,10 @@ class ProbeProgress:
         return Reach(committed, {**committed, **pinned.end_offsets})
 
     def is_stable(self, offsets: Mapping[int, int]) -> bool:
-        """Whether all before `offsets` may be read, by the newest look."""
         ends = self.ends.end_offsets
         return all(offset <= ends.get(p, offset) for p, offset in offsets.items())
 
     def start_offsets(self) -> dict[int, int]:
-        """Where the life begins in each partition that is there; added ones start at 0."""
         start, end = self._lives.current.start_offsets, self._lives.current.end_offsets
         there = self.ends.end_offsets or start if end is None else end
         return {p: start.get(p, 0) for p in there}
@@ -222,7 +214,6 @@ class ProbeProgress:
         return time.monotonic() - self._looked_at >= _LOOK_EVERY_S
 
     def look_soon(self) -> None:
-        """The next `is_due` says yes."""
         self._looked_at = float("-inf")
 
     def look(self, *, holding: bool) -> TopicView:
@@ -266,7 +257,6 @@ class ProbeProgress:
         return TopicView(view.topic_ids, begin, end, behind)
 
     def warnings(self) -> list[dict[str, object]]:
-        """What may become a loss, for the status."""
         losses = [
             warning_json(self._cluster.topics, warning) for warning in self.retention.warnings
         ]
@@ -285,7 +275,6 @@ class ProbeProgress:
             self._group.read(topics)
 
     def close(self) -> None:
-        """Close the connections to the cluster."""
         self._cluster.close()
         if self._group is not None:
             self._group.close()

@@ -50,12 +50,10 @@ class ProbeSteps:
         self._time = None if event is None else _EventTime(settings, self._planner, event)
 
     def loop(self, spark: SparkSession) -> Loop:
-        """The loop of these steps, not yet started."""
         settings = LoopSettings("probe", "probe", self._settings.trigger_ms)
         return Loop(spark, self, settings, self._hooks.guards)
 
     def close(self) -> None:
-        """End the connections."""
         self._planner.close()
 
     def recover(self) -> None:
@@ -88,7 +86,6 @@ class ProbeSteps:
         return True
 
     def wait(self) -> None:
-        """Return when there is a record; the clock and dimensions may be a reason without one."""
         if self._time is None:
             self._planner.wait(self._start)
 
@@ -137,7 +134,6 @@ class _EventTime:
             self._show(start, state, self._planner.moved(plan, state), self._next_times(state))
 
     def _next_times(self, state: EventState) -> _NextTimes:
-        """When the next row that waits, and the next window, is due."""
         tables = self._parts.tables
         waiting, windows = tables.waiting, tables.windows
         return (

@@ -169,16 +169,13 @@ class BuildSide:
         self._topic = topic
 
     def loop(self) -> Loop:
-        """The loop of these steps, not yet started."""
         settings = LoopSettings(f"build-{self._task.topic}", "build", self._settings.trigger_ms)
         return Loop(self._spark, self, settings, self._hooks.guards)
 
     def recover(self) -> None:
-        """See what is committed."""
         self._hooks.on_start()
 
     def close(self) -> None:
-        """End the connections."""
         self._cluster.close()
         self._records.close()
 
@@ -249,7 +246,6 @@ class BuildSide:
 
 
 def _counters(state: ChangelogState) -> dict[str, int]:
-    """What the commit keeps of `state` that its rows alone do not tell."""
     ends = {f"{_NEXT_OFFSET}{p}": offset for p, offset in state.next_offsets.items()}
     return {**state.events.counters(), **ends}
 
@@ -271,7 +267,6 @@ def _committed(
 
 
 def read_to(state: ChangelogState, offsets: Mapping[int, int]) -> ChangelogState:
-    """`state` where the topic is read up to `offsets` at least: not all has become rows."""
     known = state.next_offsets
     ends = {p: max(known.get(p, 0), offsets.get(p, 0)) for p in {*known, *offsets}}
     return replace(state, next_offsets=ends)
@@ -291,13 +286,11 @@ def read_changelog_state(log: DeltaLog, version: int) -> ChangelogState:
 
 
 def committed_offsets(log: DeltaLog, version: int, partitions: int) -> dict[int, int]:
-    """How far the topic was read at `version`, by its commits; nothing if none of them tells."""
     names = {f"{_NEXT_OFFSET}{partition}": partition for partition in range(partitions)}
     return {names[n]: offset for n, offset in log.batches.counters(names, version).items()}
 
 
 def read_event_state(log: DeltaLog, version: int, partitions: Iterable[int]) -> ChangelogEventTime:
-    """What the changelog table at `version` says of event time."""
     return ChangelogEventTime.of_counters(
         log.batches.counters(ChangelogEventTime.names(partitions), version)
     )

@@ -52,7 +52,6 @@ class ChangelogScan:
 
     @property
     def columns(self) -> list[str]:
-        """All columns that tell what a row is and where it stands."""
         return list(self._schema.names)
 
     def rows(
@@ -87,18 +86,15 @@ class ChangelogScan:
             ) from exc
 
     def expired(self, why: str) -> VersionExpiredError:
-        """The error for a version whose log or files are gone."""
         return VersionExpiredError(
             f'a version of dimension "{self._name}" is not kept any more: {why}',
             hint="Choose a newer one; the list of the job's dimensions names the oldest version.",
         )
 
     def of_keys(self, files: Sequence[TablePath], keys: pa.Table) -> Iterator[pa.RecordBatch]:
-        """All records of `keys` and, of composite ones, some more; all columns."""
         return self.rows(files, self.columns, NO_MARK & self.have(keys))
 
     def have(self, keys: pa.Table) -> pc.Expression:
-        """Whether each column of the key is one of `keys`."""
         return reduce(and_, (pc.field(n).isin(whole(keys.column(n))) for n in self.key))
 
     def keys_behind(self, files: Sequence[TablePath], after: Key | None, count: int) -> pa.Table:
@@ -121,7 +117,6 @@ class ChangelogScan:
         return distinct.sort_by([(name, "ascending") for name in self.key]).slice(0, count)
 
     def last_key(self, rows: pa.Table) -> Key:
-        """The key of the last of `rows`."""
         return tuple(rows.column(name)[-1] for name in self.key)
 
 
@@ -163,7 +158,6 @@ class KeyWalk:
 
 
 def key_table(dimension: Dimension, columns: Sequence[pa.Array]) -> pa.Table:
-    """Keys, a column each, under the names and with the types of the dimension's own."""
     kinds = {item.name: arrow_type(item.type) for item in dimension.fields}
     schema = pa.schema([(name, kinds[name]) for name in dimension.primary_key])
     return pa.table(list(columns), schema=schema)

@@ -26,12 +26,10 @@ _log = structlog.get_logger(__name__)
 
 
 def first_of(number: int) -> int:
-    """Where the offsets of the topic begin that was made as the `number`-th."""
     return number << _SPAN_BITS
 
 
 def first_before(offset: int) -> int:
-    """Where the offsets of the topic begin that has `offset`."""
     return first_of(offset >> _SPAN_BITS)
 
 
@@ -49,7 +47,6 @@ class KnownTopic:
 
     @property
     def first(self) -> int:
-        """Where its offsets begin in the tables."""
         return first_of(self.number)
 
 
@@ -93,16 +90,13 @@ class ChangelogTopic:
 
     @property
     def lost(self) -> str | None:
-        """Why the topic cannot be read on, None while it can."""
         return self._lost
 
     @property
     def now(self) -> KnownTopic | None:
-        """The topic; None before `ensure` has found or made it."""
         return self._now
 
     def topics(self, now: KnownTopic) -> StreamTopics:
-        """For readers, which read no other topic of the name."""
         return StreamTopics.one(self.name, now.topic_id)
 
     def look(self, cluster: KafkaCluster) -> Mapping[int, int] | None:

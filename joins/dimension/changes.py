@@ -162,5 +162,4 @@ def _by_key(before: pa.Table, after: pa.Table, dimension: Dimension) -> list[tup
 
 
 def json_columns(rows: pa.Table, dimension: Dimension) -> list[list[object]]:
-    """The values of the dimension's columns as exact JSON, a list a column."""
     return [json_values(whole(rows.column(f.name)), f.type) for f in dimension.fields]

@@ -118,12 +118,10 @@ class DimensionRuntime:
 
     @property
     def version(self) -> int:
-        """The newest committed version of the changelog."""
         return self._head[0]
 
     @property
     def state(self) -> ChangelogState:
-        """What the committed changelog says."""
         return self._head[1]
 
     def open(self) -> None:
@@ -142,7 +140,6 @@ class DimensionRuntime:
         self._advance(version, read_to(state, self._offsets_at(version)))
 
     def _offsets_at(self, version: int) -> Mapping[int, int]:
-        """How far the topic is read, be some of it no row; a version with Spark's logs tells it."""
         ends = committed_offsets(self.changelog, version, self.places.partitions)
         last = self.changelog.batches.last_batch()
         return ends if ends or last is None else spark_offsets(self.places.spark_logs, last)
@@ -187,11 +184,9 @@ class DimensionRuntime:
 
     @property
     def needed_from_ms(self) -> int | None:
-        """What `trim_to` was last told, None before."""
         return self.keeper.needed_from_ms
 
     def _state_of(self, version: int) -> ChangelogState | None:
-        """What the changelog says as of `version`; None if it is older than what is kept."""
         return next((state for number, state in reversed(self._past) if number <= version), None)
 
     def source_time_ms(self, version: int) -> int | None:
@@ -203,18 +198,15 @@ class DimensionRuntime:
         return None if known is None else known.source_ts_ms or None
 
     def replay_watermarks(self) -> None:
-        """Give the committed watermarks to the valve again, after a restart."""
         self._tell_watermarks(tuple(self.state.marks))
 
     def _tell_watermarks(self, partitions: tuple[int, ...]) -> None:
-        """A watermark of an older generation is void: its partition is being copied anew."""
         for partition in partitions:
             if self.state.is_complete(partition):
                 self._on_watermark(self.dimension.name, partition, PROCESSING_TIME)
 
     @property
     def complete(self) -> bool:
-        """Whether the newest generation's watermark of each channel is committed."""
         return all(self.state.is_complete(p) for p in range(self.places.partitions))
 
     def build_loop(
@@ -224,13 +216,11 @@ class DimensionRuntime:
         guards: LoopGuards,
         rest: Callable[[], object],
     ) -> Loop:
-        """The loop that appends to the changelog, not yet started; `rest` ends each batch."""
         assert self.topic is not None, "who commits the table reads its topic"
         hooks = self._hooks(guards, rest)
         return BuildSide(spark, self._task, settings, self.changelog, hooks, self.topic).loop()
 
     def _hooks(self, guards: LoopGuards, rest: Callable[[], object]) -> BuildHooks:
-        """What a loop over the changelog's commits, made or read, says to this dimension."""
         return BuildHooks(
             state=lambda: self.state,
             on_start=self._look_again,
@@ -250,12 +240,10 @@ class DimensionRuntime:
         return self.ready_version()
 
     def ready_version(self) -> int:
-        """The newest version that the probe may pin."""
         ready = self.keeper.ready_version
         return self.serve_index() if ready is None else ready
 
     def _restart_channels(self, generation: int) -> None:
-        """If a newer generation than `generation` has begun, older watermarks are void."""
         if 0 < generation < self.state.generation:
             for partition in range(self.places.partitions):
                 self._on_watermark(self.dimension.name, partition, None)
@@ -326,7 +314,6 @@ class DimensionRuntime:
         return fold.folded
 
     def _has_all(self) -> bool:
-        """Whether nothing comes behind what is committed: the source has an end, and is whole."""
         source = self.dimension.source
         ends = isinstance(source, FileSource) or (
             isinstance(source, TopicSource) and source.is_bounded
@@ -368,5 +355,4 @@ class DimensionRuntime:
         return sum(max(0, end - starts[p]) for p, end in ends.items())
 
     def trimmable_offsets(self) -> dict[int, int]:
-        """Partition → start of the last committed batch: nothing below is read again."""
         return self._trimmable

@@ -65,11 +65,9 @@ class Fold:
 
     @staticmethod
     def create(path: TablePath, changelog_schema: pa.Schema) -> None:
-        """Create `current`, empty, unless it is there."""
         create_table(path, changelog_schema, properties=CURRENT_PROPERTIES)
 
     def folded_version(self) -> int | None:
-        """The changelog version that `current` equals, None before the first fold."""
         return folded_version(self._current)
 
     def run(self, version: int, state: ChangelogState) -> int | None:
@@ -101,7 +99,6 @@ class Fold:
         return version
 
     def _require_directory(self) -> None:
-        """See that Spark may fold: in an object store it does not commit."""
         if not isinstance(self._current.path, Path):
             raise SinkError(
                 f'delta table "{self._current.path}" cannot be folded without spark, which does '

@@ -59,12 +59,10 @@ class StagedFold:
     rewritten: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        """For whoever has started the process."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """What `to_json` wrote."""
         document: dict[str, Any] = json.loads(text)
         added, changed = (
             tuple(StagedFile(**file) for file in document[name]) for name in ("added", "changed")
@@ -87,7 +85,6 @@ class FoldFiles:
     origin: FileOrigin
 
     def to_json(self) -> str:
-        """For the process."""
         task = self.task
         marks = [[*place, at] for place, at in task.progress.watermarks.items()]
         return json.dumps(

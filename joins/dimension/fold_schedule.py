@@ -51,5 +51,4 @@ class FoldSchedule:
         return self._monotonic_s() - self._folded_at_s >= self._policy.latest_s
 
     def folded(self, state: ChangelogState) -> None:
-        """A fold up to `state` is done."""
         self._folded, self._folded_at_s = Folded.of(state), self._monotonic_s()

@@ -52,13 +52,11 @@ class FollowedDimension(DimensionRuntime):
         self._lease = lease
 
     def open(self) -> None:
-        """Take the lease, then read back what is committed: from here on all of it stays."""
         self._lease.begin()
         if _is_there(self.changelog):
             self._read_back()
 
     def keep(self, oldest: int | None) -> None:
-        """Let go what is older than `oldest`, or than what was read last while there is none."""
         self._lease.hold(self.version if oldest is None else oldest)
 
     def build_loop(
@@ -103,7 +101,6 @@ class CommitReader:
     hooks: BuildHooks
 
     def recover(self) -> None:
-        """See what is committed."""
         self.hooks.on_start()
 
     def close(self) -> None:
@@ -150,5 +147,4 @@ class CommitReader:
 
 
 def _is_there(log: DeltaLog) -> bool:
-    """Whether the job that keeps the table has begun it."""
     return has_log(log.path)

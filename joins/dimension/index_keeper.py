@@ -78,7 +78,6 @@ class IndexKeeper:
 
     @property
     def ready_version(self) -> int | None:
-        """The newest version that the probe may pin, None before the first build."""
         return self._ready
 
     def prepare(self, version: int) -> None:

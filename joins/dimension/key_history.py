@@ -131,7 +131,6 @@ class KeyHistory:
             yield _Commit(version, committed_at_ms(entry), files, rows - marks, size)
 
     def _changes_at(self, version: int) -> CompactedChanges:
-        """The newest record of the key as of `version`."""
         state = self._states.at(version)
         changes = self._scan.of_keys(state.files, self._key)
         return read_changes(changes, self._scan.spec, state.progress)
@@ -153,5 +152,4 @@ class KeyHistory:
         return with_visibility(changes.rows, generation)
 
     def _values(self, record: pa.Table) -> list[list[object]]:
-        """The row as exact JSON, no row where none is visible."""
         return json_columns(record.filter(record.column(VISIBLE)), self._states.dimension)

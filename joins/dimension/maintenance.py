@@ -309,7 +309,6 @@ class OutputMaintenance:
         self._read_to = -1
 
     def run(self) -> None:
-        """Do what is due; as `ChangelogMaintenance.run`."""
         self._table.checkpoint()
         self._table.remove(self._uncommitted())
 
@@ -442,7 +441,6 @@ class _StateCommit:
 
 
 def _named(entry: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> set[str]:
-    """The files in the actions of these kinds of one commit."""
     return {action[kind]["path"] for action in entry for kind in kinds if kind in action}
 
 
@@ -454,7 +452,6 @@ def _size(file: TablePath) -> int | None:
 
 
 def _marks(file: TablePath) -> pa.Table:
-    """The watermark records of a file; the statistics of its row groups say where they can be."""
     return pq.read_table(
         readable(file), columns=_MARK_COLUMNS, partitioning=None, filters=pc.field("_op") == "w"
     )

@@ -150,7 +150,6 @@ class DimensionStates:
         return with_visibility(newest, state.generation)
 
     def rows(self, state: State, keys: pa.Table) -> pa.Table:
-        """The rows of `keys`, by key."""
         records = self.records(state, keys)
         return records.filter(records.column(VISIBLE))
 
@@ -172,13 +171,11 @@ class DimensionStates:
         return RowPage(kept, walk.position)
 
     def no_rows(self) -> pa.Table:
-        """What `rows` gives when there are none."""
         nothing = read_changes((), self.scan.spec, Progress()).rows
         return nothing.append_column(VISIBLE, pa.chunked_array([pa.array([], pa.bool_())]))
 
 
 def with_visibility(newest: pa.Table, generation: int) -> pa.Table:
-    """The newest records of keys and whether they are rows while `generation` is visible."""
     gone = pc.or_(newest.column(DELETED), pc.less(newest.column(GENERATION), generation))
     return newest.append_column(VISIBLE, pc.invert(gone))
 

@@ -23,7 +23,6 @@ _EPOCHS_KEPT = 100  # more than runners that start at the same time
 
 
 def _json(path: Path, value: Mapping[str, Any], format_version: int) -> bytes:
-    """`value` as the content of `path`, whose directory is there afterwards."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"format_version": format_version, **value}
     return json.dumps(content, separators=(",", ":")).encode()
@@ -169,7 +168,6 @@ class CheckpointLock:
 
     @property
     def descriptor(self) -> int:
-        """The open descriptor, to be passed to child processes that write to the checkpoint."""
         if self._descriptor is None:
             raise CheckpointError(
                 f'lock "{self._path}" is not held', hint="Acquire the lock before starting the job."
@@ -193,7 +191,6 @@ class CheckpointLock:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Give the lock up in this process; children that inherited it keep it."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -229,7 +226,6 @@ class JobMeta:
 
     @property
     def topics(self) -> StreamTopics:
-        """The topics of the stream at the job's first start."""
         return self.probe_topics or StreamTopics.one(self.probe_topic, self.probe_topic_id)
 
 
@@ -266,19 +262,15 @@ class Checkpoint:
 
     @property
     def pins_directory(self) -> Path:
-        """Where `joins.durable.pins` keeps one file a micro-batch."""
         return self.directory / "pins"
 
     def source_file(self, dimension: str) -> Path:
-        """The coordinator's file of one dimension."""
         return self.directory / "sources" / f"{dimension}.json"
 
     def cdc_file(self, dimension: str) -> Path:
-        """The CDC process's file of one dimension: its acknowledged boundary."""
         return self.directory / "sources" / f"{dimension}.cdc.json"
 
     def spark_directory(self, query: str) -> Path:
-        """Where a version with streaming queries had Spark's logs of one."""
         return self.directory / "spark" / query
 
     def read_meta(self) -> JobMeta | None:
@@ -299,7 +291,6 @@ class Checkpoint:
         )
 
     def write_meta(self, meta: JobMeta) -> None:
-        """Keep `meta`, durable when this returns."""
         write_json_atomically(self._meta_file, _meta_json(meta))
 
     def create_meta(self, meta: JobMeta) -> JobMeta:
@@ -337,7 +328,6 @@ class Checkpoint:
 
     @property
     def progress_file(self) -> Path:
-        """What the probe has counted and how far it is; `joins.batch.probe_progress` writes it."""
         return self.directory / "progress.json"
 
     def read_progress(self) -> dict[str, Any] | None:
@@ -349,9 +339,7 @@ class Checkpoint:
         return read_json(self.progress_file, damaged=PROGRESS_DAMAGED)
 
     def read_phase(self) -> dict[str, Any] | None:
-        """The opening (`phase`, `versions`, `opened_at_ms`, …), or None before it."""
         return read_json(self.directory / "phase.json")
 
     def write_phase(self, value: Mapping[str, Any]) -> None:
-        """Keep the opening, durable when this returns; it happens once in a job's life."""
         write_json_atomically(self.directory / "phase.json", value)

@@ -35,10 +35,8 @@ class EventPin:
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "EventPin":
-        """What `as_json` wrote, of this runner or of an older one."""
         return cls(**{name: value[name] for name in cls.__slots__ if name in value})
 
     def as_json(self) -> dict[str, Any]:
-        """As pins and commits have it."""
         values = {name: getattr(self, name) for name in self.__slots__}
         return {name: value for name, value in values.items() if value is not ABSENT}

@@ -63,7 +63,6 @@ class PlannedFault:
     batch: int | None
 
     def is_due(self, passage: int, batch: int | None) -> bool:
-        """Whether the fault belongs to this passage."""
         if self.passage is not None:
             return passage == self.passage
         return batch == self.batch

@@ -73,7 +73,6 @@ def oldest_leased(
 
 
 def leases_in(checkpoint: Path) -> Path:
-    """The directory of the leases of who reads a shared table, by that of its job's checkpoint."""
     return checkpoint / "leases"
 
 
@@ -94,7 +93,6 @@ class Lease:
             self.hold(0)
 
     def hold(self, version: int) -> None:
-        """Need `version` and newer ones from now on."""
         write_json_atomically(self.file, {"version": version})
 
 

@@ -35,7 +35,6 @@ class ChosenLetter:
 
     @property
     def place(self) -> tuple[int, int, int]:
-        """(batch, partition, offset)."""
         return self.batch, self.partition, self.offset
 
     def as_json(self) -> dict[str, Any]:
@@ -80,7 +79,6 @@ class LetterReplay:
     discarded: str | None = None
 
     def letters_of(self, insert: int) -> tuple[ChosenLetter, ...]:
-        """Those that are to have rows in an INSERT, which count from 1."""
         return tuple(letter for letter in self.letters if insert in letter.inserts)
 
 
@@ -100,11 +98,9 @@ class Replayed:
 
     @property
     def finished_by(self) -> int | None:
-        """The replay after which nothing was missing; None if something is."""
         return None if self.missing else max(self.rows_by.values(), default=None)
 
     def after(self, replay: int, tried: frozenset[int], bad: frozenset[int]) -> "Replayed":
-        """With a later replay: the INSERTs that it has tried, and those where the letter is bad."""
         rows_by = {**self.rows_by, **dict.fromkeys(sorted(tried - bad), replay)}
         return Replayed(rows_by, (self.missing | bad) - rows_by.keys())
 
@@ -116,7 +112,6 @@ class LetterReplays:
         self._directory = directory
 
     def create(self, replay: LetterReplay) -> bool:
-        """Keep `replay`, durable when this returns; False if its number is taken."""
         return create_json_once(
             self._path(replay.number),
             {
@@ -147,19 +142,15 @@ class LetterReplays:
         )
 
     def finish(self, number: int, outcome: Mapping[str, Any]) -> None:
-        """Keep what became of a replay: `still_bad` and more, or `abandoned` and why."""
         write_json_atomically(self._outcome_path(number), outcome)
 
     def outcome(self, number: int) -> dict[str, Any] | None:
-        """What became of a replay, None while it is not finished."""
         return _document(self._outcome_path(number))
 
     def finish_insert(self, number: int, insert: int, outcome: Mapping[str, Any]) -> None:
-        """Keep what became of a replay in one of several INSERTs: its rows are there."""
         write_json_atomically(self._insert_path(number, insert), outcome)
 
     def insert_outcome(self, number: int, insert: int) -> dict[str, Any] | None:
-        """What `finish_insert` has kept."""
         return _document(self._insert_path(number, insert))
 
     def numbers(self) -> list[int]:

@@ -45,13 +45,11 @@ class Pin:
 
     @property
     def of_event(self) -> EventPin:
-        """What the pin of an event batch says; no others have it."""
         assert self.event is not None, "the pin of an event batch says its watermarks"
         return self.event
 
     @property
     def has_several_topics(self) -> bool:
-        """Whether not all records of the batch can be of the stream's first topic."""
         return any(number >= SPAN for number in self.end_offsets)
 
     def freshness_ms(self) -> dict[str, int | None]:
@@ -63,26 +61,21 @@ class Pin:
         return ages
 
     def ranges(self) -> dict[int, tuple[int, int]]:
-        """Partition → first offset and the one behind the last, where there are records."""
         bounds = {p: (self.start_offsets.get(p, 0), end) for p, end in self.end_offsets.items()}
         return {p: (first, end) for p, (first, end) in bounds.items() if first < end}
 
     def records(self) -> int:
-        """Offsets in the range."""
         return sum(end - self.start_offsets.get(p, 0) for p, end in self.end_offsets.items())
 
     def versions_text(self) -> str:
-        """The versions as the row metadata shows them: `items=7,user_info=12`."""
         return ",".join(f"{name}={version}" for name, version in sorted(self.versions.items()))
 
 
 def offsets_text(offsets: Mapping[int, int]) -> dict[str, int]:
-    """Partition → offset as JSON has it, in the order of the partitions."""
     return {str(partition): offset for partition, offset in sorted(offsets.items())}
 
 
 def offsets_value(value: Mapping[str, int]) -> dict[int, int]:
-    """What `offsets_text` wrote."""
     return {int(partition): offset for partition, offset in value.items()}
 
 
@@ -94,7 +87,6 @@ class PinStore:
 
     @property
     def stored(self) -> StoredFiles | None:
-        """The job's files in a store; None of a job that has them here only."""
         return stored_files(self._path(0))
 
     def _path(self, batch: int) -> Path:
@@ -138,7 +130,6 @@ class PinStore:
         return stored
 
     def prune(self, keep: int = 10_000) -> None:
-        """Remove all but the `keep` newest pins; commits of a Delta output have theirs for good."""
         pins = sorted(self._directory.glob("*.json"))
         remove_durably(*pins[:-keep])
 
@@ -157,13 +148,11 @@ class PinStore:
             return
 
     def newest(self) -> Pin | None:
-        """The pin of the greatest batch, or None."""
         names = [p.name for p in self._directory.glob("*.json")] if self._directory.is_dir() else []
         return self.read(int(max(names).removesuffix(".json"))) if names else None
 
 
 def pin_json(pin: Pin) -> dict[str, Any]:
-    """`pin` as JSON values, also for commit metadata."""
     event = {} if pin.event is None else {"event": pin.event.as_json()}
     return {
         "batch": pin.batch,
@@ -179,6 +168,5 @@ def pin_json(pin: Pin) -> dict[str, Any]:
 
 
 def shown_pin(pin: Pin, topics: StreamTopics) -> dict[str, Any]:
-    """`pin_json` for people, who know partitions of several topics by these."""
     offsets = (topics.places(pin.start_offsets), topics.places(pin.end_offsets))
     return {**pin_json(pin), "start_offsets": offsets[0], "end_offsets": offsets[1]}

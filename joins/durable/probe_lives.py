@@ -25,7 +25,6 @@ class Gap:
     end: int
 
     def as_json(self, topics: StreamTopics) -> dict[str, Any]:
-        """For acknowledgements: as people see it."""
         return {**topics.where(self.partition), "from": self.first, "to": self.end}
 
 
@@ -63,7 +62,6 @@ class Life:
     backlog_offsets: Mapping[int, int] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For the file."""
         return {
             "directory": self.directory,
             "first_batch": self.first_batch,
@@ -91,7 +89,6 @@ class Life:
 
     @staticmethod
     def from_json(value: Mapping[str, Any], topic: str) -> "Life":
-        """The life that `as_json` wrote, of a job whose first topic has this name."""
         several = StreamTopics.of_json(value.get("topics", ()))
         return Life(
             directory=value["directory"],
@@ -128,20 +125,16 @@ class ProbeLives:
 
     @property
     def all(self) -> tuple[Life, ...]:
-        """Oldest first."""
         return tuple(self._lives)
 
     @property
     def current(self) -> Life:
-        """The life that runs."""
         return self._lives[-1]
 
     def next_directory(self) -> str:
-        """A name that no life has."""
         return f"probe-{len(self._lives) + 1}"
 
     def begin(self, life: Life) -> None:
-        """From now on `life` is the current one; durable when this returns."""
         self._write([*self._lives, life])
         append_missing(self._list, self.acknowledgements())
 
@@ -159,11 +152,9 @@ class ProbeLives:
         self._lives = lives
 
     def acknowledgements(self) -> list[dict[str, Any]]:
-        """What operators have acknowledged, oldest first."""
         return [dict(life.acknowledgement) for life in self._lives if life.acknowledgement]
 
     def acknowledgement(self, request_id: str) -> dict[str, Any] | None:
-        """The one with that id."""
         return next((a for a in self.acknowledgements() if a["id"] == request_id), None)
 
 
@@ -172,7 +163,6 @@ def _lives(kept: Mapping[str, Any], meta: JobMeta) -> list[Life]:
 
 
 def first_life(meta: JobMeta) -> Life:
-    """The life that begins with the job."""
     return Life(
         directory="probe",
         first_batch=0,
@@ -192,11 +182,9 @@ def read_lives(checkpoint: Checkpoint) -> tuple[Life, ...]:
 
 
 def known_topics(checkpoint: Checkpoint) -> StreamTopics:
-    """The topics of a job's stream, all that it knows of now; none before its first start."""
     lives = read_lives(checkpoint)
     return lives[-1].topics if lives else NO_TOPICS
 
 
 def life_of(lives: tuple[Life, ...], batch: int) -> Life | None:
-    """The life to which the number `batch` belongs."""
     return next((life for life in reversed(lives) if life.first_batch <= batch), None)

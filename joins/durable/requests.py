@@ -107,12 +107,10 @@ class Requests:
                 self._carry_out(request)
 
     def refuse_all(self, error: SluiceError) -> None:
-        """Answer all that is there with `error`: nobody can carry it out."""
         for request_id in self.open():
             self._answer(request_id, _refused(error))
 
     def finish(self, timeout_s: float) -> None:
-        """Wait for the slow request that runs."""
         if self._worker is not None:
             self._worker.join(timeout_s)
 

@@ -63,17 +63,14 @@ class Stalls:
             self._faults[part] = Fault.of(error, since_s)
 
     def close(self) -> None:
-        """The job stops: a part that ends from now on is no fault; callable in a signal handler."""
         self._is_closed = True  # without the lock, which the interrupted thread may hold
 
     def clear(self, part: str) -> None:
-        """`part` goes on."""
         with self._lock:
             self._faults.pop(part, None)
             self._since.pop(part, None)
 
     def first(self) -> tuple[str, Fault] | None:
-        """The oldest fault and its part; one that waits for an acknowledgement goes first."""
         return next(iter(self.all()), None)
 
     def all(self) -> list[tuple[str, Fault]]:

@@ -33,7 +33,6 @@ _log = structlog.get_logger(__name__)
 
 
 def is_shared(name: str) -> bool:
-    """Whether a job has the file once, by its name below the job's directory."""
     return name == PLAN or name.startswith(_SHARED)
 
 
@@ -55,20 +54,16 @@ class StoredFiles:
 
     @property
     def shared(self) -> ObjectPath:
-        """Where the shared files are."""
         return self.place / "shared"
 
     @property
     def parts(self) -> ObjectPath:
-        """Where the parts of files that grow are."""
         return self.place / "parts"
 
     def area(self, epoch: int) -> ObjectPath:
-        """Where the files of one runner are."""
         return self.place / f"epoch-{epoch:010d}"
 
     def name(self, path: Path) -> str:
-        """The file's name below the job's directory."""
         return path.relative_to(self.directory).as_posix()
 
     def _object(self, name: str) -> ObjectPath | None:
@@ -97,7 +92,6 @@ class StoredFiles:
             self._catch_up(name)
 
     def flush(self) -> None:
-        """Put what `put_lazily` has left; what cannot be put stays behind."""
         for name in list(self._behind):
             self._catch_up(name)
 
@@ -176,7 +170,6 @@ class StoredFiles:
 
 
 def claim_content() -> dict[str, Any]:
-    """What the claim of an epoch says: who holds the job's files."""
     return {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -200,24 +193,20 @@ _kept: dict[Path, StoredFiles] = {}
 
 
 def keep_stored(files: StoredFiles) -> None:
-    """From now on this process puts what it writes of these files into their store, too."""
     _kept[files.directory] = files
 
 
 def stored_files(path: Path) -> StoredFiles | None:
-    """The job that a file is of, if its files are stored; None for all that are here only."""
     if not _kept:
         return None
     return next((_kept[each] for each in path.parents if each in _kept), None)
 
 
 def stop_storing(directory: Path) -> None:
-    """The files of a job's directory are not written by this process any more."""
     files = _kept.pop(directory, None)
     if files is not None:
         files.flush()
 
 
 def all_stored() -> list[StoredFiles]:
-    """What this process keeps, for the processes that it starts."""
     return list(_kept.values())

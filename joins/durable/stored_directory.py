@@ -91,7 +91,6 @@ class _Listing:
         return _numbers(name for name in self.shared if name.startswith(f"{CLAIMS}/"))
 
     def newest_area(self) -> int | None:
-        """The newest runner whose files are all there."""
         whole = (epoch for epoch, files in self.areas.items() if COMPLETE in files)
         return max(whole, default=None)
 
@@ -170,7 +169,6 @@ def _restored(files: StoredFiles, listing: _Listing, newest: int, began_s: float
 
 
 def _unclaimed(listing: _Listing) -> Iterator[tuple[str, ObjectPath]]:
-    """Shared files but for claims: those in a directory say that it was the holder's."""
     return ((n, p) for n, p in listing.shared.items() if not n.startswith(f"{CLAIMS}/"))
 
 
@@ -200,7 +198,6 @@ def _made(path: Path) -> Path:
 
 
 def _drop_others(directory: Path, known: set[str], *, before_s: float) -> None:
-    """Remove what the store does not have and nobody has written since the look at it."""
     for name, path in _durable_here(directory):
         if name not in known and path.stat().st_mtime < before_s - _CLOCK_S:
             path.unlink(missing_ok=True)

@@ -49,7 +49,6 @@ def create_here(path: Path, content: bytes) -> bool:
 
 
 def _is_same(aside: Path, path: Path) -> bool:
-    """Whether both are one file: a network file system may ask for a link twice by itself."""
     try:
         return aside.samefile(path)
     except FileNotFoundError:

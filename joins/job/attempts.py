@@ -95,12 +95,10 @@ class UpkeepAttempts:
             thread.join(min(0.5, left_s))
 
     def is_running(self, part: str) -> bool:
-        """True while an attempt of `part` runs."""
         thread = self._running.get(part)
         return thread is not None and thread.is_alive()
 
     def conditions(self) -> tuple[UpkeepFault, ...]:
-        """The kinds of work that have failed since they last succeeded, or run for too long."""
         now_ms, begun, failed = time.time_ns() // 1_000_000, self._begun, self._failed
         slow = (
             UpkeepFault(part, at_ms)
@@ -110,7 +108,6 @@ class UpkeepAttempts:
         return (*failed.values(), *slow)
 
     def join(self, timeout_s: float) -> None:
-        """Wait for what runs, but not for ever."""
         end = time.monotonic() + timeout_s
         for thread in list(self._running.values()):
             thread.join(max(0.0, end - time.monotonic()))

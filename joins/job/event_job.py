@@ -48,7 +48,6 @@ class EventSide:
 
     @property
     def is_drained(self) -> bool:
-        """Whether a bounded stream has ended, nothing waits and nothing is open."""
         return self.view is not None and self.view.is_drained
 
     def steps(
@@ -77,7 +76,6 @@ class EventSide:
         return ProbeSteps(batches, settings, hooks, parts)
 
     def _heard(self, versions: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-        """What versioned dimensions have said as of `versions`."""
         return {
             name: {
                 str(partition): list(watermark)

@@ -30,16 +30,13 @@ class Loops:
         return name in self._loops
 
     def note_error(self, name: str, error: Exception) -> None:
-        """Why a step of loop `name` failed; from the loop's own thread."""
         self._errors[name] = error
 
     def start(self, name: str) -> None:
-        """Start loop `name`; it goes on behind what is committed."""
         self._errors.pop(name, None)
         self._loops[name] = self._start(name)
 
     def is_active(self, name: str) -> bool:
-        """Whether loop `name` runs."""
         loop = self._loops.get(name)
         return loop is not None and loop.is_active
 
@@ -71,7 +68,6 @@ class Loops:
                 self._restart(name)
 
     def stop(self) -> None:
-        """Stop every loop."""
         for loop in self._loops.values():
             loop.stop()
 

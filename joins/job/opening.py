@@ -16,7 +16,6 @@ from watermark.valve import ChannelState, StatusWatermarkValve
 
 
 def channel_name(dimension: str, partition: int) -> str:
-    """The valve's name of one partition of a dimension's changelog topic."""
     return f"{dimension}/{partition}"
 
 
@@ -52,7 +51,6 @@ class Opening:
 
     @property
     def is_open(self) -> bool:
-        """Whether the job is in JOIN, for good."""
         return self._phase is Phase.JOIN
 
     def receive(self, channel: str, watermark: Watermark, *, now_ms: int) -> None:
@@ -106,7 +104,6 @@ class Opening:
             self._opened_at_ms, self._versions, self._held = at_ms, dict(versions), held_records
 
     def view(self) -> OpeningView:
-        """A consistent copy."""
         with self._lock:
             return OpeningView(
                 phase=self._phase,

@@ -44,7 +44,6 @@ class Reporter:
         self._thread = threading.Thread(target=self._run, name="reports", daemon=True)
 
     def start(self) -> None:
-        """Begin to report."""
         self.beat()
         self._thread.start()
 
@@ -68,7 +67,6 @@ class Reporter:
             self.activity = Activity(None, time.monotonic())
 
     def stop(self, timeout_s: float) -> None:
-        """Report no more; a report that runs comes to its end."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)

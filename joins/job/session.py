@@ -176,7 +176,6 @@ def worker_sockets() -> tuple[dict[str, str], tuple[int, ...]]:
 
 @atexit.register
 def remove_directories() -> None:
-    """Remove what sessions of this process have in the temporary directory; all have ended."""
     while _directories:
         _directories.pop().remove()
 

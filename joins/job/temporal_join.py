@@ -111,16 +111,13 @@ class TemporalJoin:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the gate is open and all up to the end of a bounded stream is joined."""
         read = self.parts.opening.is_open and self.progress.is_finished()
         return read and (self.event is None or self.event.is_drained)
 
     def request_open(self) -> None:
-        """The valve opened; the main loop does the rest."""
         self._open_requested.set()
 
     def request_stop(self) -> None:
-        """End `run` soon; callable from a signal handler."""
         self.is_stop_requested = True
         self.parts.stalls.close()
         self._stopping.set()
@@ -217,7 +214,6 @@ class TemporalJoin:
         return indexes.versions()
 
     def _open(self, versions: Mapping[str, int]) -> None:
-        """LOAD → JOIN: the lookups are there, so that a batch finds them; the phase is durable."""
         held = self.progress.held().held_records
         self.parts.opening.settle(
             versions=versions,
@@ -228,7 +224,6 @@ class TemporalJoin:
         _log.info("gate opened", versions=versions, held_records=held)
 
     def _evidence(self) -> Mapping[str, str]:
-        """On what each table was found to be whole."""
         pairs = zip(self.parts.dimensions, self.parts.sources, strict=True)
         return {dimension.dimension.name: evidence_of(source.view()) for dimension, source in pairs}
 
@@ -431,7 +426,6 @@ class _Indexes:
         self._thread.start()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the end; returns whether it came in time."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
@@ -453,7 +447,6 @@ class _Indexes:
 
 
 def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
-    """The Delta outputs of a statement set of several INSERTs."""
     if not parts.plan.more_inserts:
         return ()
     return tuple(log for log in parts.outputs if log is not parts.dead_letters)

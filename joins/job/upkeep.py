@@ -57,17 +57,14 @@ class JobUpkeep:
         self._thread = threading.Thread(target=self._run, name="maintenance", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def join(self) -> None:
-        """Wait for the end of the thread, if it was started, but not for ever."""
         if self._thread.is_alive():
             self._thread.join(timeout=15)
         self._attempts.join(15)
 
     def conditions(self) -> tuple[UpkeepFault, ...]:
-        """The kinds of work that do not succeed; any thread may ask."""
         return self._attempts.conditions()
 
     def _run(self) -> None:
@@ -136,7 +133,6 @@ class JobUpkeep:
         self._control.pins.prune(self._parts.settings.replay_batches)
 
     def _trim(self) -> None:
-        """Changelog topics keep nothing below the last committed batch of the build side."""
         cluster = KafkaCluster(self._parts.changelog_kafka)
         for dimension in self._own:
             dimension.trim_topic(cluster)

@@ -60,7 +60,6 @@ class Locator(UserProvidedCacheLocator):
 
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
-        """Below the digest of the function's files, which are told apart by that."""
         return Path(py_file).parent.name
 
 

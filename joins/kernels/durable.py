@@ -7,7 +7,6 @@ from joins.plan.causes import NO_ROOM
 
 
 def is_full(error: object) -> bool:
-    """Whether a write has failed for want of room: a disk, a quota or a file has no more."""
     return isinstance(error, OSError) and error.errno in NO_ROOM
 
 

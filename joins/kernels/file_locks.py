@@ -19,6 +19,5 @@ def take_lock(descriptor: int, *, shared: bool = False) -> bool:
 
 
 def give_lock_up(descriptor: int) -> None:
-    """Close a file and free its lock, be the descriptor in a child that is just being started."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing it leaves the lock to the child's copy
     os.close(descriptor)

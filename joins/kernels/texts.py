@@ -24,7 +24,6 @@ def bytes_of(values: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _read_only(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """`data` as one type for compiled code, wherever it is from."""
     view = data.view()
     view.flags.writeable = False
     return view
@@ -58,13 +57,11 @@ def text_array(
     valid: NDArray[np.bool_],
     kind: pa.DataType,
 ) -> pa.Array:
-    """The texts that lie one behind the other in `data`, NULL where not `valid`."""
     buffers = [validity(valid), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(kind, len(valid), buffers)
 
 
 def validity(valid: NDArray[np.bool_]) -> pa.Buffer | None:
-    """The bits that tell Arrow which values there are; None if all are."""
     return None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 

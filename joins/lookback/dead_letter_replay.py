@@ -210,7 +210,6 @@ class DeadLetterReplay:
         return tuple(chosen), remaining
 
     def _is_finished(self, batch: int) -> bool:
-        """A batch that is not may be abandoned, and its records come again in another one."""
         return all(insert.history.is_committed(batch) for insert in self._parts.inserts)
 
     # Joining and writing

@@ -59,11 +59,9 @@ class Standing:
 
     @property
     def replayed_by(self) -> int | None:
-        """The replay after which it had all its rows; None if some are missing."""
         return None if self.replayed is None else self.replayed.finished_by
 
     def missing(self, inserts: int) -> tuple[int, ...]:
-        """The INSERTs, from 1, that still are to get rows, of a job that has so many."""
         if self.replayed is not None:
             return tuple(sorted(self.replayed.missing))
         return tuple(sorted(self.dead_in or range(1, inserts + 1)))
@@ -93,27 +91,22 @@ class DeadLetter:
 
     @property
     def coordinates(self) -> Coordinates:
-        """(batch, partition, offset)."""
         return self.batch, self.partition, self.offset
 
     @property
     def replayed_by(self) -> int | None:
-        """Number of the replay after which no row of it was missing."""
         return self.standing.replayed_by
 
     @property
     def discarded(self) -> tuple[str, str] | None:
-        """By whom it was discarded and why; None if it was not."""
         return None if self.standing.replayed is None else self.standing.replayed.discarded
 
     @property
     def is_pending(self) -> bool:
-        """Whether rows of it are missing that a replay may add."""
         return self.replayed_by is None and self.discarded is None
 
     @property
     def rows_by(self) -> Mapping[int, int]:
-        """INSERT, from 1 → number of the replay that gave it its rows."""
         return {} if self.standing.replayed is None else self.standing.replayed.rows_by
 
     def as_json(self, *, shown_bytes: int | None = None) -> dict[str, Any]:
@@ -253,7 +246,6 @@ class DeadLetters:
         return number
 
     def place(self, letter: DeadLetter) -> str:
-        """Where its record is: partition/offset, of several topics with the topic first."""
         several = self.topics().are_several
         place = f"{partition_of(letter.partition)}/{letter.offset}"
         return f"{letter.topic}/{place}" if several else place
@@ -335,7 +327,6 @@ def _reasons(
 
 
 def _dead_in(reasons: Iterable[str]) -> frozenset[int] | None:
-    """The INSERTs that the reasons of one letter name; None: all of the job."""
     inserts = {insert_told(reason) for reason in reasons}
     return (
         None if None in inserts else frozenset(number for number in inserts if number is not None)

@@ -66,7 +66,6 @@ class _PastTask(ProbeTask):
     past_indexes: Mapping[str, DimensionIndex] = field(default_factory=dict)
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
-        """The indexes that were found."""
         return dict(self.past_indexes)
 
 
@@ -105,7 +104,6 @@ class PastState:
 
     @property
     def roots(self) -> dict[str, TablePath]:
-        """Table → where its files are."""
         return {name: log.log.path for name, log in self._logs.items()}
 
     def after(self, batch: int) -> EventState | None:
@@ -190,7 +188,6 @@ class _StageRun:
         return BatchAgain(answers, letters, late, done.move, after)
 
     def _staged(self, report: BatchReport, name: str) -> list[pa.RecordBatch]:
-        """The rows of the files of a table that the stages have written."""
         places = {DEAD_LETTERS: self.task.dead_letters, LATE: self.task.places.late.root}
         tables = (
             pq.read_table(readable(places[name] / file.path), partitioning=None)
@@ -214,17 +211,14 @@ class _Here:
     answers: list[JoinedBatch] = field(default_factory=list)
 
     def steps(self) -> BatchReport:
-        """Over the records."""
         return _merged_report(steps(iter(self.records()), task=self.task, pin=self.pin))
 
     def scan(self, merged: MergedSteps | None) -> BatchReport:
-        """Over the records."""
         return _merged_report(
             scan(iter(self.records()), task=self.task, pin=self.pin, merged=merged)
         )
 
     def act(self, plan: StagePlan) -> BatchReport:
-        """Over the work items."""
         return _merged_report(act(_items(plan), task=self.task, pin=self.pin))
 
     def last(self, plan: StagePlan) -> BatchReport:
@@ -235,7 +229,6 @@ class _Here:
         return BatchReport(files, counts.values, ())
 
     def files(self, name: str) -> Sequence[StateFile]:
-        """As the pin names them."""
         return self.state.files(self.pin, name)
 
 
@@ -251,7 +244,6 @@ def _merged_report(reports: Iterator[pa.RecordBatch]) -> BatchReport:
 def state_differences(
     expected: EventState, actual: EventState
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The fields of two states that differ, as JSON values; None if none does."""
     # through JSON, for one of them comes from there
     ones = [json.loads(json.dumps(each.as_json())) for each in (expected, actual)]
     ours, other = ({n: each[n] for n in each if ones[0][n] != ones[1][n]} for each in ones)

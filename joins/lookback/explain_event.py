@@ -58,16 +58,13 @@ class Journey:
 
     @property
     def pin(self) -> Pin:
-        """Of the batch that joined it, else of the one that has read it."""
         return self.arrived if self.released is None else self.released.pin
 
     @property
     def waits(self) -> bool:
-        """Whether the watermark has not come to it."""
         return self.arrival is not None and self.released is None and self.late is None
 
     def as_json(self) -> dict[str, Any]:
-        """As shown; a watermark before the first one is null."""
         before = EventState.before(self.arrived.of_event)
         release = self.released
         return {

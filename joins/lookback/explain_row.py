@@ -49,7 +49,6 @@ class Coordinates:
     offset: int
 
     def as_json(self) -> dict[str, Any]:
-        """As shown."""
         partition = partition_of(self.partition)
         return {"topic": self.topic, "partition": partition, "offset": self.offset}
 
@@ -82,7 +81,6 @@ class RowExplainer:
         )
 
     def close(self) -> None:
-        """End the connections."""
         self._records.close()
 
     def explain(self, place: Coordinates) -> dict[str, Any]:

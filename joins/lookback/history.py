@@ -74,7 +74,6 @@ class HistoryPlaces:
 
 
 def sent_note(insert: int) -> str:
-    """Name of the checkpoint's file that says which batch a Kafka sink has sent."""
     return "kafka_sink.json" if insert == 0 else f"kafka_sink_{insert + 1}.json"
 
 
@@ -126,11 +125,9 @@ class BatchCommits:
 
     @property
     def has_deletion_vectors(self) -> bool:
-        """Whether a file may have rows that the table does not."""
         return self._log.files.table_rows().has_deletion_vectors
 
     def is_untouched(self, commit: BatchCommit) -> bool:
-        """Whether the table still has all rows of the files that `commit` added."""
         if self.has_deletion_vectors:
             return False  # a file may be there and some of its rows not
         return set(commit.files) <= self._active_files()
@@ -142,11 +139,9 @@ class BatchCommits:
         return self._active[1]
 
     def is_complete(self) -> bool:
-        """Whether the log still has all commits."""
         return self._log.versions.oldest_entry() == 0
 
     def rows_added(self, commit: BatchCommit) -> Iterator[pa.Table]:
-        """The rows of the files that `commit` added, one table a file."""
         yield from self._log.files.table_rows().of_files(commit.added)
 
     def rows_removed(self, commit: BatchCommit) -> Iterator[pa.Table]:
@@ -158,7 +153,6 @@ class BatchCommits:
         yield from self._log.files.table_rows().of_files(commit.removed)
 
     def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
-        """The newest version's rows whose columns have these values, whoever wrote its files."""
         return self._log.files.table_rows().where(equal, schema)
 
 
@@ -225,20 +219,16 @@ class History:
         return False
 
     def lives(self) -> tuple[Life, ...]:
-        """The lives of the probe, oldest first."""
         return read_lives(self.places.checkpoint)
 
     @property
     def topics(self) -> StreamTopics:
-        """Of the stream, all that the job knows of now."""
         return self.lives()[-1].topics
 
     def life_of(self, batch: int) -> Life:
-        """The life that `batch` belongs to."""
         return life_of(self.lives(), batch) or first_life(self._meta)
 
     def oldest_pin(self) -> Pin | None:
-        """The oldest pin that has its file."""
         directory = self.places.checkpoint.pins_directory
         batches = sorted(int(p.stem) for p in directory.glob("*.json") if p.stem.isdigit())
         return next((pin for batch in batches if (pin := self.pins.read(batch))), None)
@@ -272,7 +262,6 @@ class History:
         return behind
 
     def last_before(self, pin: Pin, first: Pin) -> Pin:
-        """The pin before `pin`; `first` is an older one."""
         numbers = range(pin.batch - 1, first.batch, -1)
         return next((p for b in numbers if (p := self._find_pin(b))), first)
 
@@ -305,7 +294,6 @@ class History:
         return None
 
     def _next_pin(self, batch: int, last: int) -> Pin | None:
-        """The pin of `batch`, or of the next batch up to `last` that has one."""
         return next((p for b in range(batch, last + 1) if (p := self._find_pin(b))), None)
 
 

@@ -63,11 +63,9 @@ class LetterInsert:
 
     @property
     def number(self) -> int:
-        """From 1, in the order of the script."""
         return self.history.places.insert + 1
 
     def reason_of(self, reason: str) -> str:
-        """Why a letter has no rows here, if the reason does not hold for all INSERTs."""
         member = self.history.places.kernel.member
         return reason if member is None else member.reason(reason)
 
@@ -110,12 +108,10 @@ class LetterRows:
         self._bad: list[dict[str, Any]] = []
 
     def staged(self) -> dict[str, Any]:
-        """The outcome, asked for when all rows are staged and none is committed."""
         self._source.passed("staged")
         return self.outcome()
 
     def outcome(self) -> dict[str, Any]:
-        """What became of the letters."""
         return {"replay": self._number, "rows": self._rows, "still_bad": list(self._bad)}
 
     def parts(self) -> Iterator[Part]:
@@ -172,7 +168,6 @@ class LetterRows:
 
 
 def bad_letter(place: Coordinates, reason: str) -> dict[str, Any]:
-    """A letter without rows, as an outcome tells it."""
     batch, partition, offset = place
     return {"batch": batch, "partition": partition, "offset": offset, "reason": reason}
 

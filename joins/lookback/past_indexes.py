@@ -48,7 +48,6 @@ class PastIndexes(AbstractContextManager["PastIndexes"]):
         self._scratch.remove()
 
     def changelog(self, dimension: str) -> DeltaLog:
-        """The changelog of `dimension`, to be read only."""
         return self._changelogs[dimension]
 
     def of(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
@@ -104,7 +103,6 @@ class PastIndexes(AbstractContextManager["PastIndexes"]):
 
 
 def expired(dimension: str, version: int, exc: Exception) -> PinnedVersionExpiredError:
-    """The error for a version whose files or log are gone."""
     return PinnedVersionExpiredError(
         f'version {version} of dimension "{dimension}" cannot be read any more: {exc}',
         hint="Only batches whose pins are leased can be replayed; see SLUICE_REPLAY_BATCHES.",

@@ -30,7 +30,6 @@ class PastRecords:
         self._cluster = KafkaCluster(kafka, keep_open=True)
 
     def close(self) -> None:
-        """End both connections."""
         self._records.close()
         self._cluster.close()
 
@@ -67,7 +66,6 @@ class PastRecords:
         return self.topics.at(index, begin), self.topics.at(index, end)
 
     def high_watermarks(self, number: int) -> dict[int, int]:
-        """Offsets behind everything, also behind transactions that are open, of a topic."""
         name = self.topics.topic_of(number).name
         return self.topics.at(index_of(number), dict(self._cluster.high_watermarks(name)))
 
@@ -92,5 +90,4 @@ class PastRecords:
         return ranges, tuple(gone)
 
     def read(self, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
-        """The records of `ranges`, in the form that the kernel takes."""
         return self._records.batches(self.topics.without_ids(), ranges, self._columns)

@@ -103,7 +103,6 @@ class EventTimeResult:
     after: EventState | None
 
     def came_before(self, difference: Difference) -> bool:
-        """Whether the record of `difference` is one of an earlier batch, or a window's row."""
         partition, offset = difference.partition or 0, difference.offset or 0
         return partition < 0 or offset < self.start.get(partition, 0)
 
@@ -147,7 +146,6 @@ class Replayer:
         self._topics = self.records.topics
 
     def close(self) -> None:
-        """End the connections."""
         self.records.close()
 
     def replay(self, batch: int, *, diff: bool = False) -> dict[str, Any]:
@@ -239,7 +237,6 @@ class Replayer:
 
     @property
     def _merge_key(self) -> tuple[str, ...]:
-        """The key by which rows of the output replace others, () if none do."""
         sink = self.places.sink
         return tuple(sink.merge_key) if isinstance(sink, DeltaSink) else ()
 
@@ -268,7 +265,6 @@ class Replayer:
     # ------------------------------------------------------------------------------------
 
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
-        """What the output has of the batch."""
         committed = self._committed_rows(pin, expected)
         return (
             committed
@@ -367,19 +363,16 @@ class Replayer:
         return CanonicalRows.of(parts)
 
     def _places_in(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Where the rows' records are; None where rows do not tell: windows count many records."""
         if not self.places.kernel.rows_tell_records:
             return None
         return self._numbered(rows.select(_COORDINATE_COLUMNS).rename_columns(_PLACES))
 
     def _numbered(self, places: pa.RecordBatch) -> pa.RecordBatch:
-        """Places in tables as [partition, offset] of the stream."""
         topics, partitions, offsets = places.columns
         numbers = numbered(self._topics, topics, partitions)
         return pa.RecordBatch.from_arrays([numbers, offsets], names=list(_COORDINATES))
 
     def _letters(self, batches: Iterable[pa.RecordBatch]) -> CanonicalRows:
-        """Dead letters by record and value: the wording of a reason may change between versions."""
         return CanonicalRows.of(
             (batch.select(["value"]), self._numbered(batch.select(_PLACES))) for batch in batches
         )
@@ -540,7 +533,6 @@ def _json_text(form: RecordFormat, data: bytes) -> str:
 
 
 def _of_letters(dead: CanonicalRows) -> set[tuple[int, int]]:
-    """Where rows are not of the batch: a replay of its dead letters added them later."""
     return {(p, o) for p, o in dead.places() if p is not None and o is not None}
 
 

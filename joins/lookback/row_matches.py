@@ -42,7 +42,6 @@ class RowMatches:
     def of(
         self, record: pa.RecordBatch | None, indexes: Mapping[str, DimensionIndex], pin: Pin
     ) -> list[dict[str, Any]]:
-        """One entry a role, in the order of the statement; without a record no keys and rows."""
         return [
             self._role(at, join, record, indexes, pin)
             for at, join in enumerate(self._places.kernel.joins)
@@ -185,7 +184,6 @@ def _key_and_matches(
 
 
 def _shown(shown: Mapping[str, Any], n: int) -> object:
-    """A null-safe key that is NULL by its cast only is shown uncast: it has not met NULL."""
     key = shown[f"key{n}"]
     return shown.get(f"uncast{n}") if key is None else key
 
@@ -210,7 +208,6 @@ def _dimension_json(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as JSON values."""
     return [
         json.loads(text) for batch in table.to_batches() for text in row_texts(batch).to_pylist()
     ]

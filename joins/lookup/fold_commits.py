@@ -28,7 +28,6 @@ class Folded:
 
     @classmethod
     def of(cls, state: ChangelogState) -> Self:
-        """A fold up to `state`."""
         return cls(sum(state.next_offsets.values()), state.generation)
 
 

@@ -64,7 +64,6 @@ class IndexSource:
 
     @classmethod
     def of(cls, tables: DimensionTables) -> Self:
-        """The source in a process that has nothing but the paths."""
         return cls(
             DeltaLog(tables.changelog, tables.app_id),
             DeltaLog(tables.current, f"{tables.app_id}:current"),
@@ -192,7 +191,6 @@ class IndexSource:
 
 
 def version_expired(changelog: DeltaLog, version: int, exc: Exception) -> PinnedVersionExpiredError:
-    """The error for a pinned version whose log or files are gone."""
     return PinnedVersionExpiredError(
         f'version {version} of "{changelog.path}" cannot be read any more: {exc}',
         hint="Restore the table's files from a backup; or acknowledge "

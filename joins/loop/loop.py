@@ -74,27 +74,22 @@ class Loop:
         self._thread = threading.Thread(target=self._work, name=settings.name, daemon=True)
 
     def start(self) -> "Loop":
-        """Begin; the first thing is what an earlier run has left."""
         self._thread.start()
         return self
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs."""
         return self._thread.is_alive()
 
     @property
     def has_progressed(self) -> bool:
-        """Whether a step came to its end, be it that it found no reason for a batch."""
         return self._has_progressed
 
     @property
     def error(self) -> Exception | None:
-        """Why it has ended; None while it runs, and if it was ended."""
         return self._error
 
     def end(self) -> None:
-        """No step begins any more; one that runs goes on."""
         self._stopping.set()
 
     def stop(self) -> None:
@@ -125,6 +120,5 @@ class Loop:
             self._steps.close()
 
     def _turn(self, work: Callable[[], object]) -> bool:
-        """Do it, unless the loop was ended meanwhile; returns whether there is to be no wait."""
         with self._guards.turn():
             return self._stopping.is_set() or bool(work())

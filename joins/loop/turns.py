@@ -36,7 +36,6 @@ class BatchTurns:
                 self._changed.notify_all()
 
     def stop(self, *, timeout_s: float) -> bool:
-        """Let no batch start any more; returns whether the running ones ended in time."""
         with self._changed:
             self._stopping = True
             return self._changed.wait_for(lambda: self._running == 0, timeout_s)

@@ -86,7 +86,6 @@ def cause_of(error: BaseException, what: str) -> SluiceError:
 
 
 def fault_line(error: BaseException, what: str) -> str:
-    """The error as one line, for the traceback of a task."""
     ours = cause_of(error, what)
     parts = {name: getattr(ours, name) for name in ("fault", "message", "hint", "detail")}
     return "sluice-fault: " + json.dumps(parts)
@@ -108,7 +107,6 @@ def fault_in(text: str) -> SluiceError | None:
 
 
 def detail_of(error: BaseException) -> str:
-    """What the exception says, with its type; of a long text the end, which has the cause."""
     text = redacted(f"{type(error).__name__}: {error}".strip())
     return text if len(text) <= _MOST_DETAIL else f"…{text[-_MOST_DETAIL:]}"
 

@@ -110,5 +110,4 @@ def nodes(expression: Expression) -> Iterator[Expression]:
 
 
 def columns_of(expression: Expression) -> Iterator[Column]:
-    """All columns in an expression."""
     return (node for node in nodes(expression) if isinstance(node, Column))

@@ -101,7 +101,6 @@ def parts_of(expression: str) -> list[str | FakerCall]:
 
 
 def calls_of(expression: str) -> Iterator[FakerCall]:
-    """The calls of an expression that is known to be right."""
     return (part for part in parts_of(expression) if isinstance(part, FakerCall))
 
 
@@ -148,7 +147,6 @@ def _unit(text: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """Datafaker takes `Name.firstName`, `name.first_name` and `Name.first_name` for the same."""
     return name.replace("_", "").lower()
 
 

@@ -58,16 +58,13 @@ class RecordFormat:
     registry: RegistryOptions | None = None
 
     def text(self, option: str, default: str = "") -> str:
-        """The value of an option."""
         return dict(self.options).get(option, default)
 
     def flag(self, option: str) -> bool:
-        """Whether an option is `true`; it is not when missing."""
         return self.text(option).lower() == "true"
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Self:
-        """The format that `dataclasses.asdict` described."""
         registry = value["registry"]
         return cls(
             KafkaFormat(value["name"]),
@@ -77,7 +74,6 @@ class RecordFormat:
 
     @property
     def needs_all(self) -> bool:
-        """Whether all declared columns are read, also those that nothing else reads."""
         return self.flag(FAIL_ON_MISSING_FIELD)
 
 
@@ -101,10 +97,8 @@ class RecordKey:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Self:
-        """The key that `dataclasses.asdict` described."""
         form = RecordFormat.of_json(value["format"])
         return cls(tuple(value["fields"]), form, value["prefix"], value["is_in_value"])
 
     def name_of(self, field: str) -> str:
-        """What a column is called in the key."""
         return field.removeprefix(self.prefix)

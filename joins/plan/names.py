@@ -5,20 +5,17 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` was probably meant to be, ignoring case."""
     by_folded = {candidate.casefold(): candidate for candidate in known}
     close = difflib.get_close_matches(name.casefold()[:200], by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 
 
 def suggestion(name: str, known: Iterable[str], otherwise: str) -> str:
-    """The sentence `Did you mean "…"?`, or `otherwise` when nothing known is near."""
     close = nearest(name, known)
     return f'Did you mean "{close}"?' if close is not None else otherwise
 
 
 def of_columns(missing: str, columns: Iterable[str]) -> str:
-    """What to declare instead of the column `missing` of a table that has `columns`."""
     names = list(columns)
     listed = ", ".join(f'"{name}"' for name in names)
     return suggestion(missing, names, f"Declare columns that it has: {listed}.")

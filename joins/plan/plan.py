@@ -154,45 +154,36 @@ class KafkaOptions:
 
     @property
     def isolation(self) -> Isolation:
-        """Which records are read; committed ones unless the properties say otherwise."""
         return Isolation(dict(self.properties).get(ISOLATION_LEVEL, Isolation.COMMITTED))
 
     @property
     def compression(self) -> Compression:
-        """How records that are written are compressed; not at all unless the properties say."""
         return Compression(dict(self.properties).get(COMPRESSION_TYPE, Compression.NONE))
 
     @property
     def group(self) -> str | None:
-        """The consumer group whose offsets are read and committed; None without one."""
         return dict(self.properties).get(GROUP_ID)
 
     @property
     def reported_group(self) -> str | None:
-        """The group, if offsets are committed to it."""
         return None if dict(self.properties).get(COMMIT_OFFSETS) == "false" else self.group
 
     @property
     def offset_reset(self) -> OffsetReset:
-        """Where a partition starts that the group has no offset of."""
         return OffsetReset(dict(self.properties).get(OFFSET_RESET, OffsetReset.NONE))
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> "KafkaOptions":
-        """The options that `dataclasses.asdict` described."""
         properties = tuple((str(name), str(text)) for name, text in value["properties"])
         return cls(value["bootstrap_servers"], value["topic"], properties)
 
     def uncommitted(self) -> "KafkaOptions":
-        """The same, with the records of all transactions, as far as the topic goes."""
         return self._with(ISOLATION_LEVEL, Isolation.UNCOMMITTED)
 
     def unreported(self) -> "KafkaOptions":
-        """The same, where no offsets are committed to the group."""
         return self._with(COMMIT_OFFSETS, "false") if self.group is not None else self
 
     def compressing(self, compression: Compression) -> "KafkaOptions":
-        """The same, where records that are written are compressed so."""
         return self._with(COMPRESSION_TYPE, compression)
 
     def _with(self, name: str, value: str) -> "KafkaOptions":
@@ -249,7 +240,6 @@ class KafkaSource:
 
     @property
     def topics(self) -> StreamTopics:
-        """Its topics, without their ids."""
         return StreamTopics.one(self.kafka.topic).with_more(map(StreamTopic, self.more_topics))
 
 
@@ -338,21 +328,18 @@ class ProbeSource:
 
     @property
     def late_records(self) -> "DeltaSink | None":
-        """Where late records go; None for the job's own table."""
         if self.late_records_path is None:
             return None
         return DeltaSink(self.late_records_path, store=self.late_store)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """The topics that are read; none of a generated stream."""
         if not isinstance(self.source, KafkaSource):
             return ()
         return self.source.topics.of(self.reads).names
 
     @property
     def unnamed(self) -> "ProbeSource":
-        """The table whatever a query calls it: equal where two queries read the same."""
         return replace(self, alias="", computed_fields=())
 
 
@@ -481,11 +468,9 @@ class TopicSource:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the table ends."""
         return self.bounded_mode is not BoundedMode.UNBOUNDED
 
     def parsed_fields(self, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        """Those of the dimension's `fields` that keys and values of records have."""
         times = {each.name for each in self.metadata}
         return tuple(item for item in declared_fields(fields) if item.name not in times)
 
@@ -516,7 +501,6 @@ class FileSource:
 
     @property
     def of_rows(self) -> RecordFormat:
-        """How the rows are read of files that are texts."""
         return RecordFormat(KafkaFormat(self.format), self.options)
 
 
@@ -547,7 +531,6 @@ COORDINATES = (
 
 
 def declared_fields(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """The columns of a dimension that its table has in SQL."""
     return tuple(field for field in fields if field not in COORDINATES)
 
 
@@ -572,12 +555,10 @@ class Dimension:
 
     @property
     def declared_fields(self) -> tuple[Field, ...]:
-        """The columns that it has in SQL."""
         return declared_fields(self.fields)
 
     @property
     def declared_key(self) -> tuple[str, ...]:
-        """The primary key that it has in SQL, empty if it has none."""
         coordinates = {field.name for field in COORDINATES}
         return tuple(name for name in self.primary_key if name not in coordinates)
 
@@ -817,7 +798,6 @@ class StreamTable:
     key: RecordKey | None = None
 
     def of(self, stream: ProbeSource) -> ProbeSource:
-        """This table in place of the one that `stream` is described by."""
         assert isinstance(stream.source, KafkaSource), "only topics are told apart"
         return replace(
             stream,
@@ -883,24 +863,20 @@ class JoinPlan:
 
     @property
     def attached(self) -> tuple[str, ...]:
-        """The jobs whose shared tables this one reads, each once."""
         sources = (dimension.source for dimension in self.dimensions)
         return tuple(dict.fromkeys(s.job_id for s in sources if isinstance(s, SharedSource)))
 
     @property
     def inserts(self) -> tuple["JoinPlan", ...]:
-        """A plan of one INSERT for each, in the order of the script."""
         first = replace(self, more_inserts=(), format_version=PLAN_FORMAT_VERSION)
         return (first, *(_of_one(first, insert) for insert in self.more_inserts))
 
     @property
     def needs_event_batches(self) -> bool:
-        """Whether records wait for watermarks or windows: batches keep state then."""
         return self.window is not None or any(join.time is not None for join in self.joins)
 
 
 def shared_table_plan(dimension: Dimension, sql: str) -> JoinPlan:
-    """The plan of the job that keeps a shared table: a build side, and an empty stream."""
     column, alias = Field("nothing", SqlType(TypeName.BIGINT)), "nothing"
     value = Column(alias, column.name, column.type)
     return JoinPlan(

@@ -30,7 +30,6 @@ STORE_PATH = (
 
 
 def is_in_store(path: str) -> bool:
-    """Whether the path of a table is an address in an object store."""
     return _SCHEME.match(path) is not None
 
 
@@ -62,12 +61,10 @@ class StoreTable:
 
     @property
     def is_azure(self) -> bool:
-        """Whether it is a store of Azure, else one that speaks S3."""
         return self.scheme != "s3"
 
     @property
     def url(self) -> str:
-        """Of the bucket or container."""
         if self.account:
             return f"{self.scheme}://{self.bucket}@{self.account}.dfs.core.windows.net"
         return f"{self.scheme}://{self.bucket}"
@@ -85,5 +82,4 @@ class StoreTable:
 
 
 def has_credentials(options: StoreOptions) -> bool:
-    """Whether a table brings credentials of its own."""
     return any(name in CREDENTIALS for name, _ in options)

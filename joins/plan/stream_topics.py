@@ -32,17 +32,14 @@ class StreamTopic:
     is_gone: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """For files; more facts of a topic may come beside these."""
         return {"name": self.name, "id": self.topic_id, **({"gone": True} if self.is_gone else {})}
 
 
 def partition_of(number: int) -> int:
-    """The partition, in its topic, that has `number`; of no record's, as windows have, the same."""
     return number % SPAN if number >= 0 else number
 
 
 def index_of(number: int) -> int:
-    """The index, in its stream, of the topic of `number`."""
     return number // SPAN
 
 
@@ -56,18 +53,15 @@ class StreamTopics:
 
     @classmethod
     def one(cls, name: str, topic_id: str = "") -> Self:
-        """Of a stream of one topic."""
         return cls((StreamTopic(name, topic_id),))
 
     @classmethod
     def of_json(cls, value: Iterable[Mapping[str, Any]]) -> Self:
-        """What `as_json` wrote."""
         return cls(
             tuple(StreamTopic(each["name"], each["id"], bool(each.get("gone"))) for each in value)
         )
 
     def as_json(self) -> list[dict[str, Any]]:
-        """For files."""
         return [topic.as_json() for topic in self.topics]
 
     def __len__(self) -> int:
@@ -75,41 +69,33 @@ class StreamTopics:
 
     @property
     def first(self) -> StreamTopic:
-        """The only one, unless there are several."""
         return self.topics[0]
 
     @property
     def are_several(self) -> bool:
-        """Whether a partition needs the name of its topic to be known by."""
         return len(self.topics) > 1
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By index."""
         return tuple(topic.name for topic in self.topics)
 
     @property
     def read_names(self) -> tuple[str, ...]:
-        """Of those that are not gone, by index."""
         return tuple(topic.name for topic in self.topics if not topic.is_gone)
 
     @property
     def ids(self) -> tuple[str | None, ...]:
-        """Kafka's UUIDs, by index; None of those that are gone."""
         return tuple(None if topic.is_gone else topic.topic_id for topic in self.topics)
 
     def missing_in(self, ids: Sequence[str | None]) -> tuple[str, ...]:
-        """The names of those that have no id, by index, and are not known to be gone."""
         pairs = zip(self.topics, ids, strict=True)
         return tuple(topic.name for topic, i in pairs if i is None and not topic.is_gone)
 
     def of(self, indexes: Sequence[int]) -> "StreamTopics":
-        """Those at `indexes`, whose numbers are other ones then; all where `indexes` is empty."""
         return StreamTopics(tuple(self.topics[index] for index in indexes)) if indexes else self
 
     @property
     def text(self) -> str:
-        """Their names, of many the first, for people."""
         more = f", … ({len(self)} topics)" if len(self) > _SHOWN else ""
         return ", ".join(self.names[:_SHOWN]) + more
 
@@ -129,25 +115,21 @@ class StreamTopics:
         return replace(self, topics=(*self.topics, *new.values())) if new else self
 
     def identified(self, ids: Sequence[str | None]) -> "StreamTopics":
-        """The same names with other ids; where there is none, the id stays."""
         pairs = zip(self.topics, ids, strict=True)
         known = (replace(t, topic_id=i, is_gone=False) if i else t for t, i in pairs)
         return StreamTopics(tuple(known))
 
     def without(self, names: Iterable[str]) -> "StreamTopics":
-        """The same, of which those with these names are gone."""
         gone = set(names)
         return StreamTopics(
             tuple(replace(t, is_gone=True) if t.name in gone else t for t in self.topics)
         )
 
     def in_each(self, offsets: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        """(partition, offset) pairs that hold for each topic, with numbers."""
         pairs = tuple(offsets)
         return tuple((i * SPAN + p, o) for i in range(len(self)) for p, o in pairs)
 
     def without_ids(self) -> "StreamTopics":
-        """The same names, whichever topics have them now."""
         return StreamTopics(tuple(map(StreamTopic, self.names)))
 
     # Numbers
@@ -167,17 +149,14 @@ class StreamTopics:
         return self.topics[index_of(number)]
 
     def read_of(self, offsets: Mapping[int, int]) -> dict[int, int]:
-        """Those of `offsets`, by number, whose topics are not gone."""
         return {n: offset for n, offset in offsets.items() if not self.topic_of(n).is_gone}
 
     def number(self, topic: str, partition: int) -> int | None:
-        """The number of a partition; None if the stream has no topic of that name."""
         if topic not in self.names or not 0 <= partition < SPAN:
             return None
         return self.names.index(topic) * SPAN + partition
 
     def at(self, index: int, values: Mapping[int, _Value]) -> dict[int, _Value]:
-        """Values by partition of the topic `index` as values by number."""
         return {index * SPAN + partition: value for partition, value in values.items()}
 
     def by_topic(self, values: Mapping[int, _Value]) -> dict[int, dict[int, _Value]]:
@@ -191,22 +170,18 @@ class StreamTopics:
     # ------------------------------------------------------------------------------------------
 
     def place(self, number: int) -> str:
-        """A partition: its number of one topic, `topic/partition` of several."""
         if not self.are_several:
             return str(number)
         return f"{self.topic_of(number).name}/{partition_of(number)}"
 
     def places(self, offsets: Mapping[int, int]) -> dict[str, int]:
-        """Offsets by `place`, in the order of the numbers."""
         return {self.place(number): offset for number, offset in sorted(offsets.items())}
 
     def where(self, number: int) -> dict[str, Any]:
-        """A partition in a document: `partition` as its topic has it, of several with `topic`."""
         partition = {"partition": partition_of(number)}
         return {"topic": self.topic_of(number).name, **partition} if self.are_several else partition
 
     def named(self, number: int) -> str:
-        """A partition within a sentence."""
         return f'topic "{self.topic_of(number).name}" partition {partition_of(number)}'
 
 

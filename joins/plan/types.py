@@ -63,23 +63,19 @@ class SqlType:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Self:
-        """The type that `dataclasses.asdict` described, also when it has been JSON since."""
         parts = (Member(m["name"], cls.of_json(m["type"]), m["nullable"]) for m in value["members"])
         return cls(TypeName(value["name"]), value["precision"], value["scale"], tuple(parts))
 
     @property
     def is_nested(self) -> bool:
-        """Whether its values have parts."""
         return self.name in NESTED
 
     @property
     def size(self) -> int:
-        """How many types it is made of, itself included."""
         return 1 + sum(part.type.size for part in self.members)
 
     @property
     def depth(self) -> int:
-        """Its levels: 1 of a scalar type."""
         return 1 + max((part.type.depth for part in self.members), default=0)
 
     def leaves(self) -> Iterator[SqlType]:
@@ -104,17 +100,14 @@ class Member:
 
 
 def row_type(*members: Member) -> SqlType:
-    """ROW with these fields."""
     return SqlType(TypeName.ROW, members=members)
 
 
 def array_type(element: SqlType, *, nullable: bool = True) -> SqlType:
-    """ARRAY of these elements."""
     return SqlType(TypeName.ARRAY, members=(Member("element", element, nullable),))
 
 
 def map_type(value: SqlType, *, key: Member | None = None, nullable: bool = True) -> SqlType:
-    """MAP to these values, from STRING if no other key is named."""
     of_key = key or Member("key", SqlType(TypeName.STRING), nullable=False)
     return SqlType(TypeName.MAP, members=(of_key, Member("value", value, nullable)))
 

@@ -52,7 +52,6 @@ class _Rendering:
 def _stage_lines(
     batches: Iterator[pa.RecordBatch], *, task: BatchTask, pin: Pin, encode: _Rendering | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one task as texts, and its report behind them."""
     for batch in stage_rows(batches, task=task, pin=pin, encode=encode, schema=_LINES):
         lines = pc.binary_join_element_wise(pa.scalar(_LINE), batch.column(0), "")
         yield pa.record_batch([pc.coalesce(lines, batch.column(1))], schema=REPORT_SCHEMA)

@@ -25,13 +25,11 @@ class DeltaSinkWriter:
         self._log = log
 
     def run(self, work: Work, task: BatchTask, pin: Pin) -> BatchReport:
-        """Join on the workers; their files lie in the table's directory, not yet in the table."""
         output = self._log.shared
         stage = partial(stage_delta, task=task, pin=pin, output=output)
         return work.report(stage)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """Commit the batch's files with its pin and its counts in the commit's metadata."""
         metadata = {**pin_json(pin), "counts": dict(report.counts)}
         self._log.commit(pin.batch, epoch, report.files.get(OUTPUT, ()), metadata)
 

@@ -256,7 +256,6 @@ class KafkaSinkWriter:
         return dict(noted["counts"]) if noted["batch"] == pin.batch else {}
 
     def newest_sent(self) -> Mapping[str, Any] | None:
-        """The note of the newest batch as somebody else has it; nobody has."""
         return None
 
 
@@ -302,7 +301,6 @@ class TransactionalSinkWriter(KafkaSinkWriter):
         self._hit("C16", note["batch"])
 
     def newest_sent(self) -> Mapping[str, Any] | None:
-        """The note of the newest committed transaction; older runners cannot commit any more."""
         newest = self._transactions.newest()
         return None if newest is None else dict(json.loads(newest.text))
 

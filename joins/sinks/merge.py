@@ -60,5 +60,4 @@ class MergeSinkWriter:
         self._staged.clear(epoch)
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """From the metadata of the batch's commit."""
         return DeltaSinkWriter(self._output.log).committed_counts(pin)

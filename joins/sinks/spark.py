@@ -57,7 +57,6 @@ class SparkDeltaSinkWriter:
             self._log.append(pin.batch, epoch, append)
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """From the metadata of the batch's commit, whichever writer made it."""
         return DeltaSinkWriter(self._log).committed_counts(pin)
 
 
@@ -124,11 +123,9 @@ class DeltaOutputWriter:
         return self._writer.run(work, task, pin)
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
-        """As the writer that has run the batch."""
         self._writer.commit(report, pin, epoch)
 
     def committed_counts(self, pin: Pin) -> Mapping[str, int] | None:
-        """From the metadata of the batch's commit, whichever writer made it."""
         return self._columnar.committed_counts(pin)
 
 
@@ -141,7 +138,6 @@ class DeltaOutputLetterWriter:
         self._spark = SparkDeltaLetterWriter(log, spark)
 
     def committed(self, number: int) -> Mapping[str, Any] | None:
-        """The outcome of replay `number` if its rows are in the table."""
         return self._columnar.committed(number)
 
     def write(

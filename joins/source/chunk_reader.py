@@ -90,7 +90,6 @@ class GroupSize:
     rows: int
 
     def first(self) -> int:
-        """Chunks of the first group: how large they are is not known yet."""
         return self.tasks
 
     def following(self, chunks: int, size_bytes: int) -> int:

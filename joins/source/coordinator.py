@@ -61,7 +61,6 @@ class SourceView:
 
 
 def evidence_of(view: SourceView | None) -> str:
-    """On what a whole table is; ours is the watermark that the source itself has written."""
     known = None if view is None else view.evidence
     return known or Evidence.IN_BAND_WATERMARK
 

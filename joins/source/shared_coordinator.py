@@ -38,7 +38,6 @@ class SharedCoordinator(SourceCoordinator):
         self._report = SharedReport()
 
     def view(self) -> SourceView | None:
-        """What the job has told last that keeps the table."""
         return self._report.view
 
     def _run_once(self) -> None:

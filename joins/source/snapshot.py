@@ -110,7 +110,6 @@ class _Deaths:
     _last_s: float = 0.0
 
     def add(self, at: BinlogPosition) -> bool:
-        """Note a death; returns whether it is not the first one there."""
         self.count = self.count + 1 if at == self.at else 1
         self.at, self._last_s = at, time.monotonic()
         return self.count > 1
@@ -399,11 +398,9 @@ class SnapshotCoordinator(SourceCoordinator):
 
     @property
     def _dead_rows_file(self) -> Path:
-        """Rows that the topic cannot take, as far as the copy has them."""
         return self._settings.state_file.with_suffix(".dead.json")
 
     def _message_bytes(self) -> int:
-        """What a message of the topic may have."""
         if self._most_bytes is None:
             self._most_bytes = self._producer.message_bytes() or MOST_MESSAGE_BYTES
         return self._most_bytes

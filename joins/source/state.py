@@ -33,7 +33,6 @@ class SourceState:
     needed: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For the state file."""
         return {
             "epoch": self.epoch,
             "generation": self.generation,
@@ -50,7 +49,6 @@ class SourceState:
 
     @staticmethod
     def from_json(value: dict[str, Any]) -> "SourceState":
-        """From the state file."""
         return SourceState(
             epoch=value["epoch"],
             generation=value["generation"],

@@ -119,7 +119,6 @@ class TopicCoordinator(FeedCoordinator):
         return dict(known.record)
 
     def acknowledgements(self) -> list[Mapping[str, Any]]:
-        """What was acknowledged of this source, the oldest first."""
         return [each.record for each in self._decisions.all]
 
     def _decided(self, request: Request) -> Decision:

@@ -41,7 +41,6 @@ class BatchLimit:
             return self._in_use
 
     def _average(self) -> float:
-        """The greater of what was given and what was seen, 0 while nothing is known."""
         seen = self._seen_bytes / self._seen_records if self._seen_records else 0.0
         return max(self._given_average, seen)
 
@@ -54,6 +53,5 @@ class BatchLimit:
             self._is_full = 2 * records >= self._in_use > 0
 
     def is_draining(self) -> bool:
-        """Whether the newest batch was at least half full: more records wait than arrive."""
         with self._lock:
             return self._is_full

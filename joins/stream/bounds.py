@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 
 def cut(offsets: Mapping[int, int], end: Mapping[int, int] | None) -> dict[int, int]:
-    """`offsets` of the partitions that have an end, none beyond it; all of them without an end."""
     if end is None:
         return dict(offsets)
     return {p: min(offset, end[p]) for p, offset in offsets.items() if p in end}
@@ -18,7 +17,6 @@ def cut(offsets: Mapping[int, int], end: Mapping[int, int] | None) -> dict[int, 
 def up_to_backlog(
     start: Mapping[int, int], there: Mapping[int, int], backlog: Mapping[int, int] | None
 ) -> dict[int, int]:
-    """`there`, but of a partition that begins within its backlog no further than that."""
     if backlog is None:
         return dict(there)
     return {
@@ -28,12 +26,10 @@ def up_to_backlog(
 
 
 def behind_backlog(offsets: Mapping[int, int], backlog: Mapping[int, int] | None) -> list[int]:
-    """The partitions that have been read up to their backlog's end, if it has one, at `offsets`."""
     if backlog is None:
         return []
     return [p for p, offset in sorted(offsets.items()) if offset >= backlog.get(p, 0)]
 
 
 def is_reached(offsets: Mapping[int, int], end: Mapping[int, int] | None) -> bool:
-    """Whether `offsets` are at the end in every partition; never without an end."""
     return end is not None and all(offsets.get(p, 0) >= last for p, last in end.items())

@@ -24,7 +24,6 @@ class TopicDiscovery:
         self._next_at_s = float("-inf")
 
     def close(self) -> None:
-        """Close the connection."""
         self._cluster.close()
 
     def look(self, known: StreamTopics) -> StreamTopics:

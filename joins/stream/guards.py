@@ -72,11 +72,9 @@ class TopicView:
 
     @property
     def high_watermarks(self) -> dict[int, int]:
-        """Partition → offset behind all that is in it: what is there, and what is lost."""
         return {**self.end_offsets, **self.open_ends}
 
     def is_of(self, topics: StreamTopics) -> bool:
-        """Whether these are the very topics, and none that is gone is there again."""
         return self.topic_ids == topics.ids
 
 
@@ -153,11 +151,9 @@ class TopicGuard:
 
     @property
     def marks(self) -> Marks:
-        """What was seen of the topic."""
         return self._marks
 
     def fault(self) -> SluiceError | None:
-        """The fault that keeps the probe from going on; the one that is to be acknowledged."""
         with self._lock:
             return next((self._faults[t] for t in _ORDER if t in self._faults), None)
 
@@ -190,7 +186,6 @@ class TopicGuard:
             self._write()
 
     def continues(self, life: Life) -> None:
-        """A new life of the same topic: what was seen of it still holds."""
         with self._lock:
             self._life = life
             self._write()
@@ -333,7 +328,6 @@ def records_lost(
 
 
 def partitions_missing(topics: StreamTopics, partitions: list[int]) -> PartitionsMissingError:
-    """Partitions that were there are not there."""
     topic, first = topics.topic_of(partitions[0]), partition_of(partitions[0])
     return PartitionsMissingError(
         f'topic "{topic.name}" does not show partition {first}, which it had',
@@ -368,7 +362,6 @@ def first_offsets(before: Mapping[int, int], ends: Mapping[int, int], life: Life
 
 
 def records_expired(topics: StreamTopics, error: RecordsExpiredError) -> RecordsLostError:
-    """A batch could not read its records because a topic does not have them."""
     return RecordsLostError(
         f'topic "{topics.text}" does not have all records that were not joined yet: '
         f"{error.message}",

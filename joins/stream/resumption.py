@@ -54,7 +54,6 @@ def resumption(
 
 
 def _others(life: Life, view: TopicView) -> frozenset[int]:
-    """The indexes of the topics that are there and are not those of the life."""
     pairs = zip(life.topics.topics, view.topic_ids, strict=True)
     return frozenset(
         i for i, (topic, known) in enumerate(pairs) if known not in (None, topic.topic_id)

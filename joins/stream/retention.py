@@ -83,7 +83,6 @@ class RetentionWatch:
 
 
 def warning_json(topics: StreamTopics, warning: LossWarning) -> dict[str, object]:
-    """A warning as the status shows it."""
     return {
         "type": "records-near-loss",
         "message": f"{topics.named(warning.partition)} has used "

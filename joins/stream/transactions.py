@@ -29,7 +29,6 @@ class BlockedPartition:
     since_ms: int
 
     def as_json(self, topics: StreamTopics, now_ms: int) -> dict[str, Any]:
-        """For the status."""
         age_ms, topic = max(0, now_ms - self.since_ms), topics.topic_of(self.transaction.partition)
         open_ = replace(self.transaction, partition=partition_of(self.transaction.partition))
         return {

@@ -56,7 +56,6 @@ _WAIT_S = 600
 
 
 def command(path: Path) -> list[str]:
-    """What starts a process that waits at the socket `path`, until its parent ends."""
     return [sys.executable, "-m", MODULE, _PREPARED, str(path)]
 
 

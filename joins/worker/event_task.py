@@ -95,7 +95,6 @@ class EventPlaces:
 
     @property
     def spill(self) -> Path:
-        """A directory of this node for what a task reads again itself."""
         return self.scratch if isinstance(self.scratch, Path) else spill_directory()
 
 
@@ -118,21 +117,17 @@ class EventTask:
 
     @property
     def kernel(self) -> ProbeKernelSpec:
-        """The probe's."""
         return self.probe.kernel
 
     def reading(self, topics: StreamTopics) -> "EventTask":
-        """The same of a stream of these topics."""
         return replace(self, probe=self.probe.reading(topics))
 
     @property
     def epoch(self) -> int:
-        """The runner's."""
         return self.probe.epoch
 
     @property
     def dead_letters(self) -> TablePath:
-        """Root of the dead-letter table."""
         return self.probe.dead_letters
 
     def answers(
@@ -163,7 +158,6 @@ class EventTask:
         return WindowTask(spec, self.kernel, root, places.late, read_from, places.scratch)
 
     def clock(self, pin: Pin) -> WindowClock:
-        """The time of windows in the batch of `pin`."""
         return WindowClock.of(pin, follows_clock=self.windows_follow_clock)
 
 
@@ -177,18 +171,15 @@ def event_task(plan: JoinPlan, probe: ProbeTask, places: EventPlaces) -> EventTa
 
 
 def windows_schema(task: EventTask) -> pa.Schema:
-    """Of the table of open windows, of a task that has windows."""
     assert task.windows is not None, "the plan has windows"
     return state_schema(task.windows)
 
 
 def waiting_schema(task: EventTask) -> pa.Schema:
-    """Of the table of rows that wait: their own columns first, `_time` among them."""
     return task.kernel.arrivals.schema
 
 
 def work_items(batches: Iterator[pa.RecordBatch]) -> Iterator[Mapping[str, Any]]:
-    """What the driver has written in the column `item`."""
     for batch in batches:
         for text in batch.column(0).to_pylist():
             yield json.loads(text)
@@ -327,7 +318,6 @@ class _Scan:
 
 
 def _start_ms(task: EventTask, pin: Pin) -> int:
-    """What the operator that judges records knew before the batch."""
     return pin.of_event.watermark if task.waits else task.clock(pin).start_ms
 
 
@@ -461,25 +451,20 @@ class _Due:
 
     @classmethod
     def of(cls, item: Mapping[str, Any]) -> "_Due":
-        """From a work item."""
         after, upto = int(item["after"]), int(item["upto"])
         on_the_way = {each for each in item.get("steps", ()) if after < each < upto}
         return cls(after, upto, np.array([*sorted(on_the_way), upto], dtype=np.int64))
 
     def is_reached(self, times: Rows) -> Mask:
-        """Which rows of these times are due."""
         return times <= self.upto_ms
 
     def is_ahead(self, times: Rows) -> Mask:
-        """Which are not."""
         return times > self.upto_ms
 
     def rank(self, times: Rows) -> Rows:
-        """The step that releases rows of these times."""
         return np.searchsorted(self.steps, times)
 
     def before(self, times: Rows, start_ms: int) -> Rows:
-        """The watermark behind the operator, `start_ms` at first, when they are released."""
         held = np.concatenate([[start_ms], self.steps[:-1]])
         watermarks: Rows = held[self.rank(times)]
         return watermarks

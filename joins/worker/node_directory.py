@@ -21,7 +21,6 @@ def on_this_node(directory: Path) -> Path:
 
 
 def spill_directory() -> Path:
-    """What this node removes with the executor; in a process without one, for temporary files."""
     of_executor = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0]
     return Path(of_executor or tempfile.gettempdir())
 

@@ -103,7 +103,6 @@ class ProbeTask:
     tables: Mapping[str, DimensionTables] = field(default_factory=dict)
 
     def reading(self, topics: StreamTopics) -> Self:
-        """The same of a stream of these topics."""
         return replace(self, kernel=self.kernel.reading(topics))
 
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
@@ -170,7 +169,6 @@ def pinned_indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
 
 
 def pinned_context(pin: Pin) -> BatchContext:
-    """What the kernel is told of `pin`."""
     return BatchContext(
         proctime_ms=pin.batch_timestamp_ms,
         batch_id=pin.batch,
@@ -192,7 +190,6 @@ class TaskCounts:
         self.files: dict[str, StagedFile] = {}
 
     def read(self, records: pa.RecordBatch) -> None:
-        """Add `records`, as they came from the topic."""
         sizes = pc.sum(pc.binary_length(records.column("value")))
         self.add("records", records.num_rows)
         self.add("bytes", sizes.as_py() or 0)
@@ -205,11 +202,9 @@ class TaskCounts:
         self.add("dead_letters", batch.dead_letters.num_rows)
 
     def add(self, name: str, number: int) -> None:
-        """Add to the sum of this name."""
         self.values[name] = self.values.get(name, 0) + number
 
     def stage(self, name: str, file: StagedFile | None) -> None:
-        """Add a file, if there is one."""
         if file is not None:
             self.files[name] = file
 

@@ -76,7 +76,6 @@ class RowFiles:
         self._copies = copies
 
     def run(self, work: Work, task: BatchTask, pin: Pin, encoding: RowEncoding) -> BatchReport:
-        """Join on the workers; nothing of another batch is left."""
         stage = partial(_stage, task=task, pin=pin, encoding=encoding, place=self.place)
         self.clear(task.epoch)
         return work.report(stage)
@@ -114,11 +113,9 @@ class RowFiles:
 
     @staticmethod
     def staged(report: BatchReport) -> tuple[StagedFile, ...]:
-        """The same, as the tasks have described them."""
         return report.files.get(ROWS, ())
 
     def remove(self, report: BatchReport) -> None:
-        """Remove the files of the batch."""
         for file in self.staged(report):
             for place in self._places:
                 (place / file.path).unlink(missing_ok=True)

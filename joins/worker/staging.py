@@ -31,12 +31,10 @@ class TaskReport:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     def to_batch(self) -> pa.RecordBatch:
-        """This report as the one row that the task emits."""
         return pa.record_batch([[json.dumps(asdict(self))]], schema=REPORT_SCHEMA)
 
     @staticmethod
     def from_json(text: str) -> "TaskReport":
-        """The report that `to_batch` wrote."""
         value: dict[str, Any] = json.loads(text)
         return TaskReport(
             files={name: StagedFile(**file) for name, file in value["files"].items()},

@@ -18,12 +18,10 @@ _ROWS, _BYTES = 10_000, 4 << 20  # of a batch that is worth its work
 
 @cache
 def _records(kafka: KafkaOptions) -> KafkaRecords:
-    """The connection of this process: a worker serves one job, and that a few clusters."""
     return KafkaRecords(kafka)
 
 
 def range_item(ranges: Ranges) -> str:
-    """What `TopicReader` takes: a task's ranges."""
     return json.dumps({str(partition): list(bounds) for partition, bounds in ranges.items()})
 
 

@@ -245,7 +245,6 @@ class _Staging:
             self.counts.stage(name, stage.finish())
 
     def put_late(self, topics: StreamTopics, late: pa.Table) -> None:
-        """Stage records that came too late for every window."""
         records = late_records(once_a_record(late), topics, LATE_FOR_WINDOW)
         self.late.write(records)
         self.counts.add(LATE, records.num_rows)

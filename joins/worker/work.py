@@ -41,11 +41,9 @@ class _Reading:
     stage: Stage
 
     def __call__(self, batches: Batches) -> Batches:
-        """For tasks that are given the numbers of their items as Arrow."""
         return self._run(n for batch in batches for n in batch.column(0).to_pylist())
 
     def texts(self, numbers: Iterable[int]) -> Iterator[str]:
-        """For tasks that are given the numbers as such, and whose rows are texts."""
         for batch in self._run(numbers):
             yield from batch.column(0).to_pylist()
 
@@ -81,12 +79,10 @@ class Work:
         *,
         has_index: bool = False,
     ) -> "Work":
-        """A task for each of `items`."""
         return cls(None, tuple(items), read, spark, has_index)
 
     @property
     def spark(self) -> SparkSession:
-        """The session of its tasks."""
         spark = self.session if self.frame is None else self.frame.sparkSession
         assert spark is not None, "work has rows or a session"
         return spark
@@ -100,7 +96,6 @@ class Work:
         return tasks.mapInArrow(_Reading(self.items, self.read, stage), schema)
 
     def report(self, stage: Stage) -> BatchReport:
-        """Run `stage`, whose rows are reports, and merge them."""
         return merge_reports(self.texts(stage))
 
     def texts(self, stage: Stage) -> list[str]:

@@ -208,7 +208,6 @@ def _channel_values(channel: GeneratorView, now_ms: int) -> dict[str, Number]:
 
 
 def _behind(watermark_ms: int | None, now_ms: int) -> int | None:
-    """None before the first watermark and behind the end of the stream."""
     if watermark_ms is None or watermark_ms in (_FIRST_MS, _LAST_MS):
         return None
     return now_ms - watermark_ms

@@ -31,7 +31,6 @@ def document(hooks: Hooks) -> str:
 
 
 def main() -> None:
-    """Replace the committed file."""
     from service.jobs.supervise.hooks import default_hooks
 
     PATH.write_text(document(default_hooks()), encoding="utf-8")

@@ -112,12 +112,10 @@ class ControlPlane:
         self._parts = _Parts(lock, listener, services, _server(services, tls), election)
 
     def warm_up(self) -> None:
-        """Do what the first job would else wait for; for processes that go on to serve."""
         self._hooks.warm_up()
 
     @property
     def services(self) -> Services:
-        """Store, supervisor and submissions; only between `open` and `close`."""
         return self._open_parts().services
 
     def run(self) -> None:

@@ -90,7 +90,6 @@ def job_detail(
 
 
 def _is_live(job: Job, status: Status | None, runner: RunnerView) -> bool:
-    """Whether the report is of the runner that lives now, and is not of long ago."""
     if status is None or not runner.alive or status.pid != runner.pid:
         return False
     return job.error is None or job.error.type != UNRESPONSIVE
@@ -114,7 +113,6 @@ def _sink(number: int, insert: Mapping[str, Any]) -> SinkView:
 
 
 def submission_warning(text: str) -> WarningView:
-    """A warning of the planner or of the checks before a submission."""
     return _warning("submission", text)
 
 

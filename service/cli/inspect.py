@@ -187,7 +187,6 @@ def _versions(dimension: "DimensionLookup") -> str:
 
 
 def _insert_facts(answer: "BatchReplay | RowExplanation") -> Iterable[tuple[str, str]]:
-    """Of a statement set, which INSERT an answer is of; older control planes do not tell."""
     if answer.insert is not None:
         yield "insert", one_line(f"{answer.insert} INTO {answer.sink_table}", _LINE)
 

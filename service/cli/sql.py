@@ -162,11 +162,9 @@ class Conversation:
         self._look_again(self._declared)
 
     def _declare(self, script: str, word: str) -> None:
-        """Have the control plane look at a declaration."""
         self._look_again(script)
 
     def _look_again(self, script: str) -> None:
-        """Ask what there is behind these declarations."""
         tables, views = self.client.statements(f"{script}\n;SHOW TABLES;SHOW VIEWS;")[-2:]
         self.names = tuple(str(row[0]) for row in (*tables.rows, *views.rows))
         self._columns = None if self.names else ()
@@ -294,7 +292,6 @@ def _is_dropped_for_good(node: "Statement", nodes: Sequence["Statement"]) -> "Ty
 
 
 def _unread(job: "JobDetail") -> Iterator[str]:
-    """That rows are missing: what a preview could not read is removed with its job."""
     count = 0 if job.probe is None else job.probe.dead_letters
     if count:
         yield (

@@ -216,7 +216,6 @@ def _show_history(history: "DimensionHistory") -> None:
 
 
 def _begins(first: "OldestOfKey", key: Mapping[str, Any]) -> str:
-    """Where a history begins, and with what."""
     state = _why(first) if first.values is None else f"had {_shown(first.values)}"
     begins = f"the history begins with version {first.version}, the oldest that is kept"
     return f"{begins}: key {_shown(key)} {state}{_when(first)}"
@@ -253,7 +252,6 @@ def _show_preview(answer: "Preview") -> None:
 
 
 def _origin(row: "PreviewRow", *, has_topic: bool) -> tuple[str, str]:
-    """The record that a row was made of, with its topic where there are several, and its batch."""
     places = [row.values.get(name) for name in _COORDINATES[0 if has_topic else 1 :]]
     record = "-" if None in places else one_line("/".join(map(str, places)))
     return record, number(row.batch)

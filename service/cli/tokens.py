@@ -99,7 +99,6 @@ def revoke_token(
 
 
 def _is_here(server: str | None, data_dir: Path | None) -> bool:
-    """Whether the job store is meant, not a control plane."""
     if data_dir is not None:
         return True
     return server is None and Credentials.of_environment().token is None

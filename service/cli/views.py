@@ -235,7 +235,6 @@ def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
 
 
 def _at_most(probe: "ProbeView", count: int | None) -> str:
-    """A count of offsets, not all of which need have a record."""
     return f"at most {number(count)}" if count and probe.held_is_upper_bound else number(count)
 
 

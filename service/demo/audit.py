@@ -78,7 +78,6 @@ class NewestRows:
         self._rows = pa.table({})
 
     def last(self, count: int) -> list[dict[str, object]]:
-        """The last `count` rows."""
         rows = self._newest()
         return list(rows.slice(max(rows.num_rows - count, 0)).to_pylist())
 

@@ -60,7 +60,6 @@ class CapturedShop:
     client_file: Path
 
     def places(self) -> dict[str, str]:
-        """Where things are, by what they are called on a terminal."""
         return {
             "postgres": f"{self.postgres.host}:{self.postgres.port}",
             "postgres_options": str(self.client_file),

@@ -122,18 +122,15 @@ def run(options: DemoOptions) -> None:
 
 
 def _interrupt(_number: int, _frame: object) -> None:
-    """SIGTERM ends the demo as Ctrl-C does: everything that was started is stopped."""
     raise KeyboardInterrupt
 
 
 def _own_directory() -> Path:
-    """A directory whose name tells which process it belongs to."""
     started_at_ms = int(psutil.Process().create_time() * 1000)
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-{started_at_ms}-"))
 
 
 def remove_stale_directories() -> None:
-    """Delete what a demo left behind that was killed with SIGKILL."""
     for directory in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*-*"):
         if not _in_use(directory):
             shutil.rmtree(directory, ignore_errors=True)

@@ -30,7 +30,6 @@ LEFT JOIN user_info FOR SYSTEM_TIME AS OF c.proctime AS u ON c.user_id = u.user_
 
 
 def job_sql(database: MariaDb, bootstrap_servers: str) -> str:
-    """The example job, with this demo's addresses."""
     return JOB_SQL.format(
         host=database.host,
         port=database.port,
@@ -101,16 +100,13 @@ class Clicks:
         self.sent = 0
 
     def start(self) -> None:
-        """Start sending."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop sending; what was sent is acknowledged when this returns."""
         self._stopping.set()
         self._thread.join()
 
     def favour(self, users: tuple[int, ...]) -> None:
-        """From now on every tenth click is of one of `users`."""
         self._favourites = users
 
     def _run(self) -> None:

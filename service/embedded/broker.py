@@ -66,7 +66,6 @@ class KafkaBroker(EmbeddedServer):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port`, for clients."""
         return f"{self.host}:{self.port}"
 
     def _answers(self) -> bool:

@@ -48,7 +48,6 @@ def _as_a_jvm_sees(jar: Path) -> str:
 
 
 def class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path | None:
-    """The archive, if it has been made."""
     path = archive_path(cache_dir, java, jars)
     return path if path.is_file() else None
 

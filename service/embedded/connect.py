@@ -58,43 +58,34 @@ class Connectors:
         self.keep(name, config)
 
     def keep(self, name: str, config: Mapping[str, str]) -> None:
-        """Let the connector `name` have this `config` from the next start of Connect on."""
         document = {"name": name, "config": dict(config)}
         write_json_atomically(self.directory / f"{name}.json", document)
 
     def remove(self, name: str) -> None:
-        """Stop the connector `name` and forget it; where it was in its source is kept."""
         (self.directory / f"{name}.json").unlink(missing_ok=True)
         self._request("DELETE", f"/connectors/{name}")
 
     def states(self, name: str) -> list[str]:
-        """State of the connector `name`, then of its tasks, such as `RUNNING`."""
         status = self._request("GET", f"/connectors/{name}/status")
         return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
 
     def offsets(self, name: str) -> list[dict[str, Any]]:
-        """What the connector `name` has committed, an entry a partition of its source."""
         answer = self._request("GET", f"/connectors/{name}/offsets")
         return [entry["offset"] for entry in answer["offsets"]]
 
     def topics(self, name: str) -> list[str]:
-        """The topics that the connector `name` has written to."""
         return list(self._request("GET", f"/connectors/{name}/topics")[name]["topics"])
 
     def forget_offsets(self, name: str) -> None:
-        """Let the connector `name`, which must be stopped (`stop`), begin anew when it resumes."""
         self._request("DELETE", f"/connectors/{name}/offsets")
 
     def stop(self, name: str) -> None:
-        """End the tasks of the connector `name`; its state becomes `STOPPED` soon after."""
         self._request("PUT", f"/connectors/{name}/stop")
 
     def resume(self, name: str) -> None:
-        """Run the stopped connector `name` again."""
         self._request("PUT", f"/connectors/{name}/resume")
 
     def failure(self, name: str) -> str | None:
-        """Why the connector `name` or its task has failed, if it has."""
         status = self._request("GET", f"/connectors/{name}/status")
         parts = [status["connector"], *status["tasks"]]
         return next((part["trace"] for part in parts if part["state"] == "FAILED"), None)
@@ -132,12 +123,10 @@ class KafkaConnect(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """Where its REST API is."""
         return f"http://{self.host}:{self.port}"
 
     @property
     def connectors(self) -> "Connectors":
-        """What runs in it."""
         return Connectors(self.url, self._connectors)
 
     @property

@@ -72,7 +72,6 @@ class MariaDb(EmbeddedDatabase):
 
     @property
     def cdc_user(self) -> str:
-        """The user that may read all tables and the binlog, and nothing more."""
         return CDC_USER
 
     def connect(
@@ -80,7 +79,6 @@ class MariaDb(EmbeddedDatabase):
         database: str | None = None,
         **options: Any,  # noqa: ANN401 (pymysql's own)
     ) -> "pymysql.Connection[Any]":
-        """A connection as `root` that commits each statement; `options` are pymysql's own."""
         arguments: dict[str, Any] = {
             "host": LOOPBACK,
             "port": self.port,
@@ -130,7 +128,6 @@ class MariaDb(EmbeddedDatabase):
         marker.touch()
 
     def _users(self) -> str:
-        """Statements for the first start: passwords, and the user that captures changes."""
         root, cdc = self.root_password, self.cdc_password
         return (
             "DELETE FROM mysql.global_priv WHERE User='' OR (User='root' AND Host<>'localhost');\n"
@@ -157,7 +154,6 @@ class MariaDb(EmbeddedDatabase):
         return Command(arguments, self.log, self._environment())
 
     def _environment(self) -> dict[str, str]:
-        """A starting server removes all temporary tables in its temporary directory."""
         temporary = self._dir / "tmp"
         temporary.mkdir(exist_ok=True)
         return {"TMPDIR": str(temporary)}
@@ -172,5 +168,4 @@ class MariaDb(EmbeddedDatabase):
 
 
 def _user_option() -> list[str]:
-    """The server refuses to run as root unless it is told to."""
     return ["--user=root"] if os.geteuid() == 0 else []

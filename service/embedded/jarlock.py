@@ -49,22 +49,18 @@ class Jar:
 
     @property
     def coordinates(self) -> str:
-        """The coordinates as people write them."""
         parts = [self.organisation, self.name, self.revision, self.archive]
         return ":".join(part for part in parts if part)
 
     @property
     def extension(self) -> str:
-        """What its file's name ends with."""
         return self.archive.partition(".")[2] or "jar"
 
     @property
     def file_name(self) -> str:
-        """Its name in the cache."""
         return f"{self.organisation}_{self.name}-{self.revision}.{self.extension}"
 
     def line(self) -> str:
-        """Its line of the lock file."""
         return f"{self.jar_set.value} {self.coordinates} {self.size_bytes} {self.sha256}"
 
 
@@ -103,7 +99,6 @@ def at(jar_set: JarSet, coordinates: str, size_bytes: int = 0, sha256: str = "")
 
 
 def fingerprint(jars: Iterable[Jar]) -> str:
-    """A short name of exactly these jars."""
     return hashlib.sha256("\n".join(jar.line() for jar in jars).encode()).hexdigest()[:16]
 
 

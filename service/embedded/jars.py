@@ -93,7 +93,6 @@ class JarCache:
             _check(jar, path)
 
     def are_here(self, jar_set: JarSet) -> bool:
-        """Whether the set is in the cache; nothing is fetched."""
         return self._home(jar_set, self._of(jar_set)).is_dir()
 
     def _of(self, jar_set: JarSet) -> tuple[Jar, ...]:
@@ -169,7 +168,6 @@ class JarCache:
             )
 
     def _trust_options(self) -> list[list[str]]:
-        """Arguments to try one after the other: Java's own authorities, then the machine's."""
         system = trust_store_options(self.directory / "java")
         return [system] if self.java.bundled and system else [[], system]
 

@@ -80,11 +80,9 @@ class PostgreSql(EmbeddedDatabase):
 
     @property
     def cdc_user(self) -> str:
-        """The user that may read all tables and replicate, and nothing more."""
         return POSTGRES_CDC_USER
 
     def connect(self, database: str = "postgres") -> pg8000.dbapi.Connection:
-        """A connection of the superuser that commits each statement."""
         connection = pg8000.dbapi.connect(
             SUPERUSER,
             host=LOOPBACK,

@@ -42,7 +42,6 @@ class Command:
 
 
 def spawn(command: Command) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own; when this process ends, it gets SIGKILL."""
     reply: Future[subprocess.Popen[bytes]] = Future()
     _spawner().put((command, reply))
     return reply.result()
@@ -77,7 +76,6 @@ def wait_until(
 
 
 def free_port() -> int:
-    """A TCP port that nobody on the loopback interface listens on now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

@@ -30,11 +30,9 @@ class ApicurioRegistry(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """Where it answers as Confluent's registry does."""
         return f"http://{self.host}:{self.port}/apis/ccompat/v7"
 
     def converter(self, part: str) -> dict[str, str]:
-        """Makes a connector write the `key` or the `value` as Avro, in Confluent's wire format."""
         settings = {
             "": "io.apicurio.registry.utils.converter.AvroConverter",
             ".apicurio.registry.url": f"http://{self.host}:{self.port}/apis/registry/v2",

@@ -233,12 +233,10 @@ class EmbeddedDatabase(EmbeddedServer):
 
     @property
     def cdc_password(self) -> str:
-        """Password of the user `cdc`; known once started."""
         return str(self._state.get("cdc_password", ""))
 
     @property
     def root_password(self) -> str:
-        """Password of the superuser; known once started."""
         return str(self._state.get("root_password", ""))
 
     @property

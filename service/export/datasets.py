@@ -76,7 +76,6 @@ def name_of(place: _Place) -> DatasetName | None:
 
 
 def _topic(kafka: KafkaOptions) -> DatasetName:
-    """Named after the first broker, as the naming rules say."""
     return DatasetName(f"kafka://{kafka.bootstrap_servers.split(',')[0].strip()}", kafka.topic)
 
 

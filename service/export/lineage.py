@@ -104,7 +104,6 @@ class LineageExporter:
         )
 
     def _job(self, job_id: str) -> JobDetail | None:
-        """None if it was removed meanwhile; its end is told all the same."""
         try:
             return self._client.job(job_id).status()
         except NotFoundError:

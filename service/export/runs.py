@@ -24,7 +24,6 @@ class JobRun:
 
     @property
     def id(self) -> UUID:
-        """The same for everybody who asks about this run, also after a restart."""
         return uuid5(UUID(self.job_id), f"run {self.number}")
 
 
@@ -59,7 +58,6 @@ class RunCounter:
         self._last: dict[str, Step] = {}
 
     def knows(self, job_id: str) -> bool:
-        """Whether a transition of this job has been here."""
         return job_id in self._last
 
     def take(self, job_id: str, transition: Transition) -> Step:
@@ -75,7 +73,6 @@ class RunCounter:
         return step
 
     def take_all(self, job_id: str, transitions: Iterable[Transition]) -> None:
-        """Count what was told before."""
         for transition in transitions:
             self.take(job_id, transition)
 

@@ -188,7 +188,6 @@ class SpanExporterOfJobs:
 
 
 def open_collector(address: str | None) -> OTLPSpanExporter:
-    """OTLP's exporter for `address`, else as its own variables `OTEL_EXPORTER_OTLP_…` say."""
     if address is None:
         return OTLPSpanExporter()
     return OTLPSpanExporter(endpoint=f"{address.rstrip('/')}/v1/traces")

@@ -60,11 +60,9 @@ class ParentWatch:
         self._thread = threading.Thread(target=self._watch, name="parent", daemon=True)
 
     def start(self) -> None:
-        """Look from now on; without a job the process ends at once."""
         self._thread.start()
 
     def stop_first(self, stop: Callable[[], None]) -> None:
-        """There is a job now: `stop` asks it to stop, and it gets the grace time."""
         self._stop = stop
 
     def _watch(self) -> None:
@@ -98,7 +96,6 @@ class StatusFile:
 
     @property
     def is_finished(self) -> bool:
-        """Whether all up to the end of the job's stream is joined."""
         return self._state == _FINISHED
 
     def tick(self, join: TemporalJoin) -> None:

@@ -50,7 +50,6 @@ def _channel(channel: ChannelState) -> ChangelogChannelView:
 
 
 def _position(place: Mapping[str, int] | None) -> PositionView | None:
-    """A position between two transactions; as a row's it would be before all of the next one."""
     return None if place is None else PositionView(**{"row": -1, **place})
 
 
@@ -148,7 +147,6 @@ def _reason(join: TemporalJoin, opening: OpeningView) -> str:
 
 
 def _meanwhile(join: TemporalJoin, opening: OpeningView) -> str:
-    """What the other half of the join does while tables stand still; nothing if it stands, too."""
     parts = [part for part, _ in join.parts.stalls.all()]
     goes_on = opening.phase is Phase.JOIN and all(part.startswith(SOURCE) for part in parts)
     return f" {_MEANWHILE.capitalize()}." if goes_on and join.event is None else ""
@@ -188,13 +186,11 @@ def _copied_again(join: TemporalJoin, dimension: DimensionRuntime) -> str | None
 
 
 def copied_again(table: str, generation: int, because: str | None) -> str:
-    """That a table is copied again, and why as far as it is known."""
     again = f'table "{table}" is copied again (generation {generation})'
     return again if because is None else f"{again}: {because}"
 
 
 def _is_told(dimension: DimensionRuntime, view: SourceView) -> bool:
-    """Whether the copy that the source is at has been completed by its watermarks."""
     return dimension.complete and dimension.state.generation >= view.generation
 
 
@@ -337,12 +333,10 @@ def _probe(join: TemporalJoin, *, is_loading: bool) -> ProbeView:
 
 
 def _of_sources(join: TemporalJoin) -> list[Mapping[str, Any]]:
-    """What was acknowledged of tables."""
     return [record for source in join.parts.sources for record in source.acknowledgements()]
 
 
 def error_of(fault: Fault) -> ErrorView:
-    """A fault as it is shown."""
     return ErrorView(type=fault.type, message=fault.message, hint=fault.hint, detail=fault.detail)
 
 

@@ -152,7 +152,6 @@ def check_secret(name: str, servers: str, allowed: str | None) -> None:
 
 
 def server_of(url: str) -> str:
-    """host:port of an address of http or https."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
@@ -290,7 +289,6 @@ def _check_registry(table: str, url: str, settings: Settings) -> None:
 
 
 def _listed(server: str, patterns: str) -> bool:
-    """Whether a pattern is the server's; `*` stands for any characters but a colon or an at."""
     return any(
         re.fullmatch("[^:@]*".join(map(re.escape, pattern.split("*"))), server, re.IGNORECASE)
         for pattern in patterns.split(",")

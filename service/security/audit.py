@@ -61,7 +61,6 @@ class AuditLog:
 
     @property
     def path(self) -> Path:
-        """The file that is written; older ones are beside it, `.1` the newest of them."""
         return self._path
 
     def write(self, entry: AuditEntry) -> None:

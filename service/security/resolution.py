@@ -88,7 +88,6 @@ def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSo
 
 
 def topic_with_logins(topic: Topic, secrets: SecretResolver) -> Topic:
-    """A topic with its login, and those of its schema registries, resolved."""
     return replace(with_registry_logins(topic, secrets), kafka=with_login(topic.kafka, secrets))
 
 
@@ -125,14 +124,12 @@ def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
 
 
 def sink_with_login(sink: Sink, secrets: SecretResolver) -> Sink:
-    """A sink with its logins resolved, if it has some."""
     if isinstance(sink, KafkaSink):
         return topic_with_logins(sink, secrets)
     return with_store_login(sink, secrets) if isinstance(sink, DeltaSink) else sink
 
 
 def with_store_login(table: StoreTables, secrets: SecretResolver) -> StoreTables:
-    """A Delta table with the credentials of its object store resolved, if it has some."""
     return replace(table, store=_store_login(table.path, table.store, secrets))
 
 
@@ -144,7 +141,6 @@ def _store_login(path: str, store: StoreOptions, secrets: SecretResolver) -> Sto
 
 
 def with_late_login(probe: ProbeSource, secrets: SecretResolver) -> ProbeSource:
-    """A stream with the credentials of the table of its late records resolved, if it has some."""
     if probe.late_records_path is None:
         return probe
     return replace(
@@ -194,7 +190,6 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
 
 
 def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
-    """How to reach the source's database; the plan's secrets are resolved."""
     return MysqlConnectionConfig(
         hostname=source.hostname,
         port=source.port,
@@ -208,7 +203,6 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
 
 
 def _name_of(password: str) -> str:
-    """The name of the secret that a resolved password is; empty of one in the script itself."""
     names = references(password.reference) if isinstance(password, Secret) else frozenset()
     return next((name for name in names if not name.startswith(INLINE_PREFIX)), "")
 
@@ -237,7 +231,6 @@ def files_path(source: FileSource, settings: Settings) -> Path:
 
 
 def index_directory(layout: JobLayout, settings: Settings) -> Path:
-    """Where the job's indexes are on each node, with the placeholders of the setting."""
     if settings.index_dir is None:
         return layout.index
     return settings.index_dir / layout.job_dir.name

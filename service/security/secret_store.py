@@ -94,7 +94,6 @@ class SecretStore:
         return visible
 
     def jobs_of(self, name: str) -> list[str]:
-        """Ids of the jobs whose scripts refer to the secret."""
         return sorted(self._used().get(name, ()))
 
     def _everywhere(self) -> Iterator[tuple[str, SecretSource]]:

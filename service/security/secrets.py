@@ -52,7 +52,6 @@ class SecretResolver:
 
     @classmethod
     def of(cls, settings: Settings, job_dir: Path | None) -> Self:
-        """Resolves as `settings` say, for the job in `job_dir`."""
         return cls(
             settings.secrets_dir,
             job_dir,
@@ -127,7 +126,6 @@ class SecretResolver:
         return value
 
     def _then(self) -> str:
-        """What makes a job that is stored already read the secret."""
         if self._job_dir is None or not JobLayout(self._job_dir).plan.exists():
             return ""
         return f"; then run sluice jobs resume {self._job_dir.name}"
@@ -161,12 +159,10 @@ def check_name(name: str) -> None:
 
 
 def variable_of(name: str) -> str:
-    """The variable of the environment that may hold the secret."""
     return VARIABLE_PREFIX + re.sub(r"[^A-Za-z0-9]", "_", name).upper()
 
 
 def references(text: str) -> frozenset[str]:
-    """The names of all secrets that `text` refers to."""
     return frozenset(_REFERENCE.findall(text))
 
 
@@ -217,6 +213,5 @@ def read_secret(path: Path, name: str) -> str | None:
 
 
 def write_secrets(job_dir: Path, secrets: Mapping[str, str]) -> None:
-    """Keep `secrets` in a new job's directory, readable by its owner only."""
     content = json.dumps({"format_version": FORMAT_VERSION, "secrets": dict(secrets)})
     write_new(JobLayout(job_dir).secrets, content.encode())

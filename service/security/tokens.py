@@ -28,7 +28,6 @@ class TokenScope(StrEnum):
     ADMIN = "admin"
 
     def includes(self, needed: "TokenScope") -> bool:
-        """Whether this scope is enough where `needed` is asked for."""
         order = list(TokenScope)
         return order.index(self) >= order.index(needed)
 
@@ -62,13 +61,11 @@ class AccessToken:
     last_used_at_ms: int | None = None
 
     def state(self, now_ms: int) -> TokenState:
-        """Whether it can be used at `now_ms`."""
         if self.revoked_at_ms is not None:
             return TokenState.REVOKED
         return TokenState.ACTIVE if now_ms < self.expires_at_ms else TokenState.EXPIRED
 
     def fits(self, secret: str) -> bool:
-        """Whether `secret` is this token's; takes the same time for each wrong one."""
         return hmac.compare_digest(self.digest, _digest(self.id, secret))
 
 
@@ -108,13 +105,11 @@ def issue(new_token: NewToken, now_ms: int) -> tuple[AccessToken, str]:
 
 
 def parse(text: str) -> tuple[str, str] | None:
-    """Id and secret of a token's text; None if it has not the form of one."""
     match = _FORM.fullmatch(text)
     return None if match is None else (match[1], match[2])
 
 
 def without_secrets(text: str) -> str:
-    """`text` in which tokens, also parts of them, are cut to their ids."""
     return _SHOWN.sub(r"\1…", text)
 
 

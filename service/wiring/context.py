@@ -22,7 +22,6 @@ from service.wiring.shared import shared_meta
 
 
 def changelog_partitions(dimension: Dimension, settings: Settings) -> int:
-    """Of the dimension's changelog topic: its own option, else the setting."""
     return dimension.source.changelog_partitions or settings.changelog_partitions
 
 
@@ -43,12 +42,10 @@ class JobContext:
 
     @property
     def job_id(self) -> str:
-        """The name of its directory."""
         return self.layout.job_dir.name
 
     @property
     def app_id(self) -> str:
-        """Of its commits."""
         return job_app_id(self.job_id, self.meta.incarnation)
 
     def table_app_id(self, dimension: Dimension) -> str:
@@ -63,35 +60,28 @@ class JobContext:
         return job_app_id(source.job_id, shared_meta(self.layout, source).incarnation)
 
     def partitions(self, dimension: Dimension) -> int:
-        """Of the dimension's changelog topic."""
         return changelog_partitions(dimension, self.settings)
 
     def kernel(self, number: int = 0) -> ProbeKernelSpec:
-        """What INSERT `number`, from 0, does with a record."""
         kernel = kernel_spec(self.plan, number).reading(self.topics)
         return replace(kernel, schemas=task_schemas)
 
     @property
     def exchange(self) -> TablePath:
-        """Where the tasks of a batch leave files for each other and for the driver."""
         apart = runs_on_cluster(self.settings) and self.layout.is_in_store()
         return self.layout.exchange(in_store=apart)
 
     def row_files(self, name: str) -> RowFiles:
-        """Files of rows between tasks and the driver."""
         return RowFiles(self.exchange / name, self.layout.job_dir / name)
 
     def staged_rows(self, insert: int) -> RowFiles:
-        """Those for the sink of an INSERT, of the newest batch only."""
         return self.row_files("staged_rows" if insert == 0 else f"staged_rows_{insert + 1}")
 
     @property
     def topics(self) -> StreamTopics:
-        """Of the stream, all that the job knows of now."""
         return known_topics(self.checkpoint) or self.meta.topics
 
     def index_specs(self, dimension: Dimension, number: int) -> dict[str, IndexSpec]:
-        """Role's alias in INSERT `number` → the index that it looks up."""
         return {
             j.alias: index_spec(self.plan, j, self.partitions(dimension))
             for j in self.plan.inserts[number].joins
@@ -101,7 +91,6 @@ class JobContext:
     def index_places(
         self, dimensions: Iterable[Dimension], number: int = 0
     ) -> dict[str, IndexPlace]:
-        """Role's alias in INSERT `number` → where its index is kept."""
         return {
             alias: IndexPlace(
                 dimension.name,

@@ -193,6 +193,5 @@ def _topic_feed(job: JobContext, dimension: Dimension, source: TopicSource) -> T
 
 
 def tables_of(job: JobContext, dimension: Dimension) -> DimensionTables:
-    """Where the dimension's rows are found by whoever has no index of them."""
     root, app_id = job.layout.table(dimension), job.table_app_id(dimension)
     return DimensionTables(root / "changelog", root / "current", f"{app_id}:{dimension.name}")

@@ -232,7 +232,6 @@ def _generator(job: JobContext) -> Callable[[], None] | None:
 
 
 def _choice_of(writers: Iterable[BatchWriter]) -> WriterChoice | None:
-    """Of several outputs that of the first one which is not written in columns."""
     delta = (w for w in writers if isinstance(w, DeltaOutputWriter | MergeSinkWriter))
     choices = [writer.choice for writer in delta]
     return min(choices, key=lambda choice: not choice.is_spark, default=None)

@@ -133,7 +133,6 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
 
 
 def topic_config(settings: Settings) -> dict[str, str]:
-    """Config of the topics that a job creates."""
     return {
         "retention.ms": str(settings.changelog_retention_ms),
         "retention.bytes": "-1",

@@ -56,7 +56,6 @@ def history_places(job: JobContext, number: int) -> HistoryPlaces:
 
 
 def has_own_table(plan: JoinPlan, number: int, settings: Settings) -> bool:
-    """Whether no other INSERT of the job writes to the same Delta table."""
     paths = [
         _resolved(output_path(insert.sink, settings))
         if isinstance(insert.sink, DeltaSink)
@@ -101,7 +100,6 @@ def _discarded(
     *,
     turn: AbstractContextManager[object],
 ) -> Mapping[str, Any]:
-    """Discard letters of a job whose records go through its state; nothing else can be done."""
     if "discard" not in request.body:
         raise not_replayable(plan)
     return handle(request, turn=turn)

@@ -38,7 +38,6 @@ def shared_meta(layout: JobLayout, source: SharedSource) -> JobMeta:
 def shared_coordinator(
     layout: JobLayout, name: str, source: SharedSource, stalls: Stalls
 ) -> SharedCoordinator:
-    """What looks at a shared table for a job that reads it as `name`."""
     return SharedCoordinator(name, partial(look, layout, source), stalls)
 
 

@@ -11,7 +11,6 @@ from service.embedded.java import find_java
 
 
 def spark_settings(settings: Settings, app_name: str, scratch: Path) -> SparkSettings:
-    """The settings of a session that keeps its temporary files in `scratch`."""
     java = find_java(settings.cache_dir)
     jars = JarCache(settings.cache_dir, java).jars(JarSet.SPARK)
     return SparkSettings(

@@ -131,7 +131,6 @@ def _records(batch: pa.RecordBatch) -> list[TopicRecord]:
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """Says to somebody at a terminal what to do about a cluster that does not answer."""
     try:
         yield
     except SourceUnavailableError as exc:

@@ -32,7 +32,6 @@ class WatermarkAlignment:
 
     @property
     def max_allowed_ms(self) -> int | None:
-        """How far splits may go: the slowest active one plus the drift; None without a limit."""
         lowest_ms = self._combined.lowest_ms
         return None if lowest_ms is None else add_clamped(lowest_ms, self._max_drift_ms)
 

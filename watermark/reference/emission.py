@@ -47,7 +47,6 @@ class UndelegatedReader:
     """The default: the source's periodic emission stays with the source operator."""
 
     def delegate_watermark_periodic_emit(self, on_watermark_emit: Callable[[int], None]) -> bool:
-        """Declines."""
         return False
 
 
@@ -93,12 +92,10 @@ class SourceOperator:
 
     @property
     def last_generated(self) -> dict[str, Watermark]:
-        """What each split's generator emitted last; for people who look for the slow one."""
         return {each: self._multiplexer.output(each).last for each in self._multiplexer.splits}
 
     @property
     def last_output(self) -> Watermark:
-        """The newest watermark that went downstream."""
         return self._multiplexer.last
 
     def add_split(self, split: str) -> None:
@@ -171,12 +168,10 @@ class SourceOperator:
         return self.drain()
 
     def drain(self) -> Sequence[Element]:
-        """What a delegated reader has caused to be emitted, and not yet been given out."""
         pending, self._pending = self._pending, []
         return pending
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values; that of the reader is the reader's."""
         return {
             "outputs": self._multiplexer.snapshot(),
             "generators": [(split, each.snapshot()) for split, each in self._generators.items()],
@@ -228,7 +223,6 @@ class SourceContext:
         self._out: list[Element] = []
 
     def collect_with_timestamp(self, value: Value, timestamp_ms: int) -> None:
-        """Emit a record; this ends idleness."""
         self._output.mark_active()
         self._out.extend(self._output.drain())
         self._out.append(Record(value, timestamp_ms))
@@ -243,17 +237,14 @@ class SourceContext:
         self._out.extend(self._output.drain())
 
     def mark_as_temporarily_idle(self) -> None:
-        """Say that nothing comes for now; the next record or watermark ends it."""
         self._output.mark_idle()
         self._out.extend(self._output.drain())
 
     def drain(self) -> Sequence[Element]:
-        """What was emitted since the last call, in order."""
         out, self._out = self._out, []
         return out
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values."""
         return {"output": self._output.snapshot(), "out": stored_elements(self._out)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -290,7 +281,6 @@ class TimestampsAndWatermarksOperator(Operator):
     def process_watermark(
         self, watermark: Watermark, *, now_ms: int, source: str = SINGLE_INPUT
     ) -> Sequence[Element]:
-        """Only the end of time passes."""
         if watermark != END_OF_TIME:
             return ()
         return self._source.end_of_input(now_ms=now_ms)
@@ -298,11 +288,9 @@ class TimestampsAndWatermarksOperator(Operator):
     def process_status(
         self, status: WatermarkStatus, *, now_ms: int, source: str = SINGLE_INPUT
     ) -> Sequence[Element]:
-        """Nothing passes: the generator knows."""
         return ()
 
     def advance_clock(self, now_ms: int) -> Sequence[Element]:
-        """Periodic emission."""
         self.timers.now_ms = max(self.timers.now_ms, now_ms)
         return self._source.advance_clock(now_ms)
 

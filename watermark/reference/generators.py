@@ -79,21 +79,17 @@ class BoundedOutOfOrderness:
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
-        """Remember the greatest time."""
         if timestamp_ms > self._max_ms:
             self._max_ms = timestamp_ms
 
     @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
-        """Emit; the underflow before the first record is clamped away."""
         output.emit_watermark(Watermark(clamp(self._max_ms - self.delay_ms)), now_ms=now_ms)
 
     def snapshot(self) -> dict[str, object]:
-        """The greatest time."""
         return {"max_ms": self._max_ms}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with it."""
         self._max_ms = state["max_ms"]
 
 
@@ -128,7 +124,6 @@ class PunctuatedWatermarks(WatermarkGenerator):
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
-        """Emit if the record carries a watermark."""
         watermark = self._watermark_of(value, timestamp_ms)
         if watermark is not None:
             output.emit_watermark(watermark, now_ms=now_ms)
@@ -158,7 +153,6 @@ class DelayedProcessingTime(WatermarkGenerator):
 
     @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
-        """Emit the delayed clock."""
         output.emit_watermark(Watermark(clamp(now_ms - self.delay_ms)), now_ms=now_ms)
 
 
@@ -183,7 +177,6 @@ class BoundedWait:
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
-        """Remember the greatest time, and when it was heard."""
         self._heard_at_ms = now_ms
         self._records.on_event(value, timestamp_ms, output, now_ms=now_ms)
 
@@ -198,11 +191,9 @@ class BoundedWait:
             output.emit_watermark(Watermark(clamp(now_ms - behind_ms)), now_ms=now_ms)
 
     def snapshot(self) -> dict[str, object]:
-        """The greatest time, and when a record was heard last."""
         return {"records": self._records.snapshot(), "heard_at_ms": self._heard_at_ms}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with both."""
         self._records.restore(state["records"])
         self._heard_at_ms = state["heard_at_ms"]
 
@@ -221,7 +212,6 @@ class NoWatermarks(WatermarkGenerator):
 
     @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
-        """Emit `(MIN_TIMESTAMP, true)`."""
         output.emit_watermark(PROCESSING_TIME, now_ms=now_ms)
 
 
@@ -265,7 +255,6 @@ class WithIdleness:
             output.mark_idle()
 
     def snapshot(self) -> dict[str, object]:
-        """Its own count-down, and what the generator remembers."""
         return {
             "generator": self._generator.snapshot(),
             "heard": self._heard,
@@ -274,7 +263,6 @@ class WithIdleness:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with both."""
         self._generator.restore(state["generator"])
         self._heard, self._idle = state["heard"], state["idle"]
         self._quiet_since_ms = state["quiet_since_ms"]
@@ -308,7 +296,6 @@ class WatermarkStrategy:
 
     @classmethod
     def for_monotonous_timestamps(cls) -> "WatermarkStrategy":
-        """See `AscendingTimestamps`."""
         return cls(AscendingTimestamps)
 
     @classmethod
@@ -323,16 +310,13 @@ class WatermarkStrategy:
 
     @classmethod
     def for_generator(cls, new_generator: Callable[[], WatermarkGenerator]) -> "WatermarkStrategy":
-        """A generator of one's own."""
         return cls(new_generator)
 
     @classmethod
     def no_watermarks(cls) -> "WatermarkStrategy":
-        """See `NoWatermarks`."""
         return cls(NoWatermarks)
 
     def with_timestamp_assigner(self, assigner: TimestampAssigner) -> "WatermarkStrategy":
-        """Take event time from the value; an assigner may give back the timestamp it got."""
         return replace(self, timestamp_assigner=assigner)
 
     def with_idleness(self, timeout_ms: int) -> "WatermarkStrategy":

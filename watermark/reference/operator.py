@@ -210,29 +210,23 @@ class ProcessContext:
 
     @property
     def current_watermark_ms(self) -> int:
-        """Event time of the operator."""
         return self._operator.timers.current_watermark_ms
 
     @property
     def now_ms(self) -> int:
-        """The clock value last passed."""
         return self._operator.timers.now_ms
 
     @unchecked
     def emit(self, value: Value) -> None:
-        """Emit to the main output, with the timestamp that the operator gives."""
         self._operator.put(Record(value, self._out_ms))
 
     def output(self, tag: OutputTag, value: Value) -> None:
-        """Emit to a side output."""
         self._operator.put(SideRecord(tag, Record(value, self._out_ms)))
 
     def register_timer(self, timestamp_ms: int, domain: TimeDomain = TimeDomain.EVENT) -> None:
-        """Call `on_timer` for this key at that time."""
         self._operator.timers.register(domain, timestamp_ms, self.key)
 
     def delete_timer(self, timestamp_ms: int, domain: TimeDomain = TimeDomain.EVENT) -> None:
-        """Take a timer of this key back."""
         self._operator.timers.delete(domain, timestamp_ms, self.key)
 
 
@@ -273,12 +267,10 @@ class ProcessOperator(Operator):
 
     @unchecked
     def put(self, element: Record | SideRecord) -> None:
-        """Emit; for the context."""
         self._out.append(element)
 
     @unchecked
     def state_of(self, key: Hashable) -> dict[str, Any]:
-        """The function's state of a key, which lives while it is not empty."""
         return self._states.setdefault(key, {})
 
     def _on_record(self, record: Record, source: str) -> None:

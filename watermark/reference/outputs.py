@@ -69,11 +69,9 @@ class MonotonicOutput:
             self._out.append(watermark)
 
     def mark_idle(self) -> None:
-        """Say idle, once."""
         self._say(WatermarkStatus.IDLE)
 
     def mark_active(self) -> None:
-        """Say active, once."""
         self._say(WatermarkStatus.ACTIVE)
 
     def drain(self) -> Sequence[Progress]:
@@ -84,7 +82,6 @@ class MonotonicOutput:
         return out
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values."""
         return {
             "last": (self.last.timestamp_ms, self.last.use_processing_time),
             "idle": self.status is WatermarkStatus.IDLE,
@@ -135,12 +132,10 @@ class WatermarkMultiplexer:
 
     @property
     def last(self) -> Watermark:
-        """The newest combined watermark."""
         return self._combined.watermark
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The registered splits."""
         return tuple(self._outputs)
 
     def register(self, split: str) -> None:
@@ -198,7 +193,6 @@ class WatermarkMultiplexer:
         return self._combined.emit()
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values."""
         outputs = [(split, output.snapshot()) for split, output in self._outputs.items()]
         return {"combined": self._combined.snapshot(), "outputs": outputs}
 

@@ -97,12 +97,10 @@ class TemporalJoinOperator(Operator):
 
     @property
     def waiting(self) -> int:
-        """Probe rows that wait."""
         return len(self._waiting)
 
     @property
     def versions(self) -> int:
-        """Build rows that are kept, deletions included."""
         return sum(map(len, self._versions.values()))
 
     def _on_record(self, record: Record, source: str) -> None:

@@ -89,14 +89,12 @@ class OperatorHarness:
     def row(
         self, value: Value, timestamp_ms: int | None = None, *, source: str | None = None
     ) -> list[Element]:
-        """A record; `source` names the input of an operator with several."""
         record = Record(value, timestamp_ms)
         return self._keep(
             self.operator.process_record(record, now_ms=self.now_ms, source=source or self._source)
         )
 
     def watermark(self, watermark: Watermark | int, *, source: str | None = None) -> list[Element]:
-        """A watermark, or the time of a false one."""
         if isinstance(watermark, int):
             watermark = Watermark(watermark)
         return self._keep(
@@ -106,21 +104,17 @@ class OperatorHarness:
         )
 
     def processing_time(self, *, source: str | None = None) -> list[Element]:
-        """The watermark `(MIN_TIMESTAMP, true)`."""
         return self.watermark(PROCESSING_TIME, source=source)
 
     def end_of_input(self, *, source: str | None = None) -> list[Element]:
-        """The watermark at the end of time."""
         return self.watermark(END_OF_TIME, source=source)
 
     def status(self, status: WatermarkStatus, *, source: str | None = None) -> list[Element]:
-        """A status."""
         return self._keep(
             self.operator.process_status(status, now_ms=self.now_ms, source=source or self._source)
         )
 
     def clock(self, now_ms: int) -> list[Element]:
-        """The clock stands at `now_ms`."""
         self.now_ms = now_ms
         return self._keep(self.operator.advance_clock(now_ms))
 
@@ -143,25 +137,20 @@ class OperatorHarness:
         self.operator.restore(pickle.loads(stored))
 
     def records(self) -> list[Record]:
-        """The main output without watermarks and statuses."""
         return [each for each in self.output if isinstance(each, Record)]
 
     def values(self) -> list[Value]:
-        """The values of the main output."""
         return [each.value for each in self.records()]
 
     def side(self, tag: OutputTag) -> list[Record]:
-        """A side output."""
         return [
             each.record for each in self.output if isinstance(each, SideRecord) and each.tag == tag
         ]
 
     def watermarks(self) -> list[Watermark]:
-        """The watermarks that went downstream."""
         return [each for each in self.output if isinstance(each, Watermark)]
 
     def logged(self) -> list[LoggedRecord]:
-        """The main output as a sink sees it."""
         return log(self.output)
 
     def _keep(self, elements: Sequence[Element]) -> list[Element]:

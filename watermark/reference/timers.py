@@ -99,15 +99,12 @@ class TimerQueue:
         return None
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether `pop_due` may find something."""
         return bool(self._heap) and self._heap[0] <= now_ms
 
     def next_ms(self) -> int | None:
-        """The time of the first timer, None without timers."""
         return min((each for each, bucket in self._buckets.items() if bucket), default=None)
 
     def snapshot(self) -> list[tuple[int, Hashable, Namespace]]:
-        """(time, key, namespace) of each timer, by time and order of registration."""
         return [
             (timestamp_ms, *slot)
             for timestamp_ms in sorted(self._buckets)
@@ -137,19 +134,16 @@ class TimerService:
 
     @property
     def follows_clock(self) -> bool:
-        """Event time is the clock."""
         return self.watermark.use_processing_time
 
     def register(
         self, domain: TimeDomain, timestamp_ms: int, key: Hashable, namespace: Namespace = None
     ) -> None:
-        """Set a timer; registering it twice is registering it once."""
         self._queue(domain).add(timestamp_ms, (key, namespace))
 
     def delete(
         self, domain: TimeDomain, timestamp_ms: int, key: Hashable, namespace: Namespace = None
     ) -> None:
-        """Remove a timer; removing what is not there has no effect."""
         self._queue(domain).discard(timestamp_ms, (key, namespace))
 
     def advance_watermark(self, watermark: Watermark, *, now_ms: int) -> Iterator[Timer]:
@@ -173,11 +167,9 @@ class TimerService:
         return self._due()
 
     def has_due(self) -> bool:
-        """Whether any timer is due at the times last passed."""
         return self.event.is_due(self.current_watermark_ms) or self.processing.is_due(self.now_ms)
 
     def snapshot(self) -> dict[str, object]:
-        """The state as plain values."""
         return {
             "watermark": (self.watermark.timestamp_ms, self.watermark.use_processing_time),
             "current_watermark_ms": self.current_watermark_ms,

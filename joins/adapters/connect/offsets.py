@@ -30,7 +30,6 @@ class ConnectOffsets:
         self._client = HttpClient(self._url, _TIMEOUT_S)
 
     def close(self) -> None:
-        """End the connections."""
         self._client.close()
 
     def committed_ms(self) -> int | None:

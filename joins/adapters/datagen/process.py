@@ -41,7 +41,6 @@ _PRODUCER = {
 def datagen_config(
     kafka: KafkaOptions, source: DatagenSource, fields: tuple[Field, ...], seed: int
 ) -> dict[str, Any]:
-    """The process's configuration as JSON values."""
     return {
         "secrets": secrets_in(kafka.properties),
         "bootstrap_servers": kafka.bootstrap_servers,

@@ -32,13 +32,11 @@ class TableBatches:
         _, self.fence_id, self.spark_id = followed_ids(app_id)
 
     def last_batch(self, table: Seen | None = None) -> int | None:
-        """The newest batch of either writer, in `table` or now; None before the first."""
         numbers = (table or self._versions.fresh()).numbers
         batches = (numbers[self.app_id], batch_of_spark(numbers[self.spark_id] or 0))
         return max((batch for batch in batches if batch is not None), default=None)
 
     def epoch(self, table: Seen) -> int | None:
-        """The newest runner of either writer."""
         fence, spark = (table.numbers[each] for each in (self.fence_id, self.spark_id))
         epochs = (fence, None if spark is None else epoch_of_spark(spark))
         return max((epoch for epoch in epochs if epoch is not None), default=None)
@@ -79,7 +77,6 @@ class TableBatches:
         return known
 
     def version_of(self, batch: int) -> int | None:
-        """The version whose commit carries `batch`; None if there is none, or not any more."""
         newest = self.newest_batch(batch)
         return newest[0] if newest is not None and newest[1] == batch else None
 
@@ -118,27 +115,22 @@ class TableBatches:
         return batch_of_spark(transactions_in[self.spark_id])
 
     def metadata_at(self, version: int) -> dict[str, Any] | None:
-        """The metadata of one commit."""
         return metadata_of(self._versions.commit_entry(version))
 
     def batch_metadata(self, batch: int) -> dict[str, Any] | None:
-        """The metadata of the commit of `batch`; None if the log does not have it (any more)."""
         version = self.version_of(batch)
         return None if version is None else self.metadata_at(version)
 
     def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
-        """The values that commits gave those of `names` that they gave any, as of `version`."""
         table = self._versions.load(version)
         versions = {name: table.transaction_version(f"{self.app_id}:{name}") for name in names}
         return {name: value for name, value in versions.items() if value is not None}
 
     def counter_transactions(self, values: Mapping[str, int]) -> tuple[Transaction, ...]:
-        """What gives counters their `values` in a commit."""
         return tuple(
             Transaction(f"{self.app_id}:{name}", value) for name, value in sorted(values.items())
         )
 
 
 def followed_ids(app_id: str) -> tuple[str, str, str]:
-    """The ids of the transactions of batches, of epochs and of Spark's writer."""
     return app_id, f"{app_id}:fence", f"{app_id}:spark"

@@ -30,12 +30,10 @@ def spark_version(epoch: int, batch: int | None) -> int:
 
 
 def epoch_of_spark(version: int) -> int:
-    """The runner in a `spark_version`."""
     return version >> _BATCH_BITS
 
 
 def batch_of_spark(version: int) -> int | None:
-    """The batch in a `spark_version`."""
     batch = version & ((1 << _BATCH_BITS) - 1)
     return batch - 1 if batch else None
 
@@ -91,23 +89,19 @@ class Commit:
         transactions: tuple[Transaction, ...],
         metadata: Mapping[str, Any],
     ) -> Self:
-        """The commit of `change`; blind unless it replaces files of one version."""
         is_blind = change.of_version is None or not change.removed
         files = (change.added, change.removed)
         return cls(transactions, *files, metadata, change.changed, is_blind=is_blind)
 
     @property
     def epoch(self) -> int:
-        """The runner that makes it."""
         return int(self.transactions[-1].version)
 
     @property
     def is_for_an_entry(self) -> bool:
-        """Whether it may be an entry of our own."""
         return not self.is_blind or (self.data_change and not self.removed)
 
     def actions(self) -> list[AddAction | RemoveAction]:
-        """Files, for delta-rs."""
         now_ms = int(time.time() * 1000)
         changed = self.data_change
         return [
@@ -117,7 +111,6 @@ class Commit:
         ]
 
     def properties(self) -> CommitProperties:
-        """Metadata and transactions, for delta-rs."""
         return CommitProperties(
             custom_metadata={"userMetadata": self._user_metadata()},
             app_transactions=list(self.transactions),
@@ -167,6 +160,5 @@ class Commit:
             yield {"txn": {"appId": one.app_id, "version": one.version}}
 
     def is_in(self, entry: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the actions of a commit have all our transactions."""
         transactions_in = transactions(entry).items()
         return all((one.app_id, one.version) in transactions_in for one in self.transactions)

@@ -39,11 +39,9 @@ class LogEntries:
         self._log = root / "_delta_log"
 
     def path(self, version: int) -> TablePath:
-        """Where the entry of `version` is."""
         return self._log / f"{version:020d}.json"
 
     def has(self, version: int) -> bool:
-        """Whether the entry of `version` is there."""
         return self.path(version).exists()
 
     def read(self, version: int) -> list[dict[str, Any]]:
@@ -118,7 +116,6 @@ class LogEntries:
         return any(path.name.startswith(name) for path in self._files())
 
     def _files(self) -> Iterator[TablePath]:
-        """The files of the log; none where there is no log."""
         with suppress(FileNotFoundError, NotADirectoryError):
             yield from self._log.iterdir()
 
@@ -133,11 +130,9 @@ class LogEntries:
         return versions[next(whole)] if versions else None
 
     def numbers(self) -> list[int]:
-        """The versions whose entries are there, ascending."""
         return sorted(self._entries())
 
     def _entries(self) -> dict[int, TablePath]:
-        """Version → its entry, of those that are there."""
         matches = ((path, _ENTRY.fullmatch(path.name)) for path in self._files())
         return {int(match.group(1)): path for path, match in matches if match}
 
@@ -151,7 +146,6 @@ class LogEntries:
         return newest
 
     def checkpoints(self) -> list[int]:
-        """The versions that have a Delta checkpoint, ascending."""
         matches = (_CHECKPOINT.fullmatch(path.name) for path in self._files())
         return sorted(int(match.group(1)) for match in matches if match)
 
@@ -182,12 +176,10 @@ class LogEntries:
         return len(old)
 
     def remove(self, version: int) -> None:
-        """Take away an entry that does not follow another."""
         self.path(version).unlink(missing_ok=True)
 
 
 def has_log(root: TablePath) -> bool:
-    """Whether there is a table at `root`, or the beginning of one."""
     log = root / "_delta_log"
     return log.is_dir() if isinstance(log, Path) else next(log.iterdir(), None) is not None
 
@@ -202,24 +194,20 @@ def actions_of(content: bytes) -> list[dict[str, Any]]:
 
 
 def added_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The files that a commit has added, as its log says it."""
     return [dict(action["add"]) for action in entry if "add" in action]
 
 
 def changed_files(entry: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Those of `added_files` that do not only say anew what was there (`dataChange` is false)."""
     return [action for action in added_files(entry) if action.get("dataChange", True)]
 
 
 def committed_at_ms(entry: Sequence[Mapping[str, Any]]) -> int | None:
-    """When a commit was made, by the clock of its writer; None if it does not tell."""
     infos = [action["commitInfo"] for action in entry if "commitInfo" in action]
     at_ms = (infos[0].get("inCommitTimestamp") or infos[0].get("timestamp")) if infos else None
     return None if at_ms is None else int(at_ms)
 
 
 def transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """App id → number of the transactions in a commit."""
     return {a["txn"]["appId"]: int(a["txn"]["version"]) for a in entry if "txn" in a}
 
 
@@ -234,5 +222,4 @@ def metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def keeps_rules(entry: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a commit leaves the table's protocol, columns and properties as they were."""
     return not any("protocol" in action or "metaData" in action for action in entry)

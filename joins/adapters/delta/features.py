@@ -52,7 +52,6 @@ class WriterChoice:
 
     @property
     def is_spark(self) -> bool:
-        """Whether it is Spark's writer."""
         return self.writer is SinkWriter.SPARK
 
 
@@ -74,7 +73,6 @@ class Appends:
 
     @classmethod
     def into(cls, sink: DeltaSink, rows: pa.Schema) -> "Appends":
-        """What goes into a sink."""
         return cls(rows, sink.writer, sink.merge_key, sink.partition_by)
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
@@ -104,7 +102,6 @@ class Appends:
         return self._choice(path, cuts if self.partition_by else [], ())
 
     def are_columnar(self, table: DeltaTable) -> bool:
-        """Whether rows that replace none may be appended in columns, even where others replace."""
         return self.writer is not SinkWriter.SPARK and not any(_reasons(table, self.rows))
 
     def _choice(self, path: object, needs: list[str], rules: tuple[str, ...]) -> WriterChoice:
@@ -130,7 +127,6 @@ class Appends:
         )
 
     def _check_keys(self, path: object) -> None:
-        """In an object store rows are found by their keys as Arrow compares them."""
         inexact = [name for name in self.merge_key if not is_exact(self.rows.field(name).type)]
         if inexact and isinstance(path, StorePath):
             raise SinkError(
@@ -140,7 +136,6 @@ class Appends:
             )
 
     def _check_partitions(self, path: object, table: DeltaTable) -> None:
-        """A table that is there keeps the columns by which its files are cut."""
         own = tuple(table.metadata().partition_columns)
         if self.partition_by and own != self.partition_by:
             raise SinkError(
@@ -166,12 +161,10 @@ class Appends:
 
 
 def is_exact(kind: pa.DataType) -> bool:
-    """Whether equal values of a type are equal to Arrow as well: not NaN, not -0.0."""
     return any(test(kind) for test in _EXACT)
 
 
 def takes_plain_entries(table: DeltaTable) -> bool:
-    """Whether files and transactions alone are all that the table asks of a blind append."""
     protocol = table.protocol()
     is_known = protocol.min_reader_version <= _READER and protocol.min_writer_version <= _WRITER
     return is_known and not any(_beyond(table, _ALLOWED_PROPERTIES | _OF_REMOVALS))
@@ -202,7 +195,6 @@ def _beyond(table: DeltaTable, known: frozenset[str]) -> Iterator[str]:
 
 
 def _rules(table: DeltaTable) -> tuple[str, ...]:
-    """Names of what a row can violate."""
     checks = (k.removeprefix(_CONSTRAINT) for k in table.metadata().configuration if _is_check(k))
     strict = (f"NOT NULL of {f.name}" for f in table.schema().fields if not f.nullable)
     return (*(f"CHECK {name}" for name in sorted(checks)), *strict)

@@ -421,7 +421,6 @@ def _check_size(table: SourceTable, files: CommitFiles) -> None:
 
 
 def run(config: DeltaFeedConfig, protocol: SourceProtocol) -> int:
-    """Sessions until the protocol says stop; the exit code."""
     retried = (SnapshotNeededError, SourceUnavailableError)
     return run_sessions(protocol, lambda: _run_session(config, protocol), retried)
 
@@ -440,7 +439,6 @@ def _run_session(config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
 
 
 def main() -> int:
-    """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
     protocol = SourceProtocol()
     return run_process(protocol, lambda config: run(DeltaFeedConfig.from_json(config), protocol))
 

@@ -155,7 +155,6 @@ def rows_in(table: SourceTable, files: Sequence[DataFile]) -> int:
 
 
 def empty_rows(columns: Sequence[DeltaColumn]) -> pa.RecordBatch:
-    """No rows, as `read_rows` gives them."""
     arrays = [_nothing(0, column) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 

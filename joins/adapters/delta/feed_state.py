@@ -36,7 +36,6 @@ class DeltaFeedConfig:
     monitor_interval_ms: int
 
     def as_json(self) -> dict[str, Any]:
-        """The value of `config` in the first line on standard input."""
         return {
             "path": path_as_json(self.path),
             "fields": [[f.name, asdict(f.type)] for f in self.fields],
@@ -49,7 +48,6 @@ class DeltaFeedConfig:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The configuration that `as_json` described."""
         return cls(
             path=path_from_json(value["path"]),
             fields=tuple(Field(name, SqlType.of_json(kind)) for name, kind in value["fields"]),
@@ -89,7 +87,6 @@ class DeltaFeedState:
     needed: str | None = None
 
     def place(self, version: int) -> BinlogPosition:
-        """The position of everything that `version` changed; of the copy, what is before."""
         return BinlogPosition(self.epoch, version, 0)
 
 
@@ -104,17 +101,14 @@ def read_state(path: Path) -> DeltaFeedState | None:
 
 
 def abandon(path: Path, reason: str) -> None:
-    """Have the table copied again because of `reason`; what was never copied needs no word."""
     kept = read_state(path)
     if kept is not None:
         write_state(path, replace(kept, needed=reason))
 
 
 def state_from_json(value: Mapping[str, Any]) -> DeltaFeedState:
-    """The state that `dataclasses.asdict` described."""
     return DeltaFeedState(**{k: v for k, v in value.items() if k != "format_version"})
 
 
 def write_state(path: Path, state: DeltaFeedState) -> None:
-    """Keep `state`, durable when this returns."""
     write_json_atomically(path, asdict(state))

@@ -26,12 +26,10 @@ class TableFiles:
         self._path = versions.path
 
     def table_rows(self) -> TableRows:
-        """What reads the rows of the newest version, whatever features the table has."""
         with self._versions.lock:
             return TableRows(self._versions.whole(self._versions.fresh()), self._path)
 
     def read_commit(self, version: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows that commit `version` added."""
         tables = list(self.read_files(self.files_added(version, version), columns))
         return pa.concat_tables(tables) if tables else pa.table({})
 
@@ -74,7 +72,6 @@ class TableFiles:
         ]
 
     def files_named(self, first: int, last: int) -> set[str]:
-        """The paths of all files that commits `first` to `last` added, whatever for."""
         return {
             action["path"]
             for version in range(first, last + 1)
@@ -107,7 +104,6 @@ class TableFiles:
             )
 
     def rows_at(self, version: int) -> dict[str, int]:
-        """Path → rows of the data files of `version`."""
         actions = self._versions.of(version, _add_actions)
         names, rows = (actions.column(name).to_pylist() for name in ("path", "num_records"))
         return dict(zip(names, rows, strict=True))
@@ -127,6 +123,5 @@ def _add_actions(table: DeltaTable) -> pa.Table:
 
 
 def paths_of(table: DeltaTable) -> list[str]:
-    """The paths of the table's files, relative to its root."""
     paths: list[str] = _add_actions(table).column("path").to_pylist()
     return paths

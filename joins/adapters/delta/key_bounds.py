@@ -167,7 +167,6 @@ def _stated(stats: object, key: Iterable[pa.Field]) -> list[Bounds | None]:
 
 
 def _are_apart(file: Sequence[Bounds | None], keys: Sequence[Bounds | None]) -> bool:
-    """Whether one column's values are all outside of those of the file."""
     return any(
         one is not None and other is not None and (one[1] < other[0] or one[0] > other[1])
         for one, other in zip(file, keys, strict=True)

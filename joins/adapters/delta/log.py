@@ -76,7 +76,6 @@ class DeltaLog:
         self.writer = CommitWriter(self.versions, self.batches, self.upkeep, appends)
 
     def version(self) -> int:
-        """The newest version."""
         return self.versions.version()
 
     def _may_checkpoint(self) -> bool:
@@ -84,7 +83,6 @@ class DeltaLog:
 
     @property
     def shared(self) -> SharedTable:
-        """Where to stage files of a table that is not ours alone; replays have the same tag."""
         return SharedTable(self.path, writer_tag(batches_app_id(self.app_id)))
 
     def choose_writer(self, appends: Appends) -> WriterChoice:
@@ -235,7 +233,6 @@ class DeltaLog:
                 raise self._not_retracted(batch, version, str(exc.__cause__ or exc)) from exc
 
     def _have_vectors(self, paths: set[str], versions: range) -> bool:
-        """Whether one of the files has lost rows, which our way to remove it cannot say."""
         entries = (self.versions.commit_entry(version) for version in versions)
         adds = (add for entry in entries for add in added_files(entry))
         return any(add["path"] in paths and add.get("deletionVector") for add in adds)
@@ -273,7 +270,6 @@ class DeltaLog:
     # -----------------------------------------------------------------------------------------
 
     def _check_columnar(self, table: Seen) -> None:
-        """What the table asks of writers may have changed since the files were staged."""
         choice = self.writer.rules(table).choice
         if choice is not None and choice.is_spark:
             raise SinkError(

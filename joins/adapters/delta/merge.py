@@ -71,7 +71,6 @@ def commit_settings(
 
 
 def change_schema(rows: pa.Schema) -> pa.Schema:
-    """Of a file of changes: the columns of the output, numbered, whatever their names; the kind."""
     types = [(f"c{at}", item.type) for at, item in enumerate(rows)]
     return pa.schema([*types, (_KIND, pa.int8())])
 
@@ -125,7 +124,6 @@ class MergedOutput:
         self._is_exact = all(is_exact(column.type) for column in key)
 
     def merge(self, batch: int, epoch: int, changes: MergeSource) -> int:
-        """Commit changes as `batch`, as `OutputLog.commit_once`."""
         return self.log.commit_once(batch, epoch, partial(self._save, changes))
 
     def _save(self, changes: MergeSource, table: Seen, transaction: int) -> int:
@@ -147,7 +145,6 @@ class MergedOutput:
         return not changes.files or not self._bounds.may_hold(table, self._bounds_of(changes))
 
     def _bounds_of(self, changes: MergeSource) -> list[Bounds | None]:
-        """Of each column of the key."""
         return [bounds_of(changes.files, each, column.type) for each, _, column in self._key]
 
     def _append(self, changes: MergeSource, table: Seen, transaction: int) -> int:
@@ -194,13 +191,11 @@ class MergedOutput:
         return Kept(tuple(files), tuple(rows))
 
     def _staged(self, changes: MergeSource) -> pa.Table:
-        """The changes in the order in which they were emitted."""
         files = sorted(changes.files, key=lambda file: Path(file).name)
         tables = [pq.read_table(file, partitioning=None) for file in files]
         return pa.concat_tables(tables or [change_schema(self.log.rows).empty_table()])
 
     def _rows_left(self, staged: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What the changes leave of keys that were not there before."""
         left = rows_left(staged, [each for each, _, _ in self._key], _KIND).drop_columns([_KIND])
         for rows in left.combine_chunks().to_batches():
             yield pa.RecordBatch.from_arrays(rows.columns, schema=self.log.rows)
@@ -235,7 +230,6 @@ class MergedOutput:
 
     @property
     def _key(self) -> list[tuple[str, str, pa.Field]]:
-        """Name in the files, name in the table and field of each column of the key."""
         places = {name: at for at, name in enumerate(self.log.rows.names)}
         key = self._appends.merge_key
         return [(f"c{places[n]}", n, self.log.rows.field(n)) for n in key]
@@ -266,7 +260,6 @@ class MergedOutput:
 
 
 def _without(rows: pa.Table, own: Sequence[pa.Array], keys: Sequence[pa.Array]) -> pa.Table:
-    """The rows whose key, column by column, is none of `keys`; NULL is a value like others."""
     pairs = zip(own, keys, strict=True)
     codes = exact_codes([whole(pa.chunked_array([*a.chunks, *b.chunks], a.type)) for a, b in pairs])
     return rows.filter(pa.array(~np.isin(codes[: rows.num_rows], codes[rows.num_rows :])))

@@ -51,7 +51,6 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """`schema` for Spark, every column nullable: what may not be NULL, Delta itself sees to."""
     nullable = pa.schema([item.with_nullable(True) for item in schema])
     return from_arrow_schema(nullable, prefer_timestamp_ntz=True)
 
@@ -110,7 +109,6 @@ class SparkCommits:
         self.session = session
 
     def no_rows(self, rows: pa.Schema) -> DataFrame:
-        """An empty append to a table of `rows`."""
         return self.session.createDataFrame([], spark_schema(rows))
 
     def save(self, table: Seen, transaction: int, append: SparkAppend) -> int:
@@ -246,12 +244,10 @@ class OutputLog(DeltaLog):
             table = self.versions.fresh()
 
     def _is_fenced(self, table: Seen, epoch: int) -> bool:
-        """Whether Spark's transaction has the epoch and the newest batch."""
         expected = spark_version(epoch, self.batches.last_in_log(table))
         return table.numbers[self.batches.spark_id] == expected
 
     def append(self, batch: int, epoch: int, append: SparkAppend) -> int:
-        """Commit rows as `batch` through Spark's writer, as `commit_once`."""
         return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
 
     def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
@@ -277,5 +273,4 @@ class OutputLog(DeltaLog):
             return save(table, spark_version(epoch, batch))
 
     def _may_checkpoint(self) -> bool:
-        """Of a table that needs Spark's writer, Spark alone writes the checkpoints."""
         return self._appends.are_columnar(self.versions.fresh().rules)

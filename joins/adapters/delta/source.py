@@ -69,7 +69,6 @@ class SourceTable:
 
 
 def captured_columns(fields: tuple[Field, ...]) -> tuple[CapturedColumn, ...]:
-    """The declared columns as the records of a Delta dimension carry them."""
     return tuple(CapturedColumn(f.name, f.type, declared_encoding(f.type)) for f in fields)
 
 

@@ -59,7 +59,6 @@ class StateFile:
     bucket: int
 
     def has_due(self, after: int, upto: int) -> bool:
-        """Whether a row may be due in the interval, its end included."""
         return self.min_due <= upto and self.max_due > after
 
 
@@ -97,7 +96,6 @@ class StateLog:
         create_table(path, schema, properties=INTERNAL_TABLE_PROPERTIES)
 
     def version(self) -> int:
-        """The newest version; what a pin names."""
         return self.log.version()
 
     def files(self, version: int) -> tuple[StateFile, ...]:
@@ -132,7 +130,6 @@ class StateLog:
             ) from exc
 
     def newest_files(self) -> tuple[StateFile, ...]:
-        """The files of the newest version."""
         return self.files(self.version())
 
     def next_due(self, after: int) -> int | None:
@@ -191,12 +188,10 @@ class StateLog:
         return metadata
 
     def find_after(self, batch: int) -> Mapping[str, Any] | None:
-        """What `batch` has left for the next one; None if the log does not have its commit."""
         metadata = self.log.batches.batch_metadata(batch)
         return None if metadata is None or AFTER not in metadata else dict(metadata[AFTER])
 
     def newest_after(self) -> Mapping[str, Any] | None:
-        """What the newest batch has left that was not undone; None before the first."""
         metadata = self._newest_metadata()
         return None if metadata is None else dict(metadata[AFTER])
 

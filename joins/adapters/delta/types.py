@@ -54,7 +54,6 @@ class Place:
 
 
 def matching(name: str, items: Mapping[str, Item]) -> Item | None:
-    """The one of `items`, by name, that a declaration calls `name`, by case if need be."""
     if name in items:
         return items[name]
     return next((item for key, item in items.items() if key.casefold() == name.casefold()), None)

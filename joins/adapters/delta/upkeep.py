@@ -23,7 +23,6 @@ class TableUpkeep:
         self._may_checkpoint = may_checkpoint
 
     def checkpoints(self) -> list[int]:
-        """The versions that have a Delta checkpoint, ascending."""
         return self._versions.entries.checkpoints()
 
     def make_checkpoint(self, version: int) -> None:

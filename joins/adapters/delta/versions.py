@@ -114,12 +114,10 @@ class Seen:
     rules: DeltaTable
 
     def version(self) -> int:
-        """The version."""
         return self.at
 
 
 def _behind(seen: Seen, entry: Sequence[Mapping[str, Any]]) -> Seen:
-    """The version that the next `entry` makes."""
     versions = transactions(entry)
     newer = {name: versions[name] for name in seen.numbers.keys() & versions.keys()}
     return replace(seen, at=seen.at + 1, numbers={**seen.numbers, **newer})
@@ -158,13 +156,11 @@ class TableVersions:
         return self._seen
 
     def since(self, version: int) -> Seen:
-        """The newest version that is known, which is `version` at the least."""
         with self.lock:
             known = self._seen
             return known if known is not None and known.at >= version else self.fresh()
 
     def note(self, before: Seen, entry: Sequence[Mapping[str, Any]]) -> None:
-        """Take `entry`, which was read from right behind `before`, for the newest one."""
         if keeps_rules(entry):
             self._seen = _behind(before, entry)
 
@@ -236,7 +232,6 @@ class TableVersions:
             ) from exc
 
     def version(self) -> int:
-        """The newest version."""
         return self.fresh().at
 
     # Entries of the log
@@ -251,12 +246,10 @@ class TableVersions:
         return self.entries.read(version)
 
     def oldest_entry(self) -> int:
-        """The oldest commit from which on the log has all entries."""
         oldest = self.entries.oldest()
         return self.version() + 1 if oldest is None else oldest
 
     def oldest_version(self) -> int:
-        """The oldest version that the log can tell."""
         if self.entries.has(0):
             return 0
         return min(self.entries.checkpoints(), default=self.version())

@@ -85,7 +85,6 @@ class CommitWriter:
         return version
 
     def takes_entries(self, table: Seen) -> bool:
-        """Whether entries of our own may be put into the log, as far as is known."""
         return self._has_links and self.rules(table).takes_entries
 
     def rules(self, table: Seen) -> TableRules:
@@ -180,7 +179,6 @@ class CommitWriter:
         )
 
     def _check_place(self, version: int, commit: Commit) -> None:
-        """See that the number was never another commit's; else no reader sees what has it."""
         if not self._versions.entries.follows(version):
             self._versions.entries.remove(version)
             raise self._conflict(commit, f"the log was shortened beyond version {version}")

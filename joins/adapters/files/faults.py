@@ -14,7 +14,6 @@ CORRECT = (
 
 
 def bad_value(file: Path, place: str, reason: str) -> DefinitionError:
-    """A row is not what the table declares; `place` says which one of the file."""
     return DefinitionError(f'{place} of file "{file}" cannot be taken: {reason}', hint=CORRECT)
 
 

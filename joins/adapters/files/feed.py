@@ -170,7 +170,6 @@ def run(config: FileFeedConfig, protocol: SourceProtocol) -> int:
 
 
 def main() -> int:
-    """Run the process; the exit code is 0 after the last row or `stop`, else 1."""
     protocol = SourceProtocol()
     return run_process(protocol, lambda config: run(FileFeedConfig.from_json(config), protocol))
 

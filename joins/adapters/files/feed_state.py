@@ -35,7 +35,6 @@ class FileFeedConfig:
     state_file: Path
 
     def as_json(self) -> dict[str, Any]:
-        """The value of `config` in the first line on standard input."""
         return {
             "path": str(self.path),
             "source": asdict(self.source),
@@ -88,17 +87,14 @@ class FileFeedState:
 
     @property
     def is_copied(self) -> bool:
-        """Whether all of them are read; from then on they are not looked at any more."""
         return self.needed is None and self.files_done == len(self.files)
 
     @property
     def place(self) -> BinlogPosition:
-        """The position of all rows."""
         return BinlogPosition(self.generation - 1, 0, 0)
 
     @property
     def progress(self) -> dict[str, int]:
-        """What the runner is told of it."""
         return {
             "generation": self.generation,
             "rows": self.rows,
@@ -122,12 +118,10 @@ def read_state(path: Path) -> FileFeedState | None:
 
 
 def abandon(path: Path, reason: str) -> None:
-    """Have the files read again because of `reason`; what was never read needs no word."""
     kept = read_state(path)
     if kept is not None:
         write_state(path, replace(kept, needed=reason))
 
 
 def write_state(path: Path, state: FileFeedState) -> None:
-    """Keep `state`, durable when this returns."""
     write_json_atomically(path, asdict(state))

@@ -79,7 +79,6 @@ def _named(form: RecordFormat) -> str:
 
 
 def _place(form: RecordFormat, row: int) -> str:
-    """A row, from 0: rows of CSV may have several lines, and lines without a row between them."""
     return f"row {row + 1}" if form.name is KafkaFormat.CSV else f"line {row + 1}"
 
 
@@ -127,7 +126,6 @@ def _batches(lines: Iterator[bytes]) -> Iterator[pa.Array]:
 
 
 def _opened(file: Path) -> io.BufferedReader:
-    """The content of a file; one that is compressed tells so by its name."""
     compression = "detect" if file.suffix in _COMPRESSED else None
     stream: Any = pa.input_stream(str(file), compression=compression)
     return io.BufferedReader(stream, 1 << 20)

@@ -45,12 +45,10 @@ class ProducerIdentity:
     sequences: dict[int, int] = field(default_factory=dict)
 
     def origin(self, partition: int) -> BatchOrigin:
-        """Of the next batch of the partition."""
         sequence, is_transactional = self.sequences.get(partition, 0), bool(self.transactional_id)
         return BatchOrigin(self.producer_id, self.epoch, sequence, is_transactional)
 
     def acknowledge(self, partition: int, records: int) -> None:
-        """The next batch of the partition is there."""
         after = self.sequences.get(partition, 0) + records
         self.sequences[partition] = after % _SEQUENCES
 
@@ -185,13 +183,11 @@ class BatchProducer:
                     del queues[partition]
 
     async def identified(self, client: KafkaClient) -> ProducerIdentity:
-        """Who we are to the brokers since we have connected; only inside `run`."""
         if self._producer is None:
             self._producer = await self.identify(client)
         return self._producer
 
     async def identify(self, client: KafkaClient) -> ProducerIdentity:
-        """A producer that nobody has been before; only inside `run`."""
         return await initialized(client, None, _REQUEST_MS)
 
     async def enlist(

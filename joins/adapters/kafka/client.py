@@ -39,12 +39,10 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
             raise
 
     def cut(self) -> None:
-        """End it from another thread; whoever waits for an answer gets an error."""
         with self._ends:
             self._net.stop()
 
     def close(self) -> None:
-        """End it, once a `cut` that has begun is done."""
         with self._ends:
             super().close()
 
@@ -59,7 +57,6 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         return {name: each["value"] for name, each in values.items() if "value" in each}
 
     def run(self, work: Callable[..., Awaitable[_Answer]], *arguments: object) -> _Answer:
-        """What `work` gives, run by the thread that has the connections."""
         answer: _Answer = self._manager.run(work, *arguments)
         return answer
 
@@ -108,11 +105,9 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         return answer
 
     async def pause(self, seconds: float) -> None:
-        """Let time pass; only inside `run`."""
         await self._net.sleep(seconds)
 
     async def leaders(self, topic: str, *, anew: bool = False) -> dict[int, int]:
-        """Partition → the broker that leads it, as `leaders_of` says it."""
         return (await self.leaders_of([topic], anew=anew))[topic]
 
     async def leaders_of(

@@ -52,7 +52,6 @@ _INTERNAL = ("__", "sluice.")
 
 
 def without_internal(names: Iterable[str]) -> list[str]:
-    """The topics that are neither Kafka's own nor ours: those that a script may mean."""
     return [name for name in names if not name.startswith(_INTERNAL)]
 
 
@@ -73,14 +72,12 @@ class KafkaCluster:
         self._answers = False
 
     def close(self) -> None:
-        """Close the kept client, if there is one."""
         if self._kept is not None:
             kept, self._kept = self._kept, None
             kept.close()
 
     @property
     def is_open(self) -> bool:
-        """Whether a client is kept."""
         return self._kept is not None
 
     def doubt(self) -> None:
@@ -92,7 +89,6 @@ class KafkaCluster:
         self._answers = False
 
     def reach(self) -> None:
-        """Return if the cluster answers; one that has answered already is not asked again."""
         if not self._answers:
             self.describe(_NO_TOPIC)
 
@@ -165,19 +161,15 @@ class KafkaCluster:
         )
 
     def describe(self, topic: str) -> TopicDescription | None:
-        """The topic, or None if the cluster has none of that name."""
         return self.describe_all([topic]).get(topic)
 
     def describe_all(self, topics: Sequence[str]) -> dict[str, TopicDescription]:
-        """Those of the topics that the cluster has, by name; one request."""
         return self._answer(lambda admin: described(admin, topics))
 
     def topics(self) -> list[str]:
-        """The names of all topics that this user may see."""
         return self._answer(_own_topics)
 
     def cluster_id(self) -> str | None:
-        """The id that the brokers share, however they are addressed; None if they tell none."""
         return self._answer(_cluster_id)
 
     def require(self, topic: str) -> TopicDescription:
@@ -286,7 +278,6 @@ class KafkaCluster:
         return answer
 
     def beginning_offsets(self, topic: str | TopicDescription) -> dict[int, int]:
-        """Partition → oldest offset that is still there."""
         return self._offsets(topic, OffsetSpec.EARLIEST)
 
     def end_offsets(self, topic: str | TopicDescription) -> dict[int, int]:
@@ -298,7 +289,6 @@ class KafkaCluster:
         return self._offsets(topic, OffsetSpec.LATEST)
 
     def high_watermarks(self, topic: str | TopicDescription) -> dict[int, int]:
-        """Partition → offset behind all that is in it, open transactions included."""
         return self._offsets(topic, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
 
     def open_transactions(self, topic: str, ends: Mapping[int, int]) -> list[OpenTransaction]:
@@ -310,7 +300,6 @@ class KafkaCluster:
         return self._answer(lambda admin: describe_open(admin, topic, ends))
 
     def group_offsets(self, group: str, topic: str) -> dict[int, int]:
-        """Partition → the offset that a consumer group has committed; those that it has."""
         return self._answer(lambda admin: committed_offsets(admin, group, topic))
 
     def commit_group_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
@@ -331,7 +320,6 @@ class KafkaCluster:
         self._answer(lambda admin: require_no_members(admin, group))
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
-        """Partition → first offset whose record is not older than `timestamp_ms`, else the end."""
         ends = self.end_offsets(topic)  # first: what comes between is not before the time
         offsets = self._offsets(topic, timestamp_ms)
         return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in offsets.items()}
@@ -374,7 +362,6 @@ class KafkaCluster:
         return Retention(None if age < 0 else age, None if size < 0 else size)
 
     def is_compacted(self, topic: str) -> bool:
-        """Whether later records of a key replace earlier ones; so they may where nobody tells."""
         with self._admin() as admin:
             values = admin.topic_config(topic, (_POLICY,))
         return values is None or "compact" in str(values.get(_POLICY, "delete"))
@@ -428,7 +415,6 @@ def _cluster_id(admin: KafkaAdminClient) -> str | None:
 
 
 def _own_topics(admin: KafkaAdminClient) -> list[str]:
-    """The topics that this user may see."""
     return [str(name) for name in admin.list_topics()]
 
 

@@ -63,6 +63,5 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc] # it has no ty
 
 
 def _last_words(receive: Callable[[], _Received]) -> _Received:
-    """What `receive` has; that the connection has ended is said by the next call."""
     data, error = receive()
     return data, None if data else error

@@ -24,7 +24,6 @@ class FetchLimits:
 
     @classmethod
     def of(cls, kafka: KafkaOptions) -> Self:
-        """As the properties say."""
         limits, sizes = cls(), dict(kafka.properties)
         return cls(
             partition_bytes=int(sizes.get(ClientNumber.PARTITION_BYTES, limits.partition_bytes)),

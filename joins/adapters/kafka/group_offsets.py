@@ -45,7 +45,6 @@ class GroupOffsets:
         self._thread: threading.Thread | None = None
 
     def read(self, topics: StreamTopics) -> None:
-        """From now on these are the topics: others have come behind them."""
         self._cluster.topics = topics
 
     def report(self, offsets: Mapping[int, int]) -> None:
@@ -94,12 +93,10 @@ class GroupOffsets:
         self._cluster.close()
 
     def _is_due(self) -> bool:
-        """Whether there is something to commit now; the lock is held."""
         is_news = self._error is None and self._offsets != self._committed
         return self._ends or is_news or self._rest_s() <= 0.0
 
     def _rest_s(self) -> float:
-        """How long until another attempt after a failure, or until the same is committed again."""
         return max(0.0, self._next_at_s - time.monotonic())
 
     def _commit(self, offsets: Mapping[int, int]) -> None:

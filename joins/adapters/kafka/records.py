@@ -50,7 +50,6 @@ def _more(name: str, values: Sequence[Any]) -> pa.Array:
 
 
 def _instants(milliseconds: np.ndarray) -> pa.Array:
-    """NULL beyond the years 1 to 9999: a producer may send any number."""
     unreadable = (milliseconds < _FIRST_MS) | (milliseconds > _LAST_MS)
     known = np.where(unreadable, 0, milliseconds) if unreadable.any() else milliseconds
     return pa.array(known * MICROS_OF_MS, _STAMP, mask=unreadable)
@@ -286,7 +285,6 @@ class KafkaRecords:
         return answers, failed
 
     def _bytes_of(self, topics: StreamTopics, number: int, offsets: int) -> int:
-        """Bytes of a partition to ask for, of which so many offsets are wanted."""
         name = topics.topic_of(number).name
         return self._sizes.to_ask(name, offsets, self._limits.partition_bytes)
 
@@ -341,7 +339,6 @@ class KafkaRecords:
 
 
 def topic_uuid(topic_id: str) -> uuid.UUID | None:
-    """An id as the cluster has described it; None of an old topic, which has none."""
     known = uuid.UUID(topic_id) if topic_id else _NO_ID
     return None if known == _NO_ID else known
 
@@ -349,7 +346,6 @@ def topic_uuid(topic_id: str) -> uuid.UUID | None:
 async def _leaders(
     client: KafkaClient, topics: StreamTopics, numbers: Iterable[int], *, anew: bool
 ) -> dict[int, int]:
-    """Number of a partition → the broker that leads it, of the topics of `numbers`."""
     names = {index: topics.topics[index].name for index in sorted({*map(index_of, numbers)})}
     leaders = await client.leaders_of(names.values(), anew=anew)
     return {
@@ -370,7 +366,6 @@ def _answered(topics: StreamTopics, response: Any) -> Iterator[tuple[int, str, A
 
 
 def _is_of(answer: Any, topic: StreamTopic) -> bool:  # noqa: ANN401
-    """Whether a part of a response, which has a name or an id, is of a topic."""
     if answer.topic:
         return bool(answer.topic == topic.name)
     return bool(answer.topic_id == topic_uuid(topic.topic_id))

@@ -21,12 +21,10 @@ class StreamDescription:
 
     @property
     def topic_ids(self) -> tuple[str | None, ...]:
-        """Kafka's UUIDs, by index."""
         return tuple(None if each is None else each.topic_id for each in self.topics)
 
     @property
     def there(self) -> dict[int, TopicDescription]:
-        """By index, those that are there."""
         return {index: each for index, each in enumerate(self.topics) if each is not None}
 
 
@@ -44,11 +42,9 @@ class StreamCluster:
         self.topics = topics
 
     def close(self) -> None:
-        """Close the connection."""
         self._cluster.close()
 
     def describe(self) -> StreamDescription:
-        """All topics, by one request; also those that are known to be gone may be there."""
         described = self._cluster.describe_all(self.topics.names)
         return StreamDescription(tuple(described.get(name) for name in self.topics.names))
 
@@ -64,7 +60,6 @@ class StreamCluster:
         return description
 
     def identified(self) -> StreamTopics:
-        """The topics with the ids that they have now, as `require` has seen them."""
         return self.topics.identified(self.require().topic_ids)
 
     # Offsets
@@ -85,25 +80,20 @@ class StreamCluster:
         }
 
     def beginning_offsets(self, of: StreamDescription | None = None) -> dict[int, int]:
-        """Number → oldest offset that is still there; of the topics that are there in `of`."""
         return self._offsets(of, OffsetSpec.EARLIEST)
 
     def end_offsets(self, of: StreamDescription | None = None) -> dict[int, int]:
-        """Number → offset behind the last record that may be read, as `KafkaCluster` says it."""
         return self._offsets(of, OffsetSpec.LATEST)
 
     def high_watermarks(self, of: StreamDescription | None = None) -> dict[int, int]:
-        """Number → offset behind all that is in it, open transactions included."""
         return self._offsets(of, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
 
     def offsets_at(self, timestamp_ms: int) -> dict[int, int]:
-        """Number → first offset whose record is not older than `timestamp_ms`, else the end."""
         ends = self.end_offsets()  # first: what comes between is not before the time
         offsets = self._offsets(None, timestamp_ms)
         return {n: ends.get(n, 0) if offset < 0 else offset for n, offset in offsets.items()}
 
     def first_since(self, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Number → offset and timestamp of the first record not older than its time; not all."""
         return {
             number: first
             for index, times in self.topics.by_topic(times_ms).items()
@@ -116,7 +106,6 @@ class StreamCluster:
     # ------------------------------------------------------------------------------------------
 
     def open_transactions(self, ends: Mapping[int, int]) -> list[OpenTransaction]:
-        """What keeps partitions from being read further than `ends`; `partition` is a number."""
         return [
             replace(each, partition=number)
             for index, own in self.topics.by_topic(ends).items()
@@ -125,7 +114,6 @@ class StreamCluster:
         ]
 
     def group_offsets(self, group: str) -> dict[int, int]:
-        """Number → the offset that a consumer group has committed; those that it has."""
         return {
             number: offset
             for index, topic in enumerate(self.topics.topics)
@@ -136,12 +124,10 @@ class StreamCluster:
         }
 
     def commit_group_offsets(self, group: str, offsets: Mapping[int, int]) -> None:
-        """Commit offsets to a consumer group, of which nobody is a member."""
         for index, own in self.topics.by_topic(offsets).items():
             self._cluster.commit_group_offsets(group, self.topics.names[index], own)
 
     def retention(self, index: int) -> Retention:
-        """What a topic keeps."""
         return self._cluster.retention(self.topics.names[index])
 
     def partition_bytes(self, numbers: Iterable[int]) -> dict[int, int] | None:

@@ -16,7 +16,6 @@ from joins.plan.kafka_client import (
 
 
 def is_secured(properties: Mapping[str, str]) -> bool:
-    """Whether connections use TLS."""
     return properties.get("security.protocol", "").endswith("SSL")
 
 

@@ -37,7 +37,6 @@ class OpenTransaction:
         )
 
     def hint(self, topic: str) -> str:
-        """How it comes to its end."""
         return (
             "It ends when its producer commits or aborts it, or by its transaction.timeout.ms; of "
             "a producer that is gone abort it with kafka-transactions.sh --bootstrap-server … "

@@ -124,7 +124,6 @@ class _Pump:
         return event
 
     def close(self) -> None:
-        """End the thread and its connection."""
         self._closed = True
         self._stream.close()
 
@@ -177,7 +176,6 @@ class BinlogSession:
 
     @property
     def owed(self) -> _High | None:
-        """The HIGH whose watermark is still to be written."""
         return self._high
 
     def _step(self, pump: _Pump, sender: ChangelogSender) -> None:

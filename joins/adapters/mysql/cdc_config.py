@@ -40,11 +40,9 @@ class CdcConfig:
 
     @property
     def dead_rows_file(self) -> Path:
-        """Rows that the topic cannot take, as far as the binlog has them."""
         return self.offset_file.with_suffix(".dead.json")
 
     def as_json(self) -> dict[str, Any]:
-        """The value of `config` in the first line on standard input; it holds the password."""
         return {
             "connection": self.connection.as_json(),
             "table": self.table.as_json(),
@@ -59,7 +57,6 @@ class CdcConfig:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The configuration that `as_json` described."""
         return cls(
             connection=MysqlConnectionConfig.from_json(value["connection"]),
             table=CapturedTable.from_json(value["table"]),
@@ -101,5 +98,4 @@ def read_boundary(path: Path) -> AcknowledgedBoundary | None:
 
 
 def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:
-    """Keep `boundary`, durable when this returns."""
     write_json_atomically(path, asdict(boundary), lazily=True)

@@ -40,12 +40,10 @@ class Chunk:
     through: tuple[str, ...] | None
 
     def as_text(self) -> str:
-        """A form that `from_text` reads."""
         return json.dumps([self.after, self.through])
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The chunk that `as_text` described."""
         after, through = (None if b is None else tuple(b) for b in json.loads(text))
         return cls(after, through)
 

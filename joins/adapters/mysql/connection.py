@@ -62,16 +62,13 @@ class ServerIdentity:
     is_mariadb: bool
 
     def as_json(self) -> dict[str, Any]:
-        """A form that `json.dumps` takes and `from_json` reads."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The identity that `as_json` described."""
         return cls(**value)
 
     def same_server(self, other: "ServerIdentity") -> bool:
-        """Whether `other` is this server, perhaps in another version."""
         mine = (self.server_uid, self.server_id, self.gtid_domain_id, self.is_mariadb)
         return mine == (other.server_uid, other.server_id, other.gtid_domain_id, other.is_mariadb)
 
@@ -98,20 +95,16 @@ class MysqlConnectionConfig:
 
     @property
     def server(self) -> str:
-        """`host:port`, for messages."""
         return f"{self.hostname}:{self.port}"
 
     def of_server(self, identity: ServerIdentity) -> Self:
-        """The same, of one server only."""
         return replace(self, identity=identity)
 
     def as_json(self) -> dict[str, Any]:
-        """A form that `json.dumps` takes and `from_json` reads; it holds the password."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The configuration that `as_json` described."""
         tls, identity = value["tls"], value["identity"]
         rest = {k: v for k, v in value.items() if k not in ("tls", "identity")}
         return cls(
@@ -187,7 +180,6 @@ def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
 
 
 def identity_of(connection: "Connection[Any]") -> ServerIdentity:
-    """Who the server behind `connection` is; PyMySQL's own errors."""
     names = ("server_uid", "server_uuid", "server_id", "gtid_domain_id", "version")
     values = variables(connection, *names)
     return ServerIdentity(
@@ -258,7 +250,6 @@ def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> So
 
 
 def _after_a_change(config: MysqlConnectionConfig) -> str:
-    """What a changed password takes; runners read secrets when they start."""
     if not config.secret:
         return "If the password was changed, remove the job and submit its script with the new one."
     return (
@@ -276,7 +267,6 @@ def _unavailable(config: MysqlConnectionConfig, text: str) -> SourceUnavailableE
 
 
 def rows(connection: "Connection[Any]", statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """All rows that `statement` gives."""
     with connection.cursor(Cursor) as cursor:
         cursor.execute(statement, values or None)
         return list(cursor.fetchall())
@@ -301,7 +291,6 @@ def _rows_by_name(connection: "Connection[Any]", statement: str) -> list[dict[st
 
 
 def variables(connection: "Connection[Any]", *names: str) -> dict[str, str]:
-    """Global variables by name; those that the server does not know are missing."""
     marks = ", ".join(["%s"] * len(names))
     name_values = rows(
         connection, f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({marks})", *names
@@ -310,5 +299,4 @@ def variables(connection: "Connection[Any]", *names: str) -> dict[str, str]:
 
 
 def is_mariadb(connection: "Connection[Any]") -> bool:
-    """Whether the server is a MariaDB."""
     return "mariadb" in str(rows(connection, "SELECT VERSION()")[0][0]).lower()

@@ -130,7 +130,6 @@ class SafeConnection(_Plain):
         return len(came)
 
     def _create_ssl_ctx(self, options: dict[str, Any] | ssl.SSLContext) -> ssl.SSLContext:
-        """Without options the server may, but need not, speak TLS."""
         return options if isinstance(options, ssl.SSLContext) else tls_context(PREFERRED_TLS)
 
     def _process_auth(self, plugin_name: bytes, *rest: object) -> object:
@@ -143,7 +142,6 @@ class SafeConnection(_Plain):
 
     @property
     def server_public_key(self) -> bytes | None:
-        """What the password is encrypted for; over a plain connection nothing is."""
         return None
 
     @server_public_key.setter

@@ -43,11 +43,9 @@ class Target:
     computed_from: tuple[str, ...] = ()
 
     def is_database(self, name: str) -> bool:
-        """Whether a server may take `name` for its database; without a name it may."""
         return not name or _same(name, self.database)
 
     def is_named(self, name: TableName) -> bool:
-        """Whether a server may take `name` for it."""
         return self.is_database(name.database) and _same(name.table, self.table)
 
 
@@ -68,17 +66,14 @@ class Parser:
 
     @property
     def rest(self) -> Reading:
-        """The tokens that are not read yet; a copy, which takes as long as they are many."""
         return self._tokens[self._at : self._end]
 
     @property
     def ahead(self) -> Token:
-        """The next token, not read; `END` behind the last one."""
         return END if self.has_ended else self._tokens[self._at]
 
     @property
     def has_ended(self) -> bool:
-        """Whether all tokens are read."""
         return self._at == self._end
 
     def next(self) -> Token:
@@ -98,11 +93,9 @@ class Parser:
         return True
 
     def accept_any(self, *words: str) -> str:
-        """Read the next word if it is one of these; returns it, or nothing."""
         return self.next().word if self.ahead.word in words else ""
 
     def symbol(self, character: str) -> bool:
-        """Read that character if it is the next one."""
         is_next = self.ahead.is_symbol(character)
         self._at += is_next
         return is_next
@@ -139,21 +132,17 @@ class Parser:
             self.require(self.symbol(")"))
 
     def wait(self) -> None:
-        """How long the statement waits for locks, if it says so."""
         if not self.accept("NOWAIT") and self.accept("WAIT"):
             self.next()
 
     def end(self) -> None:
-        """There is nothing more."""
         self.require(self.has_ended)
 
     def require_single(self) -> None:
-        """No other statement follows."""
         self.require(not any(token.is_symbol(";") for token in self.rest))
 
     @staticmethod
     def require(is_so: bool) -> None:
-        """`is_so`, or the statement is not known."""
         if not is_so:
             raise ValueError("a statement of a form that is not known")
 

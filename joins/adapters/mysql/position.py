@@ -45,16 +45,13 @@ class BinlogMark:
 
     @property
     def file_name(self) -> str:
-        """The binlog file's name."""
         return f"{self.prefix}.{self.position.file:0{self.digits}d}"
 
     def as_json(self) -> dict[str, Any]:
-        """A form that `json.dumps` takes and `from_json` reads."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The mark that `as_json` described."""
         position = BinlogPosition(**value["position"])
         rest = (value["prefix"], value["digits"], value["gtid"], value["taken_at_ms"])
         return cls(position, *rest)
@@ -147,7 +144,6 @@ def statement_after(config: MysqlConnectionConfig, mark: BinlogMark) -> str:
 
 
 def binlog_status(connection: "Connection[Any]") -> tuple[str, int] | None:
-    """File and position of the binlog's end, None if there is no binlog."""
     status_rows = first_known(connection, STATUS_OF_BINLOG)
     return (str(status_rows[0]["File"]), int(status_rows[0]["Position"])) if status_rows else None
 

@@ -110,7 +110,6 @@ def check_logged(config: MysqlConnectionConfig) -> None:
 
 
 def table_name(config: MysqlConnectionConfig) -> str:
-    """The table of `config`, for messages."""
     return f'table "{config.database}.{config.table}"'
 
 
@@ -388,7 +387,6 @@ def _refused(config: MysqlConnectionConfig, why: str) -> SourceError:
 
 
 def lost(config: MysqlConnectionConfig, why: str) -> SourceUnavailableError:
-    """The connection of a stream ended."""
     return SourceUnavailableError(
         f'the binlog connection to database server "{config.server}" was lost: {why}',
         hint="Wait for the server, or restart it; we connect again by ourselves.",

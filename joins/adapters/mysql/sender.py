@@ -65,15 +65,12 @@ class ChangelogSender:
         )
 
     def close(self) -> None:
-        """Give up what is not acknowledged and end the producer; nothing is sent afterwards."""
         self._producer.close()
 
     def begin(self, file: int, pos: int) -> None:
-        """A transaction begins; its rows are numbered from 0."""
         self._transaction, self._ordinal = (file, pos), 0
 
     def due_in_s(self) -> float | None:
-        """How long the waiting rows can wait for company, None if there are none."""
         if not self._pending.ops:
             return None
         return max(0.0, self._pending.since_s + _COMPANY_S - time.monotonic())
@@ -144,7 +141,6 @@ class ChangelogSender:
         self.source_ts_ms = pending.places[-1][3]
 
     def dead_rows(self) -> Mapping[str, Any] | None:
-        """The warning of rows that the topic cannot take; None without any."""
         return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:

@@ -171,7 +171,6 @@ def _create(parser: Parser, target: Target, _modes: Modes) -> Effect:
 
 
 def _selects(tokens: Reading) -> bool:
-    """Whether a table gets rows from a query."""
     return any(
         one.word == "SELECT" or (one.word == "VALUES" and behind.word not in ("LESS", "IN"))
         for one, behind in pairwise((*tokens, END))
@@ -199,18 +198,15 @@ def _alter(parser: Parser, target: Target, modes: Modes) -> Effect:
 
 
 def _mentions(tokens: Reading, target: Target) -> bool:
-    """Whether a name may be that of our table, in whatever database."""
     return any(token.is_name and target.is_named(TableName("", token.text)) for token in tokens)
 
 
 def _maintain(parser: Parser, _target: Target, _modes: Modes) -> Effect:
-    """What leaves all values as they are, unless it carries a statement out to look at it."""
     parser.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
     return Effect.NONE if parser.accept_any(*_TABLES) else Effect.UNLOGGED
 
 
 def _repair(parser: Parser, target: Target, _modes: Modes) -> Effect:
-    """It removes the rows that it cannot repair."""
     parser.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
     parser.require(bool(parser.accept_any(*_TABLES)))
     return Effect.UNKNOWN if any(map(target.is_named, parser.tables())) else Effect.NONE
@@ -222,7 +218,6 @@ def _set(parser: Parser, _target: Target, _modes: Modes) -> Effect:
 
 
 def _unlogged(_parser: Parser, _target: Target, _modes: Modes) -> Effect:
-    """A write of a session that does not log rows: a view, trigger or function may reach ours."""
     return Effect.UNLOGGED
 
 

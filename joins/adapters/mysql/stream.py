@@ -142,7 +142,6 @@ class RowImages:
 
     @property
     def op(self) -> str:
-        """What was done: `c`, `u` or `d`."""
         return self.event.op
 
     @property
@@ -162,7 +161,6 @@ class RowImages:
 
 @contextlib.contextmanager
 def _understood(what: str) -> Iterator[None]:
-    """What is not as its format says was not understood, and must not be applied."""
     try:
         yield
     except (ValueError, LookupError, struct.error) as exc:
@@ -318,7 +316,6 @@ class BinlogStream:
                 yield from self._ended(packet)
 
     def _require_none_undone(self, text: str) -> None:
-        """A transaction that also wrote to tables without them is logged before it is undone."""
         if self._is_ours:
             raise SnapshotNeededError(
                 f'rows of table "{self._table.database}.{self._table.table}" were undone by '

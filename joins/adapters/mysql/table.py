@@ -87,17 +87,14 @@ class ServerColumn:
 
     @property
     def unsigned(self) -> bool:
-        """Whether its numbers are never negative."""
         return "unsigned" in self.column_type
 
     @property
     def zerofill(self) -> bool:
-        """Whether the server pads its text with zeros."""
         return "zerofill" in self.column_type
 
     @property
     def bits(self) -> int:
-        """Bits of an integer or BIT column."""
         if self.data_type == "year":
             return _YEAR_BITS
         return _INTEGER_BITS.get(self.data_type, self.precision)
@@ -139,28 +136,23 @@ class CapturedTable:
 
     @property
     def captured(self) -> tuple[CapturedColumn, ...]:
-        """The columns as the records carry them."""
         return tuple(column.captured for column in self.columns)
 
     @property
     def key_columns(self) -> tuple[MysqlColumn, ...]:
-        """The columns of the primary key, in key order."""
         by_name = {column.captured.name: column for column in self.columns}
         return tuple(by_name[name] for name in self.primary_key)
 
     def as_json(self) -> dict[str, Any]:
-        """A form that `json.dumps` takes and `from_json` reads."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The table that `as_json` described."""
         columns = tuple(_column_from_json(item) for item in value["columns"])
         return cls(value["database"], value["table"], columns, tuple(value["primary_key"]))
 
 
 def fits(table: CapturedTable, now: CapturedTable) -> bool:
-    """Whether records of `now` can follow those of `table`: same key, values written the same."""
     encodings = ([column.captured.encoding for column in one.columns] for one in (table, now))
     return table.primary_key == now.primary_key and next(encodings) == next(encodings)
 

@@ -260,7 +260,6 @@ def _from_text(text: pa.StringArray, encoding: Encoding) -> pa.Array:
 
 
 def _dated(text: pa.StringArray, kind: pa.DataType, number: pa.DataType) -> pa.Array:
-    """Dates and times as numbers; what is no day of the calendar is NULL."""
     checked = try_each(_without_year_zero(text), lambda part: part.cast(kind), kind)
     return checked.values.cast(number)
 

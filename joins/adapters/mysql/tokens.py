@@ -58,7 +58,6 @@ class Modes:
 
     @classmethod
     def of(cls, sql_mode: int) -> Self:
-        """The modes in the bits that a binlog has."""
         return cls(
             bool(sql_mode & _STRICT),
             bool(sql_mode & _ANSI_QUOTES),
@@ -88,16 +87,13 @@ class Token:
 
     @property
     def word(self) -> str:
-        """In upper case, if it can be a keyword, else empty."""
         return self.text.upper() if self.kind is Kind.WORD else ""
 
     @property
     def is_name(self) -> bool:
-        """Whether it can name something."""
         return self.kind in (Kind.WORD, Kind.NAME)
 
     def is_symbol(self, character: str) -> bool:
-        """Whether it is that character, outside of quotes."""
         return self.kind is Kind.SYMBOL and self.text == character
 
 
@@ -138,7 +134,6 @@ def readings(text: str, modes: Modes) -> list[Reading]:
 
 
 def folded(name: str) -> str:
-    """`name` for comparisons in which names that any server takes for the same are equal."""
     apart = unicodedata.normalize("NFKD", name)
     return "".join(c for c in apart if not unicodedata.combining(c)).casefold()
 

@@ -58,7 +58,6 @@ def receive(link: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], 
 
 
 def words_of(command_line: Sequence[str]) -> list[str]:
-    """The words of a process's command line; one that was forked has them as one text."""
     words = [word for word in command_line if word]
     return words[0].split(" ") if len(words) == 1 else words
 
@@ -108,7 +107,6 @@ class ForkedChild:
         return code
 
     def kill(self) -> None:
-        """SIGKILL it, if it lives."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -132,12 +130,10 @@ class Forks:
         self._selector.register(woken, selectors.EVENT_READ, lambda: os.read(woken, 4096))
 
     def watch(self, link: socket.socket, on_input: Callable[[], object]) -> None:
-        """Call `on_input` in `turn` when something has come."""
         self._open.add(link)
         self._selector.register(link, selectors.EVENT_READ, on_input)
 
     def forget(self, link: socket.socket) -> None:
-        """Watch it no more, and close it."""
         self._open.discard(link)
         self._selector.unregister(link)
         link.close()

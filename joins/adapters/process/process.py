@@ -48,12 +48,10 @@ class SourceProcess:
 
     @property
     def pid(self) -> int:
-        """The child's process id."""
         return self._child.pid
 
     @property
     def running(self) -> bool:
-        """Whether the child lives."""
         return self._child.poll() is None
 
     def send(self, command: dict[str, Any]) -> None:
@@ -73,7 +71,6 @@ class SourceProcess:
         return self._last_error is None
 
     def failure(self) -> SourceError:
-        """Why the child ended."""
         if self._last_error is not None:
             return SourceError(self._last_error["message"], hint=self._last_error["hint"])
         return SourceError(

@@ -56,13 +56,11 @@ class SourceProtocol:
             sys.stdout.flush()
 
     def tell_error(self, error: SluiceError, *, retry: bool) -> None:
-        """Report `error`; with `retry` we go on by ourselves."""
         kind = type(error).__name__
         value = {"type": kind, "message": error.message, "hint": error.hint, "retry": retry}
         self.tell("error", value)
 
 
 def bind_to_parent() -> None:
-    """End with the thread that started this process, also when it is killed (on Linux)."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

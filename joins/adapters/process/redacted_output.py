@@ -35,5 +35,4 @@ class _Redacted(TextIOBase):
 
 
 def redact_standard_error() -> None:
-    """Redact all that Python writes there, tracebacks too; called once, at the start."""
     sys.stderr = _Redacted(sys.stderr)

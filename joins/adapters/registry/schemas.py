@@ -53,7 +53,6 @@ class SchemaRegistry:
         self.close()
 
     def close(self) -> None:
-        """End the connections."""
         self._client.close()
 
     def avro_schema(self, number: int) -> str | None:
@@ -181,7 +180,6 @@ def check_registries(value: RecordFormat, key: RecordKey | None) -> None:
 
 @cache
 def shared_registry(options: RegistryOptions) -> SchemaRegistry:
-    """The registry as this process asks it, with all that it has been told."""
     return SchemaRegistry(options)
 
 

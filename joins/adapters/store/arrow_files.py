@@ -68,23 +68,18 @@ class StoreHandler(pa_fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow ha
         return hash(self._store)
 
     def get_type_name(self) -> str:
-        """For people."""
         return "store"
 
     def normalize_path(self, path: str) -> str:
-        """Keys are as they are."""
         return path
 
     def get_file_info(self, paths: list[str]) -> list[pa_fs.FileInfo]:
-        """Whoever names a file knows that it is there."""
         return [pa_fs.FileInfo(path, pa_fs.FileType.File) for path in paths]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
-        """To be read at any place."""
         return opened(self._store, path)
 
     def open_input_stream(self, path: str) -> pa.NativeFile:
-        """To be read from its beginning."""
         return opened(self._store, path)
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:  # noqa: ANN401 (whatever Arrow passes)

@@ -72,7 +72,6 @@ class StoreAddress:
     is_plain_http: bool = False
 
     def __repr__(self) -> str:
-        """Without credentials."""
         return f"StoreAddress({self.url!r})"
 
     @classmethod
@@ -116,12 +115,10 @@ class StoreAddress:
         return config
 
     def as_json(self) -> dict[str, Any]:
-        """For a process of ours, on its standard input."""
         return {"url": self.url, "config": dict(self.config), "is_plain_http": self.is_plain_http}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "StoreAddress":
-        """What `as_json` described."""
         return cls(value["url"], tuple(sorted(value["config"].items())), value["is_plain_http"])
 
 
@@ -186,7 +183,6 @@ def _client(address: StoreAddress, patience_s: float) -> ObjectStore:
 
 
 def plain(text: str) -> str:
-    """What a client says, in one line and without what may sign a request."""
     return _QUERY.sub("?…", " ".join(_DEBUG.sub("", text).split()))[:_SHOWN]
 
 

@@ -19,7 +19,6 @@ _OF_THE_TABLE = (CommitFailedError, DeltaProtocolError, TableNotFoundError)
 
 
 def delta_options(path: TablePath) -> dict[str, str] | None:
-    """The options of delta-rs for a table at `path`; None for one in a directory."""
     return path.store.for_delta() if isinstance(path, StorePath) else None
 
 

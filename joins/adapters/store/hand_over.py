@@ -9,7 +9,6 @@ from joins.durable.stored import StoredFiles, all_stored, keep_stored
 
 
 def stored_as_json() -> list[dict[str, Any]]:
-    """What this process stores."""
     return [
         {
             "directory": str(files.directory),

@@ -36,7 +36,6 @@ class StoredObject:
 
     @classmethod
     def of(cls, meta: Mapping[str, Any]) -> "StoredObject":
-        """What a client's answer says."""
         put_at: datetime = meta["last_modified"]
         return cls(int(meta["size"]), put_at.timestamp())
 
@@ -59,26 +58,21 @@ class StorePath:
 
     @classmethod
     def of(cls, path: str, options: StoreOptions) -> "StorePath":
-        """The path that an address and the options of its table, secrets resolved, mean."""
         table = StoreTable.of(path)
         return cls(StoreAddress.of(table, options), table.key)
 
     def __str__(self) -> str:
-        """Its address."""
         return f"{self.store.url}/{self.key}"
 
     def __truediv__(self, other: str) -> "StorePath":
-        """The path of what is below."""
         return StorePath(self.store, "/".join(filter(None, (self.key, other.strip("/")))))
 
     @property
     def name(self) -> str:
-        """The last part."""
         return self.key.rpartition("/")[2]
 
     @property
     def parent(self) -> "StorePath":
-        """Without the last part."""
         return StorePath(self.store, self.key.rpartition("/")[0])
 
     def exists(self) -> bool:
@@ -97,7 +91,6 @@ class StorePath:
             return StoredObject.of(obstore.head(client_of(self.store), self.key))
 
     def read_bytes(self) -> bytes:
-        """The object's content."""
         with store_errors(self):
             return bytes(obstore.get(client_of(self.store), self.key).bytes())
 
@@ -155,13 +148,11 @@ class StorePath:
             obstore.delete(client_of(self.store), [each.key for each in others])
 
     def clear(self) -> None:
-        """Remove all objects that are below."""
         with store_errors(self):
             for chunk in obstore.list(client_of(self.store), self.key):
                 obstore.delete(client_of(self.store), [meta["path"] for meta in chunk])
 
     def put(self, content: pa.Buffer | bytes) -> None:
-        """Make `content` the object; nobody sees a part of it, and it stays."""
         with store_errors(self):
             view = memoryview(content).cast("B")  # what else has a length is taken for a stream
             obstore.put(client_of(self.store), self.key, view, chunk_size=_PART_BYTES)
@@ -186,23 +177,19 @@ class StorePath:
             return False
 
     def open_input(self) -> pa.NativeFile:
-        """The object to be read at any place."""
         return opened(self.store, self.key)
 
     def in_arrow(self) -> tuple[pa_fs.FileSystem, str]:
-        """Arrow's view of the store, and the object's name in it."""
         return pa_fs.PyFileSystem(StoreHandler(self.store)), self.key
 
 
 def path_as_json(path: TablePath) -> Any:  # noqa: ANN401 (a value of JSON)
-    """A path for another process of ours; one of a store with its credentials."""
     if isinstance(path, StorePath):
         return {"store": path.store.as_json(), "key": path.key}
     return str(path)
 
 
 def path_from_json(value: str | Mapping[str, Any]) -> TablePath:
-    """What `path_as_json` described."""
     if isinstance(value, str):
         return Path(value)
     return StorePath(StoreAddress.from_json(value["store"]), value["key"])

@@ -50,7 +50,6 @@ class AppendedFile:
                 yield file.read(min(entries, self._saved - first) * self._size)
 
     def append(self, data: bytes) -> None:
-        """Add whole entries, durable after `save`."""
         self._unsaved.append(data)
 
     def save(self) -> int:

@@ -262,7 +262,6 @@ class TopicFeedSession:
             AppendedFile(file.with_suffix(name), 1, 0).remove()
 
     def _find_times(self, kept: tuple[int, int]) -> TimeFile | None:
-        """The times of keys; all generations have the same, in the order that records came in."""
         if self._deletions is None or not self._deletions.needs_rows:
             return None
         return TimeFile(self._config.state_file.with_suffix(".times"), kept)
@@ -291,7 +290,6 @@ class TopicFeedSession:
             raise self._expired(f"partition {lost[0]}")
 
     def _check_id(self, expected: str) -> None:
-        """See that the topic which the cluster has described last is the one that is read."""
         if self._description.topic_id != expected:
             raise SnapshotNeededError(
                 f'topic "{self._topic}" has id {self._description.topic_id}, expected {expected}: '
@@ -424,7 +422,6 @@ class TopicFeedSession:
     def _other(
         self, records: pa.RecordBatch, names: tuple[str, str | None, str | None], *, hint: str
     ) -> SourceError:
-        """An error about records of something else than what the topic is known to have."""
         kind, other, known = names
         return SourceError(
             f'topic "{self._topic}" has records of {kind} "{other}" beside those of "{known}", the '
@@ -443,7 +440,6 @@ class TopicFeedSession:
                 self._snapshot.forget_notices()
 
     def _advance_to(self, ends: Mapping[int, int]) -> None:
-        """Behind the last record of a partition may be offsets without one."""
         for partition in ends:
             if not self._order.held(partition):
                 self._done[partition] = self._read[partition]
@@ -650,7 +646,6 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _keep(self) -> None:
-        """Keep how far the topic is sent on, and what is known of its snapshot."""
         is_proof = self._snapshot.is_complete and not self._journal.is_whole
         self._commit(FeedStep.PROVE if is_proof else FeedStep.ADVANCE)
 
@@ -715,7 +710,6 @@ def _deletions_of(config: TopicFeedConfig) -> DeletionTimes | None:
 
 
 def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str, Any]:
-    """What the runner is told of a table."""
     rows, total = snapshot.rows
     return {
         "generation": snapshot.generation,
@@ -750,14 +744,12 @@ def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal
 
 
 def _promise(producer: RecordSink, protocol: SourceProtocol, generation: int) -> None:
-    """Write the watermark record of a complete generation into every partition."""
     written = producer.watermark(BinlogPosition(epoch_of(generation), 0, 0), generation)
     partitions = [{"partition": p, "offset": o} for p, o in written]
     protocol.tell("watermark", {"generation": generation, "partitions": partitions})
 
 
 def run(config: TopicFeedConfig, protocol: SourceProtocol) -> int:
-    """Sessions until the protocol says stop; the exit code."""
     retried = (SnapshotNeededError, ForeignRecordError, SourceUnavailableError)
     return run_sessions(protocol, lambda: _run_session(config, protocol), retried)
 
@@ -786,7 +778,6 @@ def _run_session(config: TopicFeedConfig, protocol: SourceProtocol) -> None:
 
 
 def main() -> int:
-    """Run the process; the exit code is 0 after `stop` or the end of input, else 1."""
     protocol = SourceProtocol()
     return run_process(protocol, lambda config: run(TopicFeedConfig.from_json(config), protocol))
 

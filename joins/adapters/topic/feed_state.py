@@ -50,12 +50,10 @@ class TopicFeedConfig:
 
     @property
     def partitions(self) -> int:
-        """Of the topic, and of the changelog topic."""
         assert self.source.changelog_partitions is not None
         return self.source.changelog_partitions
 
     def as_json(self) -> dict[str, Any]:
-        """The value of `config` in the first line on standard input."""
         return {
             "source": asdict(self.source),
             "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
@@ -128,17 +126,14 @@ class FeedJournal:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the table was found to be whole."""
         return self.position.phase is FeedPhase.WHOLE
 
     @property
     def generation(self) -> int:
-        """Of what is read now."""
         return self.position.generation
 
     @property
     def begins(self) -> bool:
-        """Whether the topic is to be read from its beginning."""
         return self.position.phase in (FeedPhase.NEW, FeedPhase.ABANDONED)
 
     def after(
@@ -169,7 +164,6 @@ class FeedJournal:
         return made
 
     def as_json(self) -> dict[str, Any]:
-        """The content of the state file."""
         return {
             "phase": self.position.phase,
             "topic_id": self.position.topic_id,
@@ -219,12 +213,10 @@ def read_journal(path: Path) -> FeedJournal:
 
 
 def write_journal(path: Path, journal: FeedJournal) -> None:
-    """Replace the entry in `path`, durable when this returns."""
     write_json_atomically(path, journal.as_json())
 
 
 def abandon(path: Path, reason: str) -> None:
-    """Have the topic read again from its beginning, in a new generation, because of `reason`."""
     journal = read_journal(path)
     if journal.position.phase is not FeedPhase.NEW:
         write_journal(path, journal.after(FeedStep.ABANDON, needed=reason))
@@ -259,11 +251,9 @@ class Decisions:
 
     @property
     def words(self) -> dict[int, str]:
-        """Generation → why it counts as complete."""
         return {d.generation: d.record["reason"] for d in self.all if d.generation is not None}
 
     def skipped(self, topic_id: str) -> frozenset[tuple[int, int]]:
-        """Partition and offset of the records of this topic that are left out."""
         own = (d.place for d in self.all if d.topic_id == topic_id)
         return frozenset(place for place in own if place is not None)
 
@@ -291,5 +281,4 @@ def read_decisions(path: Path) -> Decisions:
 
 
 def write_decisions(path: Path, decisions: Decisions) -> None:
-    """Keep `decisions`, durable when this returns."""
     write_json_atomically(path, {"decisions": [asdict(each) for each in decisions.all]})

@@ -28,15 +28,12 @@ class KeyFile:
         return len(self._keys)
 
     def add(self, keys: KeyHashes, number: int) -> np.ndarray:
-        """Meet keys with one number; the number that each came with first."""
         known, new = self._keys.add(keys, np.full(len(keys[0]), number, np.int32))
         self._file.append(new)
         return known
 
     def save(self) -> int:
-        """Make the keys durable; how many they are."""
         return self._file.save()
 
     def remove(self) -> None:
-        """Remove the file; the keys are not needed any more."""
         self._file.remove()

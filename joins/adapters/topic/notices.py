@@ -56,20 +56,16 @@ class NoticeTopic:
 
     @property
     def read_to(self) -> tuple[str, tuple[tuple[int, int], ...]]:
-        """What `__init__` takes: the topic's id, and (partition, next offset)."""
         return self._topic_id, tuple(sorted(self._next.items()))
 
     @property
     def is_read(self) -> bool:
-        """Whether they were read once, as of the table that is known."""
         return bool(self._next)
 
     def begin_again(self) -> None:
-        """Read all of them once more: what was of others may be of the table that is known now."""
         self._next = {}
 
     def close(self) -> None:
-        """End the connections."""
         self._cluster.close()
         self._records.close()
 
@@ -146,12 +142,10 @@ def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None
 
 
 def is_named_after(connector: str | None, topic: str) -> bool:
-    """Whether a topic has the name that a connector gives, as far as it is known."""
     return connector is None or topic.startswith(f"{connector}.")
 
 
 def _is_by(connector: str | None, topic: str, table: ForeignTable | None) -> bool:
-    """Whether a notification is of the table's connector; one that does not tell may be."""
     if connector is None or table is None or table.connector is None:
         return is_named_after(connector, topic)
     return connector == table.connector

@@ -68,5 +68,4 @@ class TopicProducer:
             producer.close()
 
     def close(self) -> None:
-        """End the connections."""
         self._producer.close()

@@ -34,7 +34,6 @@ class TimeFile:
             self._times.load(data)
 
     def take(self, hashes: Hashes, times: Times) -> Times:
-        """Take changes; what each key had before, as `RowTimes.take`."""
         before, new = self._times.take(hashes, times)
         self._file.append(new)
         return before

@@ -73,7 +73,6 @@ class AvroMemory:
         return Payloads(RawValues(firsts, lasts, kept), schemas, reasons)
 
     def type_of(self, number: int) -> ConnectType | None:
-        """The schema of that number as a type of Connect."""
         known = self._programs.get(number)
         return known.connect if isinstance(known, Program) else None
 
@@ -92,7 +91,6 @@ class AvroMemory:
 
 
 def _form_of(value: bytes) -> str:
-    """How a value that does not begin as Confluent's serializers do it names its schema."""
     shown = value[:5].hex(" ") or "nothing"
     return _other_form(value) or (
         f"it is not in Confluent's wire format, a byte 0 and four bytes of the schema's id, but "
@@ -149,12 +147,10 @@ class OneSchema:
         return Payloads(raw, np.zeros(len(values), np.int64), reasons)
 
     def type_of(self, _: int) -> ConnectType | None:
-        """The schema as a type of Connect."""
         return self.program.connect
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
     values = RawValues.of(pa.array([bytes(_HEADER_BYTES + 1)], pa.binary()))
     with one_at_a_time():
         AvroMemory(lambda _: '"int"').unwrapped(values)

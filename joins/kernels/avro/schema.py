@@ -92,7 +92,6 @@ class Program:
         return cls(nodes, parts, b"".join(builder.texts), connect)
 
     def reads(self, other: "Program") -> bool:
-        """Whether values of the `other` schema are, byte by byte, the same values of this one."""
         return (
             np.array_equal(self.nodes, other.nodes)
             and np.array_equal(self.parts, other.parts)
@@ -235,7 +234,6 @@ class _Builder:
 
 
 def _branch_name(branch: object) -> str:
-    """What a type of a union is called."""
     if isinstance(branch, dict):
         return str(branch.get("name") or branch["type"])
     return str(branch)

@@ -2,7 +2,6 @@
 
 
 def month_text(months: int) -> str:
-    """`+1-02`: years and months."""
     years, rest = divmod(abs(months), 12)
     return f"{'-' if months < 0 else '+'}{years}-{rest:02}"
 

@@ -50,7 +50,6 @@ def _years(ticks: Ticks) -> Integers:
 
 
 def _grouped(years: int) -> Part:
-    """Centuries and millennia: the first has the years 1 to `years`."""
     return lambda ticks: -(-_years(ticks) // years)
 
 
@@ -59,7 +58,6 @@ def _iso_day(ticks: Ticks) -> Integers:
 
 
 def _iso_year(ticks: Ticks) -> Integers:
-    """The year of the week's Thursday."""
     thursday = _days(ticks) - _iso_day(ticks) + 4
     years = thursday.astype("datetime64[D]").astype("datetime64[Y]")
     return np.asarray(years.astype(np.int64) + 1970)

@@ -37,7 +37,6 @@ class Ticks:
 
 
 def numbers_of(values: pa.Array) -> tuple[Integers, Mask]:
-    """Whole numbers with 0 for NULL, and where there is one."""
     filled = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
     return filled.astype(np.int64, copy=False), mask_of(values.is_valid())
 
@@ -55,7 +54,6 @@ def ticks_of(values: pa.Array, kind: SqlType) -> Ticks:
 
 
 def argument_ticks(op: Operation, at: int) -> Ticks:
-    """Those of argument `at` of a call."""
     return ticks_of(op.array(at), op.types[at])
 
 
@@ -83,5 +81,4 @@ def _made(
 
 
 def whole_numbers(numbers: Integers, valid: Mask) -> pa.Array:
-    """BIGINT."""
     return pa.array(numbers, pa.int64(), mask=~valid)

@@ -85,6 +85,5 @@ def _new_year(years: Integers) -> Integers:
 
 
 def days_of(months: Integers) -> Integers:
-    """The first day of each month since January 1970."""
     first: Callable[[str], Integers] = months.astype("datetime64[M]").astype
     return np.asarray(first("datetime64[D]")).astype(np.int64)

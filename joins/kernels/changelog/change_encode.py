@@ -24,7 +24,6 @@ def debezium_values(objects: pa.StringArray, kinds: pa.Array | None) -> pa.Strin
 
 
 def without_gone(values: pa.Array, kinds: pa.Array | None) -> pa.Array:
-    """The values of the newest rows of keys; NULL, a tombstone, where the row goes."""
     if kinds is None:
         return values
     return pc.if_else(is_any(kinds, (DELETE,)), pa.scalar(None, values.type), values)

@@ -116,7 +116,6 @@ class CompactedChanges:
         )
 
     def visible(self, spec: IndexSpec) -> pa.Table:
-        """The rows of the dimension: neither deleted nor of a generation that has been replaced."""
         complete = self.progress.complete_generation(spec.partitions)
         gone = pc.or_(self.rows.column(DELETED), pc.less(self.rows.column(GENERATION), complete))
         return self.rows.filter(pc.invert(gone)).select(spec.schema.names)
@@ -160,7 +159,6 @@ def read_changes(
 
 
 def with_rowtime(table: pa.Table, rowtime: str) -> pa.Table:
-    """The rows of `table` that have a rowtime: the others are no versions."""
     times = table.column(rowtime)
     return table.filter(times.is_valid()) if times.null_count else table
 
@@ -199,14 +197,12 @@ def place_of(table: pa.Table, *, versioned: str | None) -> list[Rows]:
 
 
 def deletions(table: pa.Table) -> Mask:
-    """Which rows are deletions, of changelog rows and of rows of a segment alike."""
     if DELETED in table.column_names:
         return mask_of(table.column(DELETED))
     return mask_of(pc.equal(table.column("_op"), "d"))
 
 
 def numbers(table: pa.Table, name: str) -> Rows:
-    """An integer column without NULL as int64."""
     return np.asarray(whole(table.column(name)).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 

@@ -44,24 +44,20 @@ class ChangelogState:
     events: ChangelogEventTime = field(default_factory=ChangelogEventTime)
 
     def is_complete(self, partition: int) -> bool:
-        """Whether the partition has the watermark record of the newest generation."""
         mark = self.marks.get(partition)
         return mark is not None and mark[0] >= self.generation
 
 
 def compacted_reads(generation: int) -> str:
-    """The counter of a changelog for the `r` records of a generation that compaction dropped."""
     return _COMPACTED_READS if generation <= 1 else f"{_COMPACTED_READS}-{generation}"
 
 
 def reads_of(op: pa.Array, generation: pa.Array) -> dict[int, int]:
-    """Generation → `r` records."""
     read = pc.filter(generation, pc.equal(op, "r"))
     return {count["values"]: count["counts"] for count in pc.value_counts(read).to_pylist()}
 
 
 def _positions(batch: pa.RecordBatch) -> np.ndarray:
-    """`int64[rows, 4]`, comparable by row."""
     columns = [batch.column(name).cast(pa.int64()).fill_null(-1) for name in POSITION_COLUMNS]
     return np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
 
@@ -157,7 +153,6 @@ class ChangelogDigest:
         self._high_water[partition] = position if known is None else max(known, position)
 
     def to_json(self) -> dict[str, Any]:
-        """What `merge` takes, as JSON values."""
         return {
             "marks": [[p, *mark] for p, mark in self.marks.items()],
             "high_water": [[p, *position] for p, position in self._high_water.items()],

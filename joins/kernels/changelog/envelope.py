@@ -124,18 +124,15 @@ class Decoded:
 
 
 def now_ms() -> int:
-    """The outer `ts_ms` of a record: when it was made."""
     return time.time_ns() // 1_000_000
 
 
 def changelog_schema(columns: tuple[CapturedColumn, ...]) -> pa.Schema:
-    """The changelog table: the declared columns, then the columns of the source."""
     declared = [(column.name, arrow_type(column.sql_type)) for column in columns]
     return pa.schema([*declared, *_META_FIELDS])
 
 
 def wire_schema(columns: tuple[CapturedColumn, ...]) -> pa.Schema:
-    """The wire columns of `columns`."""
     return pa.schema([(c.name, wire_type(c.encoding, c.sql_type)) for c in columns])
 
 

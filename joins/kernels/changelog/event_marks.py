@@ -50,7 +50,6 @@ class ChangelogEventTime:
 
     @staticmethod
     def names(partitions: Iterable[int]) -> list[str]:
-        """The names of all numbers that there may be of these partitions."""
         kinds = ("watermark", "pending", "pending-generation")
         return [_NULLS, _FUTURE, *(f"event:{kind}:{at}" for at in partitions for kind in kinds)]
 
@@ -127,7 +126,6 @@ class EventDigest:
         self.greatest[place] = max(ms, self.greatest.get(place, ms))
 
     def to_json(self) -> dict[str, Any]:
-        """What `merge` takes, as JSON values."""
         return {
             "greatest": [[*place, ms] for place, ms in self.greatest.items()],
             "null_rowtimes": self.null_rowtimes,

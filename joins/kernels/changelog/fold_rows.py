@@ -105,7 +105,6 @@ class FoldRows:
         return FoldSlice(rows.filter(pa.array(~is_gone)), images)
 
     def _is_updated(self, at: Rows) -> Mask:
-        """Which of the rows `at`, ascending, are of a key that was there and is there still."""
         if not len(at):
             return np.zeros(0, dtype=np.bool_)
         return np.isin(at, _between(self._updated, int(at[0]), int(at[-1]) + 1))
@@ -182,7 +181,6 @@ class FoldRows:
 
 
 def _counted(rows: pa.Table, progress: Progress) -> Mask:
-    """The records that say something about their key."""
     marks = mask_of(pc.equal(rows.column("_op"), "w"))
     return ~marks & ~progress.ignored(rows)
 

@@ -25,7 +25,6 @@ _MERGED = 1 << 18  # keys of each run that a merge has in memory
 
 
 def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
-    """The hashes of keys, a column each of theirs."""
     return hash_rows(columns), hash_rows(columns, _CHECK)
 
 

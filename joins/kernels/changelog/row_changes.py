@@ -124,7 +124,6 @@ def _same(
 
 
 def _comparable(values: pa.ChunkedArray) -> pa.Array:
-    """Values that can be compared: of nested ones their texts as they are sent."""
     column = whole(values)
     return encode_values(column) if pa.types.is_nested(column.type) else column
 

@@ -13,19 +13,16 @@ TYPE = pa.int8()
 
 
 def all_kinds(kinds: pa.Array | None, num_rows: int) -> pa.Array:
-    """The kind of each row; without `kinds` all are `INSERT`."""
     if kinds is not None:
         return kinds
     return pa.array(np.zeros(num_rows, dtype=np.int8))
 
 
 def is_any(kinds: pa.Array, chosen_kinds: Collection[int]) -> pa.BooleanArray:
-    """Whether each row is of one of the kinds `chosen_kinds`."""
     return pc.is_in(kinds, value_set=pa.array(list(chosen_kinds), TYPE))
 
 
 def signs(kinds: pa.Array) -> pa.StringArray:
-    """`+I`, `-U`, `+U` or `-D` for each row."""
     places: npt.NDArray[np.int64] = kinds.to_numpy().astype(np.int64)
     return pa.array(SIGNS, pa.string()).take(pa.array(places))
 

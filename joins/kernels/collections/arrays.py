@@ -38,12 +38,10 @@ class ArrayElements:
 
     @cached_property
     def codes(self) -> list[int]:
-        """The number of each element; equal ones have the same."""
         return [int(code) for code in codes_of(self.pool, self.kind)]
 
     @cached_property
     def further(self) -> list[list[Any]]:
-        """The values of the arguments that are neither arrays nor elements, a list each."""
         return [item.to_pylist() for item in self.op.arrays()[len(self.spans) :]]
 
     @cached_property
@@ -57,11 +55,9 @@ class ArrayElements:
 
     @cached_property
     def nulls(self) -> list[bool]:
-        """Whether each element is NULL."""
         return [bool(each) for each in mask_of(self.pool.is_null())]
 
     def of(self, argument: int, row: int) -> range:
-        """The places of a row's elements of an argument."""
         first, length = self.spans[argument]
         return range(first[row], first[row] + length[row])
 
@@ -165,7 +161,6 @@ def _slice(elements: ArrayElements, row: int) -> Places:
 
 
 def _place(bound: int, count: int) -> int:
-    """From 0; 0 is the first like 1, a negative bound counts from the end."""
     return count + bound if bound < 0 else max(bound - 1, 0)
 
 
@@ -209,7 +204,6 @@ def position(op: Operation) -> pa.Array:
 
 
 def contains(op: Operation) -> pa.Array:
-    """`ARRAY_CONTAINS(array, value)`; NULL is looked for like others."""
     elements = elements_of(op, 1, 1)
     return pa.array(
         [

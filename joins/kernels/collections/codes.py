@@ -49,6 +49,5 @@ def _numbered(keys: Iterable[Hashable]) -> Rows:
 
 
 def same_codes(left: pa.Array, right: pa.Array, kind: SqlType) -> tuple[Rows, Rows]:
-    """The numbers of two columns of one type, which are comparable."""
     codes = codes_of(pa.concat_arrays([left, right]), kind)
     return codes[: len(left)], codes[len(left) :]

@@ -17,7 +17,6 @@ def equal(op: Operation) -> pa.Array:
 
 
 def distinct(op: Operation) -> pa.Array:
-    """Whether two nested values differ; NULL is a value like others."""
     left, right = op.arrays()
     first, second = same_codes(left, right, op.types[0])
     return pa.array(np.asarray(first != second), pa.bool_())

@@ -87,7 +87,6 @@ def _floating(text: pa.StringArray, to: pa.DataType) -> Checked:
 
 
 def _decimal(text: pa.StringArray, to: pa.DataType) -> Checked:
-    """Read with room for all digits, then cast, which takes none off."""
     read = from_text(text, pa.decimal256(76, 38))
     fitting = try_each(read.values, lambda part: part.cast(to), to)
     return Checked(fitting.values, read.failed | fitting.failed)

@@ -28,7 +28,6 @@ _DIGITS = Context(prec=76, Emax=MAX_EMAX)
 def encode_rows(
     rows: pa.RecordBatch, kinds: Sequence[SqlType], dialect: CsvDialect
 ) -> pa.StringArray:
-    """The rows, whose columns are of the types `kinds`."""
     is_alone = rows.num_columns == 1
     cells = [
         _cells(column, kind, dialect, is_alone=is_alone)
@@ -63,7 +62,6 @@ def _texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArr
 
 
 def _scientific(column: pa.Array) -> pa.StringArray:
-    """As Java's `BigDecimal` without zeros at its end."""
     texts = [None if v is None else str(v.normalize(_DIGITS)) for v in column.to_pylist()]
     return pa.array(texts, pa.string())
 

@@ -69,12 +69,10 @@ class CsvRows:
         return rows.parsed()
 
     def field_of(self, name: str) -> Field:
-        """The column of this name."""
         return next(item for item in self.columns if item.name == name)
 
     @property
     def marks(self) -> CsvMarks:
-        """The characters with a meaning."""
         return marks_of(self.dialect)
 
 

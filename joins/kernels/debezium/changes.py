@@ -65,7 +65,6 @@ class ForeignTable:
 
     @property
     def name(self) -> str:
-        """As in messages and notifications: `shop.items`, `shop.public.items`."""
         return ".".join(part for part in (self.database, self.schema, self.table) if part)
 
 

@@ -378,7 +378,6 @@ def _unsent_arrays(text: str, element: SqlType) -> list[str]:
 
 
 def _may_be_unsigned(kind: SqlType) -> bool:
-    """Whether a declared type is that of a BIGINT UNSIGNED."""
     return (kind.precision, kind.scale) == _UNSIGNED_DECIMAL
 
 

@@ -155,7 +155,6 @@ class DebeziumDecoder:
         return columns
 
     def _keys_before(self, changes: Changes, has_key: Mask, rows: RowReader) -> PlacedRows:
-        """What records that have a key say of it in `before`; what they do not say is NULL."""
         is_told = np.isin(changes.codes, _WITH_BEFORE) & has_key & (changes.before.lasts >= 0)
         lenient = replace(rows, faults=Faults.of(len(changes.codes)))
         return lenient.read(changes.before, is_told, self._old_key)

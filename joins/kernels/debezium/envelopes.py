@@ -134,7 +134,6 @@ def _codes_of(op: RawValues) -> Codes:
 
 
 def _either(first: RawValues, second: RawValues) -> RawValues:
-    """The first value of each row, or else the second; both are members of the same objects."""
     has_first = first.lasts != ABSENT
     firsts = np.where(has_first, first.firsts, second.firsts)
     return RawValues(firsts, np.where(has_first, first.lasts, second.lasts), first.kept)

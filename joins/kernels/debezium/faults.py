@@ -21,25 +21,20 @@ class Faults:
 
     @classmethod
     def of(cls, count: int) -> Self:
-        """None yet of so many records."""
         return cls(np.ones(count, np.bool_))
 
     def add(self, fault: RecordFault, row: int, reason: str) -> None:
-        """A record is bad, unless it is already."""
         if self.sound[row]:
             self.sound[row] = False
             self._records[row] = BadRecord(row, fault, reason)
 
     def add_all(self, fault: RecordFault, reasons: Mapping[int, str]) -> None:
-        """The records with these positions are bad."""
         for row, reason in reasons.items():
             self.add(fault, row, reason)
 
     def where(self, fault: RecordFault, mask: Mask, reason: str) -> None:
-        """The records that `mask` marks are bad, for one reason."""
         for row in np.flatnonzero(mask & self.sound).tolist():
             self.add(fault, row, reason)
 
     def records(self) -> tuple[BadRecord, ...]:
-        """All of them, in their order."""
         return tuple(self._records[row] for row in sorted(self._records))

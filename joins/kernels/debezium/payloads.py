@@ -82,7 +82,6 @@ class JsonPayloads:
         return payloads
 
     def type_of(self, number: int) -> ConnectType | None:
-        """The schema of that number, None for `NO_SCHEMA`."""
         known = self._types[number] if number != NO_SCHEMA else None
         return None if isinstance(known, str) else known
 
@@ -170,7 +169,6 @@ class _Unwrapping:
             self.schemas[was_open & (self.lasts != ABSENT)] = number
 
     def leave(self, rows: Rows, *, must: bool) -> None:
-        """Values that are their own payloads, or bad if they must not be."""
         if must:
             self.reasons.update(dict.fromkeys(rows.tolist(), "it has no schema in front"))
         else:

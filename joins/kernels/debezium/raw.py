@@ -50,11 +50,9 @@ class RawValues:
 
     @classmethod
     def of_texts(cls, texts: Sequence[bytes | None]) -> Self:
-        """Values of JSON that were made here."""
         return cls.of(pa.array(texts, pa.binary()))
 
     def take(self, rows: Rows) -> Self:
-        """Those at these positions."""
         return type(self)(self.firsts[rows], self.lasts[rows], self.kept)
 
     def at(self, row: int) -> bytes:
@@ -62,7 +60,6 @@ class RawValues:
         return self.copied(np.array([row]))[0].as_py() or b""
 
     def shown(self, row: int) -> str:
-        """One for a message."""
         text = self.at(row)
         cut = "…" if len(text) > _SHOWN_BYTES else ""
         return text[:_SHOWN_BYTES].decode("utf-8", "replace") + cut
@@ -78,7 +75,6 @@ class RawValues:
         return text_array(out, offsets, valid, pa.binary())
 
     def numbers(self) -> pa.StringArray:
-        """The same, known to be numbers, as text."""
         return self.copied().view(pa.string())
 
     def texts(self) -> pa.StringArray:
@@ -91,7 +87,6 @@ class RawValues:
         return text_array(out, offsets, valid, pa.string())
 
     def kinds(self) -> Codes:
-        """What each is: `tokens.STRING` and the others."""
         kinds = np.empty(len(self), np.uint8)
         tokens.kinds_of(self.firsts, self.lasts, kinds)
         return kinds
@@ -157,13 +152,11 @@ def _normalised(objects: RawValues, rows: Rows, reasons: dict[int, str]) -> RawV
 
 
 def parts_of_arrays(arrays: RawValues) -> tuple[RawValues, Rows]:
-    """The elements of all arrays, one after the other, and how many each has."""
     counts, _, values = _parts(arrays)
     return values, counts
 
 
 def parts_of_objects(objects: RawValues) -> tuple[RawValues, RawValues, Rows]:
-    """Names and values of the members of all objects, and how many each has."""
     counts, names, values = _parts(objects)
     return names, values, counts
 

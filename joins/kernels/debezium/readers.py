@@ -59,20 +59,16 @@ def _none_of(to: pa.DataType) -> Reader:
 
 
 def column_of(numbers: npt.NDArray[np.generic], good: Mask, to: pa.DataType) -> pa.Array:
-    """Numbers as they lie in memory as an Arrow array; NULL where they are not `good`."""
     return pa.Array.from_buffers(to, len(good), [validity(good), pa.py_buffer(numbers)])
 
 
 def int64s(values: RawValues) -> tuple[Rows, Mask]:
-    """Integers of 64 bits, and which are some."""
     numbers, fits = np.empty(len(values), np.int64), np.empty(len(values), np.bool_)
     tokens.integers_of(values.firsts, values.lasts, numbers, fits)
     return numbers, fits
 
 
 def integers(to: pa.DataType) -> Reader:
-    """Of JSON integers those in the range of a type."""
-
     def read(values: RawValues) -> Checked:
         return ranged(*int64s(values), values.lasts >= 0, to)
 
@@ -109,14 +105,12 @@ def booleans_as_integers(to: pa.DataType) -> Reader:
 
 
 def booleans(values: RawValues) -> Checked:
-    """`true` and `false`."""
     numbers = np.empty(len(values), np.int64)
     tokens.booleans_of(values.firsts, values.lasts, numbers)
     return _bits(numbers, values.lasts >= 0, values.lasts >= 0)
 
 
 def integers_as_booleans(values: RawValues) -> Checked:
-    """1 and 0, no other number."""
     numbers, fits = int64s(values)
     return _bits(numbers, fits & ((numbers == 0) | (numbers == 1)), values.lasts >= 0)
 
@@ -128,7 +122,6 @@ def _bits(numbers: Rows, good: Mask, valid: Mask) -> Checked:
 
 
 def texts(values: RawValues) -> Checked:
-    """Strings."""
     return Checked(values.texts(), np.zeros(len(values), np.bool_))
 
 
@@ -144,7 +137,6 @@ def doubles(values: RawValues) -> Checked:
 
 
 def floats(values: RawValues) -> Checked:
-    """Numbers that a FLOAT keeps: written as a FLOAT, or as the DOUBLE that equals one."""
     wide = doubles(values)
     exact = wide.values.to_numpy(zero_copy_only=False)
     return _narrowed(exact, (values.lasts >= 0) & ~wide.failed, values.lasts >= 0)
@@ -210,8 +202,6 @@ def named_floats(to: pa.DataType) -> Reader:
 
 
 def decimals_as_text(kind: SqlType) -> Reader:
-    """Strings that are decimal numbers, with no more digits than the type has."""
-
     def read(values: RawValues) -> Checked:
         return decimals_of(values.texts(), kind)
 
@@ -219,8 +209,6 @@ def decimals_as_text(kind: SqlType) -> Reader:
 
 
 def decimals_as_numbers(kind: SqlType) -> Reader:
-    """JSON numbers with no more digits than the type has."""
-
     def read(values: RawValues) -> Checked:
         return decimals_of(values.numbers(), kind)
 
@@ -228,7 +216,6 @@ def decimals_as_numbers(kind: SqlType) -> Reader:
 
 
 def rounded_decimals(kind: SqlType) -> Reader:
-    """JSON numbers that were doubles: with more digits than a double keeps they may be wrong."""
     number = decimals_as_numbers(kind)
     return lambda values: _trusted(number(values), kind)
 
@@ -256,7 +243,6 @@ def not_negative(reader: Reader) -> Reader:
 
 
 def decimals_of(numbers: pa.StringArray, kind: SqlType) -> Checked:
-    """Texts that are decimal numbers, with no more digits than the type has."""
     return from_text(numbers, arrow_type(kind))
 
 

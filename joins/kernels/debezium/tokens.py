@@ -53,7 +53,6 @@ _DAYS = np.array([31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 @compiled
 def kinds_of(firsts: Rows, lasts: Rows, kinds: Bytes) -> None:
-    """What each value is."""
     for row in range(len(firsts)):
         kinds[row] = NOTHING if lasts[row] < 0 else _kind(firsts[row], lasts[row])
 
@@ -95,7 +94,6 @@ def trim(firsts: Rows, lasts: Rows) -> None:
 
 @compiled
 def letters_of(firsts: Rows, lasts: Rows, letters: Bytes) -> None:
-    """The one letter of each text, 0 where there is none, or more."""
     for row in range(len(firsts)):
         is_one = lasts[row] - firsts[row] == 3 and byte_at(firsts[row]) == QUOTE
         letters[row] = byte_at(firsts[row] + 1) if is_one else 0
@@ -127,7 +125,6 @@ def _long(at: int, end: int) -> tuple[int, bool]:
 
 @compiled
 def booleans_of(firsts: Rows, lasts: Rows, numbers: Rows) -> None:
-    """1 for `true`, 0 for what else there is."""
     for row in range(len(firsts)):
         is_true = lasts[row] - firsts[row] == 4 and byte_at(firsts[row]) == SMALL_T
         numbers[row] = 1 if is_true else 0
@@ -245,7 +242,6 @@ def _day(at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _days_until(year: int, month: int, day: int) -> int:
-    """Days since 1970; the year begins in March, so that the odd day is its last."""
     year -= month <= 2
     in_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return year * 365 + year // 4 - year // 100 + year // 400 + in_year - 719468
@@ -365,7 +361,6 @@ def counts_of(firsts: Rows, lasts: Rows, counts: Rows) -> None:
 
 @compiled
 def _first_part(at: int, end: int) -> int:
-    """Where the first part of an array or object begins, -1 if there is none."""
     at = behind_blanks(behind_blanks(at, end) + 1, end)
     is_empty = at >= end or byte_at(at) == CLOSED_LIST or byte_at(at) == CLOSED_OBJECT
     return -1 if is_empty else at

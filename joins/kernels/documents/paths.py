@@ -73,7 +73,6 @@ class JsonPath:
 
     @property
     def is_definite(self) -> bool:
-        """Whether it leads to one value at the most."""
         return all(
             isinstance(step, Length)
             or (isinstance(step, Names) and len(step.names) == 1)

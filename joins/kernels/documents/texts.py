@@ -106,13 +106,11 @@ def _scalar(value: Json) -> str:
 
 
 def number_text(number: float, text: Callable[[float], str] = java_double) -> str:
-    """A number with a point; what is none stands between quotes."""
     shown = text(number)
     return shown if shown[-1].isdigit() else f'"{shown}"'
 
 
 def quoted(text: str) -> str:
-    """A text between quotes."""
     return f'"{_TO_ESCAPE.sub(_escape, text)}"'
 
 
@@ -121,5 +119,4 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _in_java(text: str) -> bytes:
-    """What Java orders texts by: units of UTF-16."""
     return text.encode("utf-16-be", "surrogatepass")

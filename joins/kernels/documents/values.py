@@ -86,7 +86,6 @@ def _moments(column: pa.Array, kind: SqlType) -> list[Json]:
 
 
 def json_string(op: Operation) -> pa.Array:
-    """`JSON_STRING(value)`; NULL of NULL."""
     values = json_values(op.array(0), op.types[0])
     return pa.array([None if each is None else written(each) for each in values], pa.string())
 
@@ -141,7 +140,6 @@ def json_array(op: Operation) -> pa.Array:
 
 
 def _quote(text: str) -> str:
-    """A JSON text in ASCII."""
     return f'"{"".join(_QUOTES.get(each) or _ascii(each) for each in text)}"'
 
 

@@ -50,18 +50,15 @@ STRICT = CastRules()
 
 
 def sound(values: pa.Array) -> Checked:
-    """All of `values` could be converted."""
     return Checked(values, np.zeros(len(values), dtype=np.bool_))
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
     combined = column.combine_chunks()
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
 def whole_batch(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of all parts in one piece; a single part is not copied."""
     return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
 
@@ -74,7 +71,6 @@ def mask_of(array: pa.Array | pa.ChunkedArray) -> Mask:
 
 
 def null_where(array: pa.Array, mask: Mask) -> pa.Array:
-    """`array` with NULL where `mask` is true."""
     if not mask.any():
         return array
     return pc.if_else(pa.array(mask), pa.scalar(None, array.type), array)

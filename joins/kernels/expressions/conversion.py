@@ -145,7 +145,6 @@ def _limited(number: float, bits: int) -> int:
 
 
 def _wide(decimals: pa.Array) -> pa.Array:
-    """With room for a digit that rounding adds."""
     return cast(decimals, pa.decimal256(76, decimals.type.scale))
 
 
@@ -284,12 +283,10 @@ def checked_decimal(number: Decimal, target: SqlType) -> Decimal:
 
 
 def java_double(number: float) -> str:
-    """As `Double.toString`: decimal from 1E-3 up to 1E7, else with an exponent."""
     return _java_text(repr(number), number)
 
 
 def java_float(number: float) -> str:
-    """As `Float.toString`."""
     return _java_text(str(np.float32(number)), number)
 
 

@@ -63,6 +63,5 @@ def date_format(op: Operation) -> Value:
 
 
 def _fraction(values: pa.Array, seconds: pa.Array, digits: int) -> pa.Array:
-    """The first digits of the second's fraction, cut off and not rounded."""
     micros = pc.subtract(values, seconds).cast(pa.int64()).cast(pa.string())
     return pc.utf8_slice_codeunits(pc.utf8_lpad(micros, 6, "0"), 0, digits)

@@ -217,7 +217,6 @@ def _constant(node: Constant) -> pa.Scalar:
 
 
 def _shown(value: pa.Scalar) -> str:
-    """A value in a reason; of what has a time beyond the year 9999 only its type."""
     try:
         return str(value.as_py())
     except (ValueError, OverflowError):

@@ -57,7 +57,6 @@ def _comparison(function: Callable[..., Value]) -> Function:
 
 
 def _whole_or(nested: Function, scalar: Function) -> Function:
-    """`nested` for rows, arrays and maps, else `scalar`."""
     return lambda op: (nested if op.types[0].is_nested else scalar)(op)
 
 
@@ -98,7 +97,6 @@ def _in(op: Operation) -> Value:
 
 
 def _in_wholes(op: Operation) -> Value:
-    """IN of rows, arrays or maps."""
     value, *candidates = op.arguments
     pairs = [
         Operation((value, item), (op.types[0], op.types[0]), op.result, op.num_rows)

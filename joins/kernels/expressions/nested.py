@@ -32,14 +32,12 @@ class Parts:
 
     @property
     def owners(self) -> Rows | None:
-        """The row that each element belongs to; None of a ROW, whose rows are its children's."""
         return (
             None if self.lengths is None else np.repeat(np.arange(len(self.lengths)), self.lengths)
         )
 
     @property
     def starts(self) -> Rows:
-        """Where the elements of each list begin."""
         assert self.lengths is not None, "a ROW has no elements"
         return np.cumsum(self.lengths) - self.lengths
 
@@ -122,7 +120,6 @@ def missing_parts(column: pa.Array, kind: SqlType, path: str) -> Iterator[tuple[
 
 
 def _values_of(kind: SqlType) -> tuple[Member, ...]:
-    """The members of a type without the key of a MAP, which is always there."""
     return kind.members[1:] if kind.name is TypeName.MAP else kind.members
 
 

@@ -23,18 +23,15 @@ def field_of(op: Operation) -> pa.Array:
 
 
 def element_of(op: Operation) -> pa.Array:
-    """`array[index]`, from 1, and `map[key]`; NULL where there is no such element."""
     of = _map_value if op.types[0].name is TypeName.MAP else _array_element
     return of(op)
 
 
 def row_of(op: Operation) -> pa.Array:
-    """`ROW(a, b)`."""
     return pa.StructArray.from_arrays(op.arrays(), fields=list(arrow_type(op.result)))
 
 
 def array_of(op: Operation) -> pa.Array:
-    """`ARRAY[a, b]`; all arguments have one type."""
     kept = np.ones((op.num_rows, len(op.arguments)), dtype=np.bool_)
     return _filled(op, [op.arrays()], kept)
 
@@ -75,7 +72,6 @@ def _filled(op: Operation, parts: Sequence[Sequence[pa.Array]], kept: Mask) -> p
 
 
 def cardinality(op: Operation) -> pa.Array:
-    """The number of elements of an ARRAY or of entries of a MAP."""
     column = op.array(0)
     lengths = parts_of(column).lengths
     return pa.array(lengths, pa.int32(), mask=mask_of(column.is_null()))

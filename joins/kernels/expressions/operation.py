@@ -28,11 +28,9 @@ class Operation:
     num_rows: int
 
     def array(self, at: int) -> pa.Array:
-        """Argument `at` with one element a row."""
         return broadcast(self.arguments[at], self.num_rows)
 
     def arrays(self) -> list[pa.Array]:
-        """All arguments with one element a row."""
         return [self.array(at) for at in range(len(self.arguments))]
 
     def part(self, first: int, stop: int) -> "Operation":
@@ -57,15 +55,12 @@ Function: TypeAlias = Callable[[Operation], Value | Checked]
 
 
 def broadcast(value: Value, num_rows: int) -> pa.Array:
-    """`value` with one element a row."""
     return pa.repeat(value, num_rows) if isinstance(value, pa.Scalar) else value
 
 
 def plain(function: Callable[..., Value]) -> Function:
-    """An Arrow kernel of the arguments as they are."""
     return lambda op: function(*op.arguments)
 
 
 def of_rows(function: Callable[..., object]) -> Function:
-    """A Python function of each row's values."""
     return lambda op: rowwise(function, op.arrays(), arrow_type(op.result))

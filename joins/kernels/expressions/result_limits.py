@@ -60,7 +60,6 @@ def _whole_bytes(op: Operation) -> int:
 
 
 def bytes_of_all(op: Operation) -> Sizes:
-    """Of a value that is made of all arguments, each of them once."""
     return sum((bytes_of(item) for item in op.arguments), np.zeros(op.num_rows, dtype=np.int64))
 
 

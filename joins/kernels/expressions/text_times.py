@@ -28,13 +28,10 @@ _Parts = Sequence[pa.Array]
 
 
 def usual_dates(text: pa.Array) -> pa.Array:
-    """Each date as `YYYY-MM-DD`; what is none stays as it is."""
     return _rewritten(text, DATE_PATTERN, _DATE, lambda parts: _day(parts, first="01"))
 
 
 def usual_timestamps(text: pa.Array) -> pa.Array:
-    """Each timestamp without a zone in the usual form; what is none stays as it is."""
-
     def written(parts: _Parts) -> pa.Array:
         return pc.binary_join_element_wise(_day(parts, first="00"), _clock(parts[3:]), " ")
 
@@ -42,7 +39,6 @@ def usual_timestamps(text: pa.Array) -> pa.Array:
 
 
 def usual_times(text: pa.Array) -> pa.Array:
-    """Each time of a day as `HH:MM:SS.f`; what is none stays as it is."""
     return _rewritten(text, TIME_PATTERN, _TIME, _clock)
 
 
@@ -59,13 +55,11 @@ def _rewritten(
 
 
 def _day(parts: _Parts, first: str) -> pa.Array:
-    """`YYYY-MM-DD` of year, month and day; `first` stands for what is not there."""
     month, day = (pc.if_else(pc.equal(p, ""), first, _two_digits(p)) for p in parts[1:3])
     return pc.binary_join_element_wise(pc.utf8_lpad(parts[0], 4, "0"), month, day, "-")
 
 
 def _clock(parts: _Parts) -> pa.Array:
-    """`HH:MM:SS.f` of hour, minute, second and fraction, of which all may be empty."""
     seconds = pc.binary_join_element_wise(*map(_two_digits, parts[:3]), ":")
     return pc.binary_join_element_wise(seconds, pc.utf8_rpad(parts[3], 1, "0"), ".")
 
@@ -84,7 +78,6 @@ def time_text(micros: pa.Array, digits: int) -> pa.Array:
 
 
 def shown_time(micros: pa.Array, digits: int) -> pa.Array:
-    """TIME as outputs show it: `HH:MM:SS`, and at least `digits` of the fraction."""
     return trimmed_fraction(_clock_of(micros), digits)
 
 
@@ -96,5 +89,4 @@ def trimmed_fraction(text: pa.Array, digits: int) -> pa.Array:
 
 
 def _clock_of(micros: pa.Array) -> pa.Array:
-    """`HH:MM:SS.ffffff`; a time outside of a day is that of its day."""
     return pc.utf8_slice_codeunits(micros.cast(pa.timestamp("us")).cast(pa.string()), 11)

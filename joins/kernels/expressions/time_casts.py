@@ -83,18 +83,15 @@ def cut_fraction(values: pa.Array, target: SqlType) -> pa.Array:
 
 
 def date_from_string(text: pa.Array, target: SqlType) -> Checked:
-    """DATE."""
     return from_text(usual_dates(text), arrow_type(target))
 
 
 def time_from_string(text: pa.Array, target: SqlType) -> Checked:
-    """TIME."""
     read = time_from_text(usual_times(text))
     return Checked(cut_fraction(read.values, target), read.failed)
 
 
 def timestamp_from_string(text: pa.Array, target: SqlType) -> Checked:
-    """TIMESTAMP."""
     read = from_text(usual_timestamps(text), arrow_type(target))
     return Checked(cut_fraction(read.values, target), read.failed)
 

@@ -45,7 +45,6 @@ def window_places(op: Operation) -> Checked:
 
 
 def _times(op: Operation) -> tuple[npt.NDArray[np.int64], Mask]:
-    """Microseconds since 1970, and which rows have no time."""
     times = op.array(0)
     micros = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     return micros, mask_of(pc.is_null(times))

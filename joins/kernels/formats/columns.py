@@ -27,12 +27,10 @@ class RecordColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all of them."""
         return tuple(item.name for item in self.fields)
 
     @property
     def of_value(self) -> tuple[Field, ...]:
-        """The columns of the value."""
         if self.key is None or self.key.is_in_value:
             return self.fields
         return tuple(item for item in self.fields if item.name not in self.key.fields)
@@ -55,7 +53,6 @@ class RecordColumns:
         return frozenset(names)
 
     def are_in_key(self, names: Sequence[str]) -> bool:
-        """Whether one of these columns is read from the key."""
         key = self.key
         return key is not None and not key.is_in_value and any(n in key.fields for n in names)
 

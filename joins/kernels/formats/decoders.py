@@ -45,7 +45,6 @@ class JsonDecoder:
     read: tuple[Field, ...]
 
     def parse(self, values: pa.Array) -> ParsedRows:
-        """One row an object, some of an array; a NULL is bad."""
         rules = JsonRules(
             ignores_errors=self.format.flag(IGNORE_PARSE_ERRORS),
             needs_all=self.format.flag(FAIL_ON_MISSING_FIELD),

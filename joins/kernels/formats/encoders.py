@@ -69,7 +69,6 @@ class CsvEncoder:
     columns: tuple[Field, ...]
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array | None) -> pa.StringArray:
-        """A line a row; that a row goes is told by nothing of it."""
         return csv_rows(rows, [item.type for item in self.columns], self.dialect)
 
 
@@ -85,7 +84,6 @@ class AvroEncoder:
     number: int | None = None
 
     def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
-        """A record a row."""
         before = b"" if self.number is None else struct.pack(">bI", 0, self.number)
         return avro_rows(rows, self.columns, before)
 

@@ -43,7 +43,6 @@ class RawForm:
 
     @classmethod
     def of(cls, form: RecordFormat, column: Field, *, read: bool = True) -> "RawForm":
-        """What the options of the format say."""
         charset = CHARSETS[form.text("charset", "UTF-8")]
         return cls(column, charset, form.text("endianness") == "little-endian", read)
 

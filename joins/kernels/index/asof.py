@@ -93,7 +93,6 @@ def ended(rows: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int
 
 
 def _firsts(probes: Rows) -> Mask:
-    """Which of the ascending `probes` differ from the one before."""
     first = np.ones(len(probes), dtype=np.bool_)
     first[1:] = probes[1:] != probes[:-1]
     return first

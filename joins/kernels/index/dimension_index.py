@@ -83,7 +83,6 @@ class DimensionIndex:
 
     @property
     def num_rows(self) -> int:
-        """How many rows can be found, of a versioned index all versions."""
         pairs = zip(self._segments, self._hidden, strict=True)
         return sum(
             segment.rows.num_rows - int(np.unpackbits(hidden)[: segment.rows.num_rows].sum())
@@ -194,7 +193,6 @@ class DimensionIndex:
 
     @cached_property
     def _has_older_copies(self) -> bool:
-        """Whether a row is of a copy of the table that the complete one has replaced."""
         return any(each.oldest_generation() < self._complete for each in self._segments)
 
     def _since(self, segment: Segment, rows: Rows) -> Rows:

@@ -33,11 +33,9 @@ class _Shape:
     entry_bytes: int
 
     def buckets(self, hashes: Hashes) -> Rows:
-        """The bucket of each hash."""
         return (hashes >> np.uint64(_HASH_BITS - self.bucket_bits)).view(np.int64)
 
     def marks(self, hashes: Hashes) -> Hashes:
-        """The mark of each hash, where it stands in an entry."""
         upper = (hashes << np.uint64(self.bucket_bits)) >> np.uint64(_HASH_BITS - self.mark_bits)
         return upper << np.uint64(self.row_bits)
 
@@ -99,7 +97,6 @@ class HashTable:
         return self.bases.nbytes + self.steps.nbytes + self.entries.nbytes
 
     def write(self, sink: BinaryIO) -> None:
-        """Write what `map` reads."""
         head = np.array([*astuple(self.shape), self.steps.itemsize], dtype=np.int64)
         write_arrays(sink, (head, self.bases, self.steps, self.entries))
 
@@ -131,7 +128,6 @@ class HashTable:
 
 
 def _different(ordered: Hashes, row_bits: int) -> int:
-    """How many keys there are, going by what is left of their hashes."""
     upper = ordered >> np.uint64(row_bits)
     return int(np.count_nonzero(upper[1:] != upper[:-1])) + 1
 

@@ -149,7 +149,6 @@ def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
 
 
 def usable_versions(directory: Path, spec: IndexSpec) -> tuple[int, ...]:
-    """The versions whose manifest exists, ascending."""
     return tuple(sorted(_versions(directory / spec.digest)))
 
 
@@ -181,7 +180,6 @@ KEPT_FOR_OTHERS = 256
 
 
 def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Remove the versions of this index before `version`, and files that no version names."""
     home = directory / spec.digest
     with exclusive(home):
         _remove_versions(
@@ -213,7 +211,6 @@ def _all_or_nothing(home: Path) -> Iterator[None]:
 
 
 def _sweep(home: Path) -> None:
-    """Remove what no version names."""
     _remove_versions(home, _versions(home))
 
 
@@ -396,7 +393,6 @@ def _same_types(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
-    """Without what no lookup finds any more; of a plain index `rows` must be all of it."""
     if spec.versioned is not None:
         return without_ended(rows, spec.primary_key, spec.versioned, spec.needed_from_ms)
     return _without_old_deletes(rows, complete)

@@ -125,7 +125,6 @@ class _Wait:
             self._give_up(holder, f"has held it for {self._patience.held_s:g} s")
 
     def _was_still(self) -> str | None:
-        """What a waiter before us has noted of a holder that stood still."""
         try:
             return (self._directory / _STILL).read_text()
         except (OSError, ValueError):
@@ -165,7 +164,6 @@ def _progress(holder: bytes) -> list[int] | None:
 
 
 def _pids() -> str:
-    """The namespace of our process ids: a container has its own."""
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
@@ -181,7 +179,6 @@ def _tell(handle: FileIO, holder: dict[str, int | str] | None) -> None:
 
 
 def _named(holder: bytes) -> str:
-    """The holder, as far as the lock file tells."""
     try:
         return f"process {int(json.loads(holder)['pid'])}"
     except (ValueError, KeyError, TypeError):

@@ -34,7 +34,6 @@ class SegmentEntry:
 
     @property
     def all_files(self) -> tuple[StoredFile, ...]:
-        """The segment's files and its bitmap."""
         return (*self.files, self.hidden)
 
 
@@ -48,7 +47,6 @@ class Manifest:
 
 
 def manifest_path(directory: Path, version: int) -> Path:
-    """Where the manifest of `version` is."""
     return directory / f"v{version}.json"
 
 

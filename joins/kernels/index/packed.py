@@ -73,7 +73,6 @@ class PackedColumn:
 
     @classmethod
     def of_arrays(cls, arrays: Sequence[Bytes]) -> Self:
-        """The column whose `arrays` these are, as they come out of a file."""
         head, bases, starts, widths, data = arrays
         count, block_bits = (int(item) for item in head.view(np.int64))
         return cls(count, block_bits, bases.view(np.int64), starts.view(np.uint32), widths, data)
@@ -85,7 +84,6 @@ class PackedColumn:
 
     @property
     def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """What `of_arrays` takes."""
         head = np.array([self.count, self.block_bits], dtype=np.int64)
         return head, self.bases, self.starts, self.widths, self.data
 

@@ -33,7 +33,6 @@ class Room:
             raise self._full(f"{_mib(free)} MiB are free")
 
     def error(self, error: OSError) -> IndexDirectoryError:
-        """What a failed write means."""
         if is_full(error):
             return self._full(f"{error.strerror}, with {_mib(free_bytes(self.directory))} MiB free")
         return IndexDirectoryError(
@@ -56,7 +55,6 @@ class Room:
 
 
 def free_bytes(directory: Path) -> int:
-    """What this process may still write on the disk of `directory`, 0 if that cannot be told."""
     try:
         return shutil.disk_usage(directory).free
     except OSError:

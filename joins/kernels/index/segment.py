@@ -68,7 +68,6 @@ class Segment:
 
     @classmethod
     def of(cls, table: pa.Table, spec: IndexSpec) -> Self:
-        """A segment in memory that is looked up by the join key; cannot be stored or merged."""
         rows = _one_batch(table)
         join = HashTable.of([rows.column(name) for name in spec.join_key], spec.null_safe)
         return cls(rows, {}, join, join)
@@ -92,11 +91,9 @@ class Segment:
         return cls(rows, packed, primary, join)
 
     def positions(self, rows: Rows) -> list[Rows]:
-        """The position of each of `rows`, most significant part first."""
         return [self.packed[part].at(rows) for part in POSITION]
 
     def deleted(self) -> Mask:
-        """Which rows are deletes."""
         column = self.rows.column("_deleted")
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.bool_)
 
@@ -109,15 +106,12 @@ class Segment:
         return is_deleted
 
     def generations_at(self, rows: Rows) -> Rows:
-        """The generation of each of `rows`."""
         return self.packed["_generation"].at(rows)
 
     def oldest_generation(self) -> int:
-        """The least generation of its rows, without reading all of them."""
         return int(self.packed["_generation"].bases.min())
 
     def generations(self) -> Rows:
-        """The generation of each row."""
         return self.packed["_generation"].all()
 
     def table(self) -> pa.Table:
@@ -216,7 +210,6 @@ def file_checksum(path: Path) -> int:
 
 
 def damaged(path: Path, reason: str) -> IndexBuildError:
-    """The error for a file that cannot be used."""
     return IndexBuildError(
         f'index file "{path}" cannot be read: {reason}',
         hint="Build the index of this version again from the changelog.",
@@ -295,12 +288,10 @@ def map_bits(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def bits_at(bits: npt.NDArray[np.uint8], rows: Rows) -> npt.NDArray[np.uint8]:
-    """The bits of `rows`, 0 or 1."""
     bits_of_rows: npt.NDArray[np.uint8] = (bits[rows >> 3] >> (7 - (rows & 7)).astype(np.uint8)) & 1
     return bits_of_rows
 
 
 def taken(columns: Sequence[pa.Array], rows: Rows) -> list[pa.Array]:
-    """Each of `columns` at `rows`."""
     at = pa.array(rows)
     return [column.take(at) for column in columns]

@@ -38,7 +38,6 @@ class IndexSpec:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """The columns that tell rows apart."""
         if self.versioned is None or self.versioned in self.primary_key:
             return self.primary_key
         return (*self.primary_key, self.versioned)
@@ -57,10 +56,8 @@ class IndexSpec:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow types of `fields`."""
         return pa.schema([(item.name, arrow_type(item.type)) for item in self.fields])
 
     @property
     def join_is_unique(self) -> bool:
-        """Whether a key can match one row at the most."""
         return set(self.identity) <= set(self.join_key)

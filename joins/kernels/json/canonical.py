@@ -46,20 +46,17 @@ class CanonicalRows:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[pa.RecordBatch, pa.RecordBatch | None]]) -> Self:
-        """From pairs of rows and their records' `[partition, offset]`, None where unknown."""
         tables = [_table(rows, coordinates) for rows, coordinates in parts]
         whole = pa.concat_tables([_SCHEMA.empty_table(), *tables])
         return cls(whole.sort_by([(name, "ascending") for name in _SCHEMA.names]))
 
     @classmethod
     def merged(cls, parts: Iterable[Self]) -> Self:
-        """All rows of `parts`."""
         whole = pa.concat_tables([_SCHEMA.empty_table(), *(part.table for part in parts)])
         return cls(whole.sort_by([(name, "ascending") for name in _SCHEMA.names]))
 
     @classmethod
     def of_texts(cls, rows: Iterable[tuple[int | None, int | None, str]]) -> Self:
-        """From (partition, offset, text)."""
         columns = dict(zip(_SCHEMA.names, zip(*rows, strict=True), strict=False))
         table = pa.table(columns, schema=_SCHEMA) if columns else _SCHEMA.empty_table()
         return cls(table.sort_by([(name, "ascending") for name in _SCHEMA.names]))
@@ -82,7 +79,6 @@ class CanonicalRows:
         return type(self)(self.table.filter(pa.array(keep, pa.bool_())))
 
     def places(self) -> list[Place]:
-        """(partition, offset) of each row."""
         columns = (self.table.column(name).to_pylist() for name in ("partition", "offset"))
         return list(zip(*columns, strict=True))
 
@@ -103,7 +99,6 @@ class CanonicalRows:
         return summed.hexdigest()
 
     def counted(self) -> Counter[tuple[int | None, int | None, str]]:
-        """How often each row is there."""
         columns = (self.table.column(name).to_pylist() for name in _SCHEMA.names)
         return Counter(zip(*columns, strict=True))
 
@@ -136,7 +131,6 @@ def row_texts(rows: pa.RecordBatch) -> pa.Array:
 
 
 def _exact(column: pa.Array) -> pa.Array:
-    """Floating point numbers, NaN and infinities as strings."""
     text = column.cast(pa.string())
     quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
     return pc.fill_null(pc.if_else(pc.is_finite(column), text, quoted), "null")
@@ -158,7 +152,6 @@ def _by_place(rows: Counter[tuple[int | None, int | None, str]]) -> dict[Place, 
 
 
 def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Difference]:
-    """Rows of one record; without a record nothing says which two rows belong together."""
     pairs = min(len(missing), len(extra)) if place[1] is not None else 0
     changed = zip(missing[:pairs], extra[:pairs], strict=True)
     return [

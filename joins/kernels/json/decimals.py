@@ -16,7 +16,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=
 
 
 def has_decimal(kind: pa.DataType) -> bool:
-    """Whether there is a decimal in a type."""
     if pa.types.is_decimal(kind):
         return True
     return any(has_decimal(kind.field(at).type) for at in range(kind.num_fields))
@@ -40,7 +39,6 @@ def with_bearable_decimals(lines: pa.Array, schema: pa.Schema) -> pa.Array:
 
 
 def _is_bearable(line: str, kind: pa.DataType) -> bool:
-    """Whether a line can be given to the reader."""
     try:
         return not _has_tiny(_DECODER.decode(line), kind)
     except (ValueError, RecursionError):

@@ -242,7 +242,6 @@ def _behind_blanks(text: str, at: int) -> int:
 
 
 def _behind_sign(text: str, at: int, sign: str) -> int:
-    """Behind `sign`, which must be there, and blanks."""
     if not text.startswith(sign, at):
         raise _BadValueError(f"invalid JSON: expected '{sign}' at character {at}")
     return _behind_blanks(text, at + 1)
@@ -343,7 +342,6 @@ def _reader_of(item: pa.Field, rules: JsonRules) -> _Reader:
 
 
 def _kind_of(value: object) -> str:
-    """What a value is in JSON."""
     if isinstance(value, (WrittenNumber, _Constant)):
         return "number"
     return {str: "string", bool: "boolean", list: "array"}.get(type(value), "object")
@@ -372,7 +370,6 @@ def _trimmed(value: object, place: str) -> str:
 
 
 def _no_number(value: object, place: str, expected: str) -> _BadValueError:
-    """Of a text that is no number only that is told."""
     if type(value) is str:
         return _BadValueError(f'field "{place}": expected number, found string')
     return _unfit(value, place, expected)

@@ -75,12 +75,10 @@ def _present_members(
 
 
 def join_text(pieces: Sequence[pa.Array | pa.Scalar]) -> pa.StringArray:
-    """The texts of each row in one; scalars stand in every row, NULL makes the row NULL."""
     return pc.binary_join_element_wise(*pieces, pa.scalar(""))
 
 
 def encode_values(column: pa.Array, style: JsonStyle = _USUAL) -> pa.StringArray:
-    """The JSON text of each value of a column."""
     pieces = _pieces(column, style)
     return pieces[0] if len(pieces) == 1 else join_text(_merged(pieces))
 
@@ -185,7 +183,6 @@ def _present_controls(text: pa.StringArray) -> list[str]:
 
 
 def base64_text(column: pa.Array) -> pa.StringArray:
-    """Each value in base64."""
     encoded = [
         None if v is None else base64.b64encode(v).decode("ascii") for v in column.to_pylist()
     ]

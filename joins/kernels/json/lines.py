@@ -44,7 +44,6 @@ def lines_of(values: pa.Array) -> pa.Array:
 
 
 def _decoded(values: pa.Array) -> pa.Array:
-    """The values as strings, NULL where they are not UTF-8."""
     invalid = _not_utf_8(values.cast(pa.binary())) & mask_of(values.is_valid())
     rest = pc.if_else(pa.array(invalid), pa.scalar(None, values.type), values)
     return try_each(rest, lambda part: part.cast(pa.string()), pa.string()).values

@@ -30,14 +30,12 @@ class _UnfitError(ValueError):
 
 
 def has_map(kind: pa.DataType) -> bool:
-    """Whether there is a map in a type."""
     if pa.types.is_map(kind):
         return True
     return any(has_map(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def broken(error: Exception) -> str:
-    """The reason of a line that Python's parser does not take."""
     message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
     return f"invalid JSON: {message[:1].lower()}{message[1:100]}"
 
@@ -66,7 +64,6 @@ def with_entries(lines: pa.Array, schema: pa.Schema) -> pa.Array:
 
 
 def _number(digits: str) -> orjson.Fragment:
-    """The number as it is written; the reader takes none that no double can hold."""
     if (len(digits) > _SHORT or "e" in digits or "E" in digits) and isinf(float(digits)):
         raise ValueError("number too big to be stored in double")
     return orjson.Fragment(digits)
@@ -126,7 +123,6 @@ def _elements(read: _Reader) -> _Reader:
 
 
 def _entries(read: _Reader) -> _Reader:
-    """Entries of a map; those of scalars are most of what is read, and cost no call each."""
     if read is _scalar:
         return lambda pairs: [
             {"key": key, "value": {} if type(value) is tuple else value}
@@ -136,5 +132,4 @@ def _entries(read: _Reader) -> _Reader:
 
 
 def _scalar(value: object) -> object:
-    """Arrow's reader takes no object where it expects a scalar."""
     return {} if type(value) is tuple else value

@@ -179,7 +179,6 @@ def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
 
 
 def plain_rows(lines: pa.StringArray, schema: pa.Schema) -> Rows:
-    """Which of `lines` would be plain if nested columns were read as any nested value."""
     data, bounds = bytes_of(lines)
     bounds += data.ctypes.data
     return _passed((bounds[:-1], bounds[1:]), _Columns.of(schema))[0]
@@ -251,7 +250,6 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
 
 
 def _limited(item: pa.Field) -> tuple[int, int, int]:
-    """Kind and limits of a column; of a text whether it has to be in quotes."""
     kind, low, high = _described(item.type)
     return kind, int(item.metadata == OF_TEXT) if kind == _STRING else low, high
 
@@ -387,6 +385,5 @@ def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, 
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
     with one_at_a_time():
         read_plain(pa.array([b'{"a":"\\n"}'], pa.binary()), pa.schema([("a", pa.string())]))

@@ -57,7 +57,6 @@ def parse(values: pa.Array, schema: pa.Schema, rules: JsonRules = STRICT) -> Par
 
 
 def json_schema(fields: Sequence[Field]) -> pa.Schema:
-    """What `parse` takes for declared columns."""
     return pa.schema(
         [
             pa.field(
@@ -117,7 +116,6 @@ class _Block:
         return [self.part(low, high) for low, high in zip(starts, ends, strict=True)]
 
     def part(self, low: int, high: int) -> Self:
-        """The lines from `low` up to `high`."""
         return type(self)(self.data, self.bounds[low : high + 1], self.rows[low:high])
 
     def picked(self, at: Sequence[int] | Rows) -> Self:
@@ -131,12 +129,10 @@ class _Block:
         return type(self)(pa.py_buffer(b"".join(pieces)), _bounds(lengths), self.rows[chosen])
 
     def text(self) -> pa.Buffer:
-        """All lines."""
         start, end = int(self.bounds[0]), int(self.bounds[-1])
         return self.data.slice(start, end - start)
 
     def lines(self) -> pa.StringArray:
-        """Each line with its line break."""
         offsets = pa.py_buffer(self.bounds.astype(np.int32))
         return pa.StringArray.from_buffers(len(self.rows), offsets, self.data)
 
@@ -330,7 +326,6 @@ def _too_large(numbers: pa.Array) -> Mask:
 
 
 def _child(kind: pa.DataType, at: int) -> pa.Field:
-    """The field of a child; a TIME is none: its metadata is at the top level."""
     if pa.types.is_map(kind):
         return kind.item_field if at else kind.key_field
     return kind.field(at)

@@ -119,7 +119,6 @@ def _closing(inside: int) -> int:
 
 @inlined
 def _part(at: int, end: int, inside: int) -> int:
-    """Where the value begins, behind its name in an object; or -1."""
     return _name_end(at, end) if inside & 1 else at
 
 
@@ -158,7 +157,6 @@ def number(at: int, end: int, whole: int, fraction: int, power: int) -> tuple[in
 
 @compiled
 def boolean_end(at: int, end: int) -> int:
-    """Behind `true` or `false`, or -1."""
     return behind_word(at, end, TRUE if byte_at(at) == SMALL_T else FALSE)
 
 

@@ -140,7 +140,6 @@ def _truncated(micros: pa.Array, digits: int, *, towards_zero: bool) -> pa.Array
 
 
 def declared_encoding(sql_type: SqlType) -> Encoding:
-    """How values are written that come as Arrow values of the declared type already."""
     return _DECLARED_ENCODINGS[sql_type.name]
 
 
@@ -178,6 +177,5 @@ def _nested_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
 
 
 def _sent_type(sql_type: SqlType) -> pa.DataType:
-    """What `to_wire` gives of a scalar type."""
     encoding = declared_encoding(sql_type)
     return pa.binary() if encoding is Encoding.BYTES else WIRE_TYPES[encoding]

@@ -102,7 +102,6 @@ def _cos(x: float, y: float) -> float:
 
 
 def _high(number: float) -> float:
-    """The upper half of a number's bits."""
     bits = struct.unpack("<q", struct.pack("<d", number))[0]
     kept: float = struct.unpack("<d", struct.pack("<q", bits & ~0xFFFFFFFF))[0]
     return kept

@@ -185,7 +185,6 @@ def _meets(file: pq.ParquetFile, group: int, after_ms: int, upto_ms: int) -> boo
 
 
 def filtered(rows: pa.RecordBatch, mask: Mask) -> pa.RecordBatch:
-    """The rows where `mask` is true; all of them are not copied."""
     return rows if mask.all() else rows.filter(pa.array(mask))
 
 
@@ -214,11 +213,9 @@ class Released:
             (self._directory / self._copied.path).unlink(missing_ok=True)
 
     def copy(self, rows: pa.RecordBatch) -> None:
-        """Add rows; they need no memory afterwards."""
         self._copy.write(rows)
 
     def and_then(self, arrived: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """All that was copied, mapped, and `arrived` behind it."""
         self._copied = self._copy.finish()
         copied = [] if self._copied is None else mapped(self._directory / self._copied.path)
         return [*copied, *arrived]
@@ -263,7 +260,6 @@ def in_order(
 
 
 def _slice_rows(batches: Sequence[pa.RecordBatch]) -> int:
-    """How many rows of `batches` a slice may have."""
     largest: int = max(each.nbytes // each.num_rows for each in batches)
     return max(1, min(SLICE_ROWS, SLICE_BYTES // max(1, largest)))
 

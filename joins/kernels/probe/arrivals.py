@@ -50,12 +50,10 @@ class ArrivalColumns:
 
     @property
     def own(self) -> pa.Schema:
-        """The columns of the record, which come first."""
         return pa.schema([*RECORD, *(EVENT_TIME if self.event_time else ())])
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of files of arrivals; in those that wait, `_time` says until when."""
         columns = [
             pa.field(f"c{at}", arrow_type(item.type), metadata={_NAME: item.name.encode()})
             for at, item in enumerate(self.carried)
@@ -63,7 +61,6 @@ class ArrivalColumns:
         return pa.schema([*self.own, *columns])
 
     def carried_of(self, arrivals: pa.RecordBatch) -> dict[str, pa.Array]:
-        """The probe's columns in `arrivals`, of `schema`, by their names."""
         columns = arrivals.columns[len(self.own) :]
         return {item.name: column for item, column in zip(self.carried, columns, strict=True)}
 

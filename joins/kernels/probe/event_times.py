@@ -106,7 +106,6 @@ def _kill_future(
 
 
 def _milliseconds(instants: pa.Array) -> tuple[Rows, Mask]:
-    """Timestamps in epoch milliseconds, 0 for NULL, and which are NULL."""
     missing = mask_of(instants.is_null())
     micros = _integers(instants.cast(pa.timestamp("us")).cast(pa.int64()))
     return micros // _MICROS, missing
@@ -125,7 +124,6 @@ class Rises:
         self._steps: dict[int, list[list[int]]] = {}
 
     def add(self, times: EventTimes) -> None:
-        """Take the next records of some partitions."""
         for partition in np.unique(times.partitions):
             here = times.partitions == partition
             self._add(int(partition), times.offsets[here], times.watermarks[here])
@@ -140,7 +138,6 @@ class Rises:
 
     @property
     def steps(self) -> Mapping[int, Sequence[Sequence[int]]]:
-        """Partition → (offset, watermark) of each record that said more than all before it."""
         return self._steps
 
 
@@ -178,7 +175,6 @@ class OperatorWatermarks:
 
 
 def late_for_join(times: Rows, watermarks: Rows) -> Mask:
-    """Which records a temporal join does not take: those that are not ahead of its watermark."""
     return times <= watermarks
 
 

@@ -28,7 +28,6 @@ _FILE_NAME = re.compile(
 
 
 def writer_tag(app_id: str) -> str:
-    """What tells the files of one writer from those of all others, for their names."""
     return hashlib.sha256(app_id.encode()).hexdigest()[:16]
 
 
@@ -51,7 +50,6 @@ class FileOrigin:
     writer: str = ""
 
     def file_name(self) -> str:
-        """A fresh name for one file of this attempt."""
         tag = f"-{self.writer}" if self.writer else ""
         return (
             f"part-{self.epoch:05d}-{self.batch:010d}-{self.task:05d}-{self.attempt}"
@@ -264,5 +262,4 @@ class SharedTable:
     writer: str = ""
 
     def stage(self, schema: pa.Schema, origin: FileOrigin) -> ParquetStage:
-        """As `ParquetStage`, with the tag in the file's name."""
         return ParquetStage(self.root, schema, replace(origin, writer=self.writer))

@@ -52,7 +52,6 @@ def _random_bits(seed: int, column: int, first: int, count: int, words: int = 1)
 
 
 def sequence_length(fields: Sequence[DatagenField]) -> int | None:
-    """Rows until the shortest sequence ends, None if no field is a sequence."""
     lengths = [
         int(f.end or "0") - int(f.start or "0") + 1
         for f in fields
@@ -62,7 +61,6 @@ def sequence_length(fields: Sequence[DatagenField]) -> int | None:
 
 
 def row_limit(source: DatagenSource) -> int | None:
-    """Rows until the source ends, None if it never does."""
     limits = (source.number_of_rows, sequence_length(source.fields))
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -179,7 +177,6 @@ class _Generator:
 
 
 def _below(column: int, at: int) -> int:
-    """The number of a part: that of no column, and of no other part."""
     return (column + 1) * _PARTS + at + 1
 
 

@@ -133,16 +133,13 @@ class ParsedRecords:
         self.unparsed = frozenset(self.dead)
 
     def scope(self, resolve: Callable[[Column], pa.Array], num_rows: int) -> Scope:
-        """What an expression sees of `num_rows` rows in this batch."""
         return Scope(resolve, num_rows, self.context.proctime_ms)
 
     def kill(self, rows: Sequence[int] | Rows, reason: str) -> None:
-        """Make the records of the parsed `rows` dead, unless they are."""
         for row in rows:
             self.dead.setdefault(int(self.input_rows[row]), reason)
 
     def living(self) -> Rows:
-        """The parsed rows that are not dead."""
         return np.flatnonzero(self._alive())
 
     def _alive(self) -> Mask:
@@ -221,7 +218,6 @@ class ParsedRecords:
 
 
 def pin_columns(context: BatchContext, num_rows: int) -> list[pa.Array]:
-    """`WINDOW_METADATA`, which is the same for all rows of a batch."""
     versions = ",".join(f"{name}={version}" for name, version in context.versions)
     return [
         pa.repeat(pa.scalar(context.batch_id, pa.int64()), num_rows),
@@ -237,13 +233,11 @@ def _metadata(records: pa.RecordBatch, key: str) -> pa.Array:
 
 
 def _true(coordinates: pa.RecordBatch) -> list[pa.Array]:
-    """`COORDINATES` as tables have them."""
     topics, numbers, offsets = coordinates.columns
     return [topics, true_partitions(numbers), offsets]
 
 
 def _timestamps(records: pa.RecordBatch) -> pa.Array:
-    """When each record was written, NULL where the records do not tell."""
     if "timestamp" in records.schema.names:
         return _metadata(records, "timestamp")
     return pa.nulls(records.num_rows, DEAD_LETTERS.field("timestamp").type)
@@ -256,7 +250,6 @@ def _with_topic(records: pa.RecordBatch, topics: StreamTopics) -> pa.RecordBatch
 
 
 def is_identity(rows: Rows) -> bool:
-    """Whether `rows` are 0, 1, 2, …: taking them changes nothing."""
     return len(rows) == 0 or bool((rows == np.arange(len(rows))).all())
 
 

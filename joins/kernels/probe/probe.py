@@ -98,7 +98,6 @@ def join_arrivals(
     indexes: Mapping[str, DimensionIndex],
     context: BatchContext,
 ) -> JoinedBatch:
-    """The other half of `join_batch`: join `arrivals`, of `spec.arrivals`, in their order."""
     return _answer(ParsedRecords.of_arrivals(spec, arrivals, context), indexes)
 
 
@@ -159,7 +158,6 @@ class _Joined:
         return mask_of(self.evaluate(condition).values)
 
     def picked(self, at: Rows) -> "_Joined":
-        """The rows at the positions `at`."""
         picked = {alias: (index, rows[at]) for alias, (index, rows) in self.dimensions.items()}
         elements = {alias: each.picked(at) for alias, each in self.elements.items()}
         return _Joined(self.batch, self.probe_rows[at], picked, elements)

@@ -30,26 +30,21 @@ class SetMember:
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return f'INSERT {self.number} INTO "{self.sink_table}"'
 
     def reason(self, text: str) -> str:
-        """Why a record has no rows here, for a dead letter."""
         return f"{self.name}: {text}"
 
     def reason_unparsed(self, text: str) -> str | None:
-        """The same of a record that cannot be parsed; None where another INSERT tells it."""
         if self.is_alone:
             return self.reason(text)
         return text if self.tells_unparsed else None
 
     def is_told(self, reason: str) -> bool:
-        """Whether a letter with this reason is of this INSERT, or of all that read its table."""
         return insert_told(reason) in (None, self.number)
 
 
 def insert_told(reason: str) -> int | None:
-    """The INSERT, from 1, that the reason of a dead letter names; None if it is dead for all."""
     match = _OF_INSERT.match(reason)
     return None if match is None else int(match[1])
 

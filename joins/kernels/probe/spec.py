@@ -105,7 +105,6 @@ class ProbeKernelSpec:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The physical columns that are needed."""
         return tuple(item.name for item in self.fields)
 
     @property
@@ -119,12 +118,10 @@ class ProbeKernelSpec:
 
     @property
     def rows_tell_records(self) -> bool:
-        """Whether a row of a Delta output tells its record: one of a window counts many."""
         return self.row_metadata and self.window_input is None
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The schema of the sink's rows."""
         metadata = ROW_METADATA if self.window_input is None else WINDOW_METADATA
         return pa.schema([*_schema(self.output), *(metadata if self.row_metadata else ())])
 
@@ -140,34 +137,27 @@ class ProbeKernelSpec:
 
     @property
     def arrivals(self) -> ArrivalColumns:
-        """The columns of its arrivals."""
         return ArrivalColumns(self.carried, self.watermark is not None)
 
     def reading(self, topics: StreamTopics) -> "ProbeKernelSpec":
-        """The same of a stream of these topics."""
         return replace(self, topics=topics)
 
     @property
     def topic_names(self) -> tuple[str, ...]:
-        """The topics whose records it joins."""
         return self.topics.of(self.reads).names
 
     def is_read(self, number: int) -> bool:
-        """Whether the records of the partition with this number are joined."""
         return not self.reads or index_of(number) in self.reads
 
     def own(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Those of `records` that it joins."""
         return of_topics(records, self.reads) if self.reads else records
 
     def counted(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Those of `records` that no INSERT before this one joins, too."""
         if self.member is None or self.member.counts is None:
             return records
         return of_topics(records, self.member.counts)
 
     def by_itself(self) -> "ProbeKernelSpec":
-        """For records that only this INSERT is to answer: it tells all that have no rows."""
         if self.member is None:
             return self
         return replace(self, member=replace(self.member, tells_unparsed=True))
@@ -286,13 +276,11 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
 
 
 def _columns_of_roles(plan: JoinPlan, dimension: str) -> set[str]:
-    """What a plan of one INSERT reads of a dimension."""
     roles = {item.alias for item in plan.joins if item.dimension == dimension}
     return {name for relation, name in _plan_columns(plan) if relation in roles}
 
 
 def _rowtime(dimension: Dimension, join: DimensionJoin) -> str | None:
-    """Which column tells the versions apart that `join` sees; None if it sees the newest rows."""
     if join.time is None or dimension.watermark is None:
         return None
     return dimension.watermark.rowtime

@@ -28,11 +28,9 @@ class Elements:
     rows: Rows
 
     def taken(self, name: str) -> pa.Array:
-        """The column `name`, a value for each row."""
         return self.columns[name].take(pa.array(self.rows, mask=self.rows < 0))
 
     def picked(self, at: Rows) -> "Elements":
-        """The rows at the positions `at`."""
         return Elements(self.columns, self.rows[at])
 
 

@@ -53,7 +53,6 @@ class DecodedRecords:
         return len(self.places)
 
     def column(self, at: int) -> NDArray[np.int64]:
-        """`OFFSET` or `TIMESTAMP` of each record."""
         return self.places[:, at]
 
     def texts(self, at: int) -> pa.BinaryArray:
@@ -75,7 +74,6 @@ class DecodedRecords:
         return [facts[at] for at in batch.tolist()]
 
     def header_maps(self) -> list[list[tuple[str, bytes | None]]]:
-        """The headers of each record by their names; of those with one name the last one."""
         return [list(dict(self.headers(row)).items()) for row in range(len(self))]
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
@@ -194,7 +192,6 @@ def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> byt
 
 
 def _described(headers: Sequence[BatchHeader], sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    """What `_parse` is told of batches, whose bodies have these sizes and follow each other."""
     ends = accumulate(sizes)
     return [
         (

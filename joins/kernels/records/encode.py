@@ -77,7 +77,6 @@ class Places:
     body_bytes: int
 
     def of(self, keys: pa.Array) -> NDArray[np.int32]:
-        """The partition of each key, `binary`: the one that other producers of Kafka choose."""
         chosen = np.empty(len(keys), np.int32)
         _choose(chosen, texts_of(keys), self.partitions, self.first, KEYLESS_RUN)
         return chosen
@@ -320,7 +319,6 @@ def encode_bodies(
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
     with one_at_a_time():
         row = pa.array([b""], pa.binary())
         encode_bodies(row, row, {"": row}, Places(1, 0, 1).of(row), 1)

@@ -119,17 +119,14 @@ class BatchHeader:
 
     @property
     def is_append_time(self) -> bool:
-        """Whether all records have the time at which the broker has appended them."""
         return bool(self.attributes & _APPEND_TIME)
 
     @property
     def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
         return bool(self.attributes & _TRANSACTIONAL)
 
     @property
     def is_control(self) -> bool:
-        """Whether it ends a transaction and has no records of users."""
         return bool(self.attributes & _CONTROL)
 
 

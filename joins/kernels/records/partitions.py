@@ -12,19 +12,16 @@ _MASK = pa.scalar(SPAN - 1, pa.int32())
 
 
 def true_partitions(numbers: pa.Array) -> pa.Array:
-    """The partition, in its topic, of each number of a record."""
     return pc.bit_wise_and(numbers.cast(pa.int32()), _MASK)
 
 
 def topic_names(topics: StreamTopics, numbers: pa.Array) -> pa.Array:
-    """The name of the topic of each number of a record."""
     if not topics.are_several:
         return pa.repeat(pa.scalar(topics.first.name, pa.string()), len(numbers))
     return pc.take(pa.array(topics.names, pa.string()), _indexes(numbers))
 
 
 def of_topics(records: pa.RecordBatch, indexes: Sequence[int]) -> pa.RecordBatch:
-    """Those of `records`, whose `partition` is a number, that are of the topics at `indexes`."""
     own = pc.is_in(_indexes(records.column("partition")), pa.array(indexes, pa.int32()))
     return records if pc.all(own).as_py() else records.filter(own)
 

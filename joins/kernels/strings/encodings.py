@@ -46,12 +46,10 @@ def _decode(value: bytes, name: str) -> str:
 
 
 def _hex_number(number: int) -> str:
-    """Of a negative number its two's complement of 64 bits."""
     return format(number % 2**64, "X")
 
 
 def _unhex(text: str) -> bytes | None:
-    """Bytes; NULL for what has other than hexadecimal digits. A first one too many counts as 0."""
     if not re.fullmatch(r"[0-9A-Fa-f]*", text, re.ASCII):
         return None
     return bytes.fromhex(text if len(text) % 2 == 0 else "00" + text[1:])
@@ -132,7 +130,6 @@ def _of_query(query: str | None, key: str) -> str | None:
 
 
 def _sized(value: bytes, length: int, fixed: bool) -> bytes:
-    """No more bytes than `length`; if `fixed` not less either."""
     cut = value[:length]
     return cut.ljust(length, b"\0") if fixed else cut
 

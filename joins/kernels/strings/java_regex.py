@@ -74,7 +74,6 @@ def _repetition(expression: str, at: int) -> tuple[str, int]:
 
 
 def _repeated(expression: str, at: int, text: str) -> tuple[str, int]:
-    """A repetition, lazy or not; one that never gives back is Java's alone."""
     if expression[at + len(text) : at + len(text) + 1] == "+":
         raise UnknownAnswerError(f"{text}+")
     return text, at + len(text)

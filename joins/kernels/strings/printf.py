@@ -47,7 +47,6 @@ def _printf_bytes(op: Operation) -> Sizes:
 
 @lru_cache(maxsize=256)
 def _room(pattern: str) -> tuple[int, int]:
-    """How many pieces a pattern has, and the sum of their widths and digits."""
     matches = list(_PIECE.finditer(pattern))
     sizes = (int(match[part] or 0) for match in matches for part in ("width", "digits"))
     return len(matches), sum(sizes)

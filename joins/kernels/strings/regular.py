@@ -60,7 +60,6 @@ def _replaced(text: str, expression: str, new: str) -> str | None:
 
 
 def _replaced_bytes(op: Operation) -> Sizes:
-    """A replacement at each place between characters, at the most."""
     text, new = bytes_of(op.array(0)), bytes_of(op.array(2))
     return text + (text + 1) * new
 

@@ -27,8 +27,6 @@ class SimilarError(ValueError):
 
 
 def similar(op: Operation) -> Checked:
-    """`text SIMILAR TO pattern [ESCAPE character]`."""
-
     def of_row(text: str, pattern: str, escape: str = "") -> bool:
         return matcher(pattern, escape).fullmatch(text) is not None
 

@@ -71,7 +71,6 @@ def _split_index(text: str, delimiter: str, index: int) -> str | None:
 
 
 def _split_index_at(text: str, code: int, index: int) -> str | None:
-    """The same for the code of a character, which is 1 to 255."""
     return _split_index(text, chr(code), index) if 1 <= code <= 255 else None
 
 
@@ -100,7 +99,6 @@ def _hash_code(text: str) -> int:
 
 
 def _is_decimal(text: str | None) -> bool:
-    """What Java reads as a number."""
     return _JAVA_NUMBER.fullmatch(text.strip()) is not None if text else False
 
 
@@ -135,7 +133,6 @@ def _ascii(text: str) -> int:
 
 
 def _chr(code: int) -> str:
-    """The character of the lowest byte; a negative code has none."""
     if code < 0:
         return ""
     return chr(code & 0xFF)

@@ -40,7 +40,6 @@ class DeletionTimes:
 
     @property
     def needs_rows(self) -> bool:
-        """Whether a deletion may have no time itself; each record has one."""
         return self.metadata != RECORD_TIMESTAMP
 
     def of(self, piece: ChangePiece, kept: KeptTimes | None) -> tuple[ChangePiece, Longs]:

@@ -85,12 +85,10 @@ class ChangePiece:
         return replace(sliced, ended=self.ended.slice(first, end - first))
 
     def after_ms(self, least_ms: int) -> "ChangePiece":
-        """The same, where records of before were as late as `least_ms`."""
         return replace(self, order_ms=np.maximum(self.order_ms, least_ms))
 
 
 def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
-    """Which records are rows of a snapshot."""
     return np.isin(piece.marks, ROW_CODES)
 
 

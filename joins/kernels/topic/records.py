@@ -18,7 +18,6 @@ from joins.plan.plan import Field
 
 
 def epoch_of(generation: int) -> int:
-    """Of the positions of a generation: they are newer than those of the one before."""
     return generation - 1
 
 

@@ -55,12 +55,10 @@ class RowTimes:
         return back, _packed(keys[last], of_key[last])
 
     def load(self, data: bytes) -> None:
-        """What `take` gave in an earlier process, all of it in its order."""
         kept = np.frombuffer(data, _KEPT)
         self._append(*_newest(kept["hash"], kept["time"]))
 
     def all(self) -> bytes:
-        """Everything for `load`, each key once."""
         parts = [np.concatenate(each) for each in zip(*self._runs, strict=True)]
         return _packed(*_newest(*parts)) if parts else b""
 

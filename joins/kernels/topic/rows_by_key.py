@@ -91,7 +91,6 @@ class KeyedRowDecoder:
     def _refuse_other_keys(
         own: pa.RecordBatch, of_rows: pa.RecordBatch, bad: dict[int, tuple[RecordFault, str]]
     ) -> None:
-        """A record whose key is not that of its row: the two would be different rows."""
         for of_key, of_row in zip(own.columns, of_rows.columns, strict=True):
             for row in np.flatnonzero(mask_of(pc.not_equal(of_key, of_row))).tolist():
                 bad.setdefault(row, (RecordFault.KEY, "its key is not that of its row"))

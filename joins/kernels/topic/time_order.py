@@ -21,7 +21,6 @@ class TimeOrder:
         self._latest_ms: dict[int, int] = dict.fromkeys(self._held, -1)
 
     def held(self, partition: int) -> int:
-        """How many records of the partition wait."""
         return sum(map(len, self._held[partition]))
 
     def add(self, piece: ChangePiece) -> None:
@@ -56,7 +55,6 @@ class TimeOrder:
         return taken
 
     def forget(self, partition: int) -> None:
-        """The partition is read again from an earlier record on."""
         self._held[partition] = []
         self._latest_ms[partition] = -1
 
@@ -137,12 +135,10 @@ class Window:
             )
 
     def newest_without_mark(self, first: int, end: int) -> int | None:
-        """Time of the newest record that belongs to no run, at the places from `first` to `end`."""
         times = self.times_ms[first:end][self._marks[first:end] == NO_MARK]
         return int(times.max()) if len(times) else None
 
     def place_at(self, first: int, at_ms: int) -> int:
-        """The first place from `first` on whose record is not older."""
         later = np.flatnonzero(self.times_ms[first:] >= at_ms)
         return first + int(later[0]) if len(later) else len(self)
 
@@ -158,6 +154,5 @@ class Window:
 
 
 def by_partition(pieces: list[ChangePiece]) -> dict[int, list[ChangePiece]]:
-    """The pieces of each partition, in their order."""
     ordered = sorted(pieces, key=lambda piece: (piece.partition, int(piece.offsets[0])))
     return {p: list(own) for p, own in groupby(ordered, key=lambda piece: piece.partition)}

@@ -57,7 +57,6 @@ class Aggregation:
 
     @property
     def types(self) -> tuple[pa.DataType, ...]:
-        """Of the accumulator's columns."""
         return self.accumulator.types
 
     def of_rows(self, rows: pa.RecordBatch, groups: Groups) -> Columns:
@@ -69,11 +68,9 @@ class Aggregation:
         return lifted if groups.are_rows else self.merge(lifted, groups)
 
     def merge(self, columns: Columns, groups: Groups) -> Columns:
-        """The accumulators of groups of accumulators."""
         return self.accumulator.merge(columns, groups)
 
     def result(self, columns: Columns) -> pa.Array:
-        """The value of each accumulator, with the aggregate's type."""
         values = self.accumulator.result(columns)
         to = arrow_type(self.spec.type)
         return values if values.type.equals(to) else cast(values, to, safe=False)
@@ -94,7 +91,6 @@ class Aggregation:
 
 
 def aggregations(aggregates: Sequence[WindowAggregate]) -> tuple[Aggregation, ...]:
-    """How each of `aggregates` is kept."""
     return tuple(Aggregation(item, _accumulator(item)) for item in aggregates)
 
 
@@ -339,7 +335,6 @@ def _valid(values: pa.Array) -> Mask:
 
 
 def _integers(column: pa.Array) -> npt.NDArray[np.int64]:
-    """A column of integers, 0 for NULL."""
     filled = pc.fill_null(column, 0) if column.null_count else column
     return np.asarray(filled.to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -351,7 +346,6 @@ def _added(numbers: npt.NDArray[np.int64], groups: Groups) -> npt.NDArray[np.int
 
 
 def _viewed(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same bytes as another type of that width."""
     return pa.Array.from_buffers(kind, len(column), column.buffers()[:2], -1, column.offset)
 
 

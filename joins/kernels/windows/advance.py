@@ -31,18 +31,14 @@ class WatermarkAdvance:
 
     @property
     def after_ms(self) -> int:
-        """The watermark behind the batch."""
         return int(self.watermarks_ms[-1]) if len(self.watermarks_ms) else self.before_ms
 
     def seen(self, watermarks_ms: Rows) -> Rows:
-        """How many steps were done under each of the watermarks."""
         return np.searchsorted(self.watermarks_ms, watermarks_ms, side="right")
 
     def steps_at(self, due: Rows) -> Rows:
-        """The step that reaches each of `due`, which lie behind `before_ms`, not behind the end."""
         return np.searchsorted(self.watermarks_ms, due)
 
     def held(self, steps: Rows) -> Rows:
-        """The watermark before each step, which is what a sink has seen before its results."""
         reached: Rows = np.concatenate([[self.before_ms], self.watermarks_ms])[steps]
         return reached

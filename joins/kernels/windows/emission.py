@@ -51,7 +51,6 @@ class WindowFiring:
 
 
 def by_steps(contents: pa.Table, advance: WatermarkAdvance, kind: int) -> WindowFiring:
-    """Windows that fire when the watermark reaches their last instant."""
     steps = advance.steps_at(numbers(contents, DUE))
     return WindowFiring(
         contents,

@@ -123,7 +123,6 @@ class _Fixed:
         return [at_the_end, self._late(base, late, groups)] if late.num_rows else [at_the_end]
 
     def kept(self) -> pa.Table:
-        """What the batch adds to the state."""
         names = state_schema(self.spec).names
         table = living(self.new.select(names), self.advance.after_ms)
         return merged(self.spec, table, by_window(self.spec, table))
@@ -212,12 +211,10 @@ def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
 
 
 def in_order(parts: pa.Table) -> pa.Table:
-    """Parts in the order in which the first record of each has come."""
     order = np.lexsort([numbers(parts, name) for name in (OFFSET, PARTITION, WATERMARK)])
     return parts.take(pa.array(order))
 
 
 def _up_to(table: pa.Table, due_ms: int) -> pa.Table:
-    """The rows of windows whose end the watermark has reached."""
     reached = numbers(table, DUE) <= due_ms
     return table if reached.all() else table.filter(pa.array(reached))

@@ -39,22 +39,18 @@ class Groups:
 
     @classmethod
     def each(cls, num_rows: int) -> Self:
-        """Each row is a group."""
         return cls(np.arange(num_rows), num_rows)
 
     @property
     def are_rows(self) -> bool:
-        """The groups are the rows, in their order."""
         return self.count == len(self.codes) and bool((np.diff(self.codes) == 1).all())
 
     def firsts(self) -> Rows:
-        """The first row of each group."""
         positions = np.zeros(self.count, dtype=np.int64)
         positions[self.codes[::-1]] = np.arange(len(self.codes) - 1, -1, -1)
         return positions
 
     def order(self) -> Rows:
-        """The rows group by group, in each group as they come."""
         return np.argsort(self.codes, kind="stable")
 
 

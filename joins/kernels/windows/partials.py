@@ -211,7 +211,6 @@ class _TimedRows:
         return pa.Table.from_batches([self.rows.select(LATE.names).take(pa.array(at)).cast(LATE)])
 
     def _places(self, at: Rows) -> list[pa.Array]:
-        """The columns of `LATE` without the record."""
         where = pa.array(at)
         return [
             pa.nulls(len(at), item.type)

@@ -40,7 +40,6 @@ class OpenSession:
 
     @property
     def due_ms(self) -> int:
-        """Its last instant."""
         return self.end_ms - 1
 
 

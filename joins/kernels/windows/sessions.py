@@ -89,7 +89,6 @@ def _past(rows: pa.Table, new: pa.Table) -> Mask:
 
 
 def _spans(spec: WindowSpec, rows: pa.Table) -> Groups:
-    """Rows of one key that may come to be in one session; those of others never meet them."""
     keys = Groups.of([column(rows, name) for name in key_names(spec)], rows.num_rows)
     return connected(keys.codes, numbers(rows, START), numbers(rows, END))
 
@@ -106,7 +105,6 @@ class _Bucket:
 
     @property
     def sessions(self) -> int:
-        """How many rows are sessions."""
         return int(self.rows.num_rows - self.new.num_rows)
 
     def ordered(self) -> Mask:
@@ -200,7 +198,6 @@ def _with_bounds(spec: WindowSpec, table: pa.Table, starts: Rows, ends: Rows) ->
 
 
 def _with_fired(table: pa.Table, fired: Mask) -> pa.Table:
-    """Sessions that have fired have nothing due until they are forgotten."""
     due = np.where(fired, MAX_TIMESTAMP, numbers(table, DUE))
     return _with(table, {FIRED: pa.array(fired), DUE: pa.array(due)})
 

@@ -117,28 +117,23 @@ class WindowSpec:
 
     @property
     def needs_old_rows(self) -> bool:
-        """What a window had before it fires again: for the sink, or as the new row may not pass."""
         return self.retracts or self.having is not None or any(map(self._may_fail, self.output))
 
     def _may_fail(self, item: OutputColumn) -> bool:
-        """Whether a column may be computed for what a window had, and fail for what it has."""
         if not isinstance(item.expression, Column):
             return True
         return not item.nullable and any(item.expression.name == a.name for a in self.aggregates)
 
     @property
     def lists_rows(self) -> bool:
-        """An aggregate depends on the order of its rows."""
         return any(item.function in _IN_ORDER for item in self.aggregates)
 
     @property
     def grows(self) -> bool:
-        """Windows of one start, each a slide longer than the one before."""
         return self.kind is WindowKind.CUMULATE
 
     @property
     def merges(self) -> bool:
-        """Windows that touch become one."""
         return self.kind is WindowKind.SESSION
 
 
@@ -152,7 +147,6 @@ def _window_of(plan: JoinPlan) -> Windowing:
 
 
 def _wants_old_rows(plan: JoinPlan) -> bool:
-    """Sinks that replace rows by key need only the new ones."""
     if isinstance(plan.sink, DeltaSink):
         return False
     return not (isinstance(plan.sink, KafkaSink) and plan.sink.upsert)

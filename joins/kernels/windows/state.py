@@ -43,12 +43,10 @@ PLACE = pa.schema([(IS_LATE, pa.bool_()), *LATE])
 
 
 def key_names(spec: WindowSpec) -> list[str]:
-    """The columns of the keys."""
     return [f"key_{at}" for at in range(len(spec.keys))]
 
 
 def accumulator_names(parts: Sequence[Aggregation]) -> list[list[str]]:
-    """The columns of each aggregate."""
     return [
         [f"acc_{at}_{number}" for number in range(len(item.types))] for at, item in enumerate(parts)
     ]
@@ -67,24 +65,20 @@ def state_schema(spec: WindowSpec) -> pa.Schema:
 
 
 def partial_schema(spec: WindowSpec) -> pa.Schema:
-    """Of the parts of windows that a batch brings."""
     return pa.schema([*state_schema(spec), *PLACE])
 
 
 def joined(tables: Iterable[pa.Table], schema: pa.Schema) -> pa.Table:
-    """All rows, each column in one piece."""
     tables = [table.select(schema.names).cast(schema) for table in tables]
     return pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
 
 
 def column(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array:
-    """A column in one piece."""
     chunked = table.column(name)
     return whole(chunked) if isinstance(chunked, pa.ChunkedArray) else chunked
 
 
 def numbers(table: pa.Table | pa.RecordBatch, name: str) -> Rows:
-    """A column of integers without NULL."""
     return np.asarray(column(table, name).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
@@ -102,7 +96,6 @@ def merged(spec: WindowSpec, table: pa.Table, groups: Groups) -> pa.Table:
 
 
 def by_window(spec: WindowSpec, table: pa.Table) -> Groups:
-    """Rows of the same window and key."""
     keys = [column(table, name) for name in key_names(spec)]
     return Groups.of([numbers(table, START), numbers(table, END), *keys], table.num_rows)
 
@@ -119,12 +112,10 @@ def compact(spec: WindowSpec, tables: Iterable[pa.Table], watermark_ms: int) -> 
 
 
 def living(table: pa.Table, watermark_ms: int) -> pa.Table:
-    """Without the rows of windows that are gone."""
     kept = numbers(table, KEEP) > watermark_ms
     return table if kept.all() else table.filter(pa.array(kept))
 
 
 def keeps(due: Rows, lateness_ms: int) -> Rows:
-    """How long windows are kept: their last instant plus the lateness, in 64 bits."""
     lateness_ms = min(lateness_ms, MAX_TIMESTAMP)
     return np.where(due > MAX_TIMESTAMP - lateness_ms, MAX_TIMESTAMP, due + lateness_ms)

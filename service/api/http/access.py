@@ -86,12 +86,10 @@ class Rules:
     rules: tuple[Rule, ...]
 
     def find(self, method: str, path: str) -> Rule | None:
-        """The rule for a request; None if there is no such address or method."""
         fitting = (rule for rule in self.rules if method in rule.methods)
         return next((rule for rule in fitting if rule.pattern.match(path)), None)
 
     def methods(self, path: str) -> list[str]:
-        """What the address takes; nothing if it does not exist."""
         of_path = (rule.methods for rule in self.rules if rule.pattern.match(path))
         return sorted(frozenset().union(*of_path))
 

@@ -78,7 +78,6 @@ class Authenticator:
         return token is not None and token.state(now_ms()) is TokenState.ACTIVE
 
     def forget(self) -> None:
-        """Read the tokens again before the next request; for what this process has changed."""
         self._changes += 1
 
     async def _refresh(self) -> None:

@@ -42,11 +42,9 @@ class Seat:
 
     @property
     def rests(self) -> bool:
-        """Nobody would miss an answer if it ended."""
         return self.connection is None or self.connection.rests
 
     def abort(self) -> None:
-        """End the connection now."""
         if self.connection is None:
             self.end()
         else:
@@ -67,7 +65,6 @@ class ConnectionSeats:
         self._logged = PerMinute()
 
     async def free(self) -> None:
-        """Wait until there is a place."""
         if not self._free.is_set():
             self.log("connections are all taken, new ones wait", most=self._most)
             await self._free.wait()

@@ -74,5 +74,4 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
 
 
 def _no_passphrase() -> str:
-    """Instead of OpenSSL's question on the terminal."""
     raise ValueError("the key has a passphrase")

@@ -50,7 +50,6 @@ class _RequestHead:
 
     @property
     def has_body(self) -> bool:
-        """Whether something follows that an early answer leaves unread."""
         length = self.headers.get(b"content-length", b"0")
         return length != b"0" or b"transfer-encoding" in self.headers
 
@@ -76,7 +75,6 @@ class Gate:
         self._require_leader = require_leader
 
     def rule(self, head: _RequestHead) -> Rule | None:
-        """What is declared for such a request."""
         return self._rules.find(head.method, head.path)
 
     def head(self, scope: Scope) -> _RequestHead:
@@ -221,7 +219,6 @@ class _GuardedRequest:
         await self._send(message)
 
     async def end(self) -> None:
-        """Note a request that ended without an answer."""
         await self._note(500, None)
 
     async def _note(self, status: int, made: str | None) -> None:
@@ -275,7 +272,6 @@ def _unremarkable(head: _RequestHead, status: int) -> bool:
 
 
 def _check_head(scope: Scope) -> None:
-    """The connection bounds what it keeps of a head; one that comes at once may be larger."""
     fields = sum(len(name) + len(value) + len(": \r\n") for name, value in scope["headers"])
     if len(scope["raw_path"]) + len(scope["query_string"]) + fields > HEAD_LIMIT_BYTES:
         raise HTTPException(431, headers={"Connection": "close"})

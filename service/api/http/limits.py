@@ -125,7 +125,6 @@ class Lockouts:
         remember(self._failures, key, _Failures(number, now))
 
     def succeeded(self, key: str) -> None:
-        """Forget the failures."""
         self._failures.pop(key, None)
 
 

@@ -24,7 +24,6 @@ def _is_zero(parameter: str) -> bool:
 
 
 def wants(header: str, media_type: str) -> bool:
-    """Whether the value of an `Accept` header asks for `media_type` by name."""
     return media_type in header.lower() and accepts(header, media_type)
 
 

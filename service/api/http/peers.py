@@ -62,7 +62,6 @@ class Peers:
             )
 
     def is_proxy(self, peer: str) -> bool:
-        """Whether a connection from there is a trusted proxy's, which brings many people."""
         address = _parsed(peer)
         return address is not None and self._is_proxy(address)
 

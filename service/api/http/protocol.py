@@ -115,5 +115,4 @@ def _nothing() -> None:
 
 
 def patient(head_timeout_s: float) -> type[PatientProtocol]:
-    """The protocol with this patience, for uvicorn, which makes one a connection."""
     return type("PatientProtocol", (PatientProtocol,), {"head_timeout_s": head_timeout_s})

@@ -36,7 +36,6 @@ def typed_keys() -> Iterator[Callable[[float], Iterable[str]]]:
 
 
 def _read_keys() -> str:
-    """What was typed; of an arrow and its like, which begin with ESC, nothing; at the end q."""
     typed = os.read(sys.stdin.fileno(), 64)
     return "" if typed.startswith(b"\x1b") else typed.decode(errors="replace") or "q"
 

@@ -44,7 +44,6 @@ _KEYWORDS = (
 
 
 def _library() -> ModuleType | None:
-    """The standard library's readline; a Python without it has a plainer prompt."""
     try:
         return import_module("readline")
     except ImportError:

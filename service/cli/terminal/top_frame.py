@@ -141,7 +141,6 @@ def frame(look: Look, order: Sorting, width: int, height: int | None = None) -> 
 
 
 def _room(height: int, *, is_wide: bool) -> int:
-    """Jobs for which there are lines: heading, heads of columns, a rest and keys have some."""
     return max(1, (height - 6) // (1 if is_wide else 2))
 
 

@@ -314,7 +314,6 @@ def _show_records(records: Sequence["TopicRecord"]) -> None:
 
 
 def _time(timestamp_ms: int | None) -> str:
-    """A time as it is in tables; NULL beyond the years 1 to 9999, as jobs read it."""
     return "NULL" if timestamp_ms is None else instant(timestamp_ms).removesuffix(" UTC")
 
 

@@ -23,22 +23,18 @@ class Check:
     hint: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As shown."""
         return {"name": self.name, "ok": self.ok, "detail": self.detail, "hint": self.hint}
 
 
 def good(name: str, detail: str) -> Check:
-    """All is well."""
     return Check(name, True, redacted(detail))
 
 
 def bad(name: str, detail: str, hint: str) -> Check:
-    """Something is to be done."""
     return Check(name, False, redacted(detail), redacted(hint))
 
 
 def unknown(name: str, detail: str) -> Check:
-    """Nothing can be said."""
     return Check(name, None, redacted(detail))
 
 

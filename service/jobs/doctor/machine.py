@@ -30,7 +30,6 @@ _OLDEST_PYTHON = (3, 11)
 
 
 def check_machine(settings: Settings) -> list[Check]:
-    """Everything that can be known without a job."""
     looks: dict[str, Callable[[], Iterable[Check]]] = {
         "python": lambda: [_python(), _packages()],
         "java": lambda: _java(settings),
@@ -171,5 +170,4 @@ def check_disk(places: Mapping[str, Path]) -> Iterator[Check]:
 
 
 def _nearest(path: Path) -> Path:
-    """`path`, or the nearest directory above it that exists."""
     return next(place for place in (path, *path.parents) if place.exists())

@@ -47,14 +47,12 @@ class Patient:
 
     @property
     def app_id(self) -> str:
-        """Of the commits to the dead letters; empty before the first start."""
         if self.meta is None:
             return ""
         return job_app_id(self.layout.job_dir.name, self.meta.incarnation)
 
     @property
     def outputs(self) -> tuple[DeltaOutput, ...]:
-        """The Delta outputs."""
         inserts = self.plan.inserts
         return tuple(
             DeltaOutput(
@@ -77,6 +75,5 @@ class Patient:
         return {name: path for name, path in places.items() if isinstance(path, Path)}
 
     def changelog(self, dimension: str) -> TablePath:
-        """The changelog table of a dimension."""
         declared = next(each for each in self.plan.dimensions if each.name == dimension)
         return self.layout.table(declared) / "changelog"

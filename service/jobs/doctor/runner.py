@@ -15,7 +15,6 @@ _OLD_REQUEST_S = 60.0
 
 
 def check_runner(patient: Patient) -> Iterator[Check]:
-    """Whether it lives, reports, and has answered."""
     yield _runner(patient)
     yield _requests(patient)
     yield _replays(patient)

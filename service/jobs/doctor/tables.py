@@ -64,7 +64,6 @@ def _table(name: str, path: TablePath) -> Iterator[Check]:
 
 
 def _writer(patient: Patient, output: DeltaOutput, title: str) -> Iterator[Check]:
-    """Who appends to the output, and why."""
     choice = output_writer(output.plan, patient.settings)
     writer = "none" if choice is None else choice.writer.value
     yield good(title, f"{writer}: {choice.reason}" if choice and choice.reason else writer)

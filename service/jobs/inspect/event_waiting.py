@@ -34,7 +34,6 @@ def event_time_conditions(job: Document) -> Iterator[Condition]:
 
 
 def holds_rows(time: Document | None) -> bool:
-    """Whether records or windows wait for a watermark; `time` is the job's `event_time`."""
     return time is not None and bool(time["waiting_rows"] or time["window_rows"])
 
 

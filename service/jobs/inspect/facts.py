@@ -48,7 +48,6 @@ def _probe(probe: Document, *, is_live: bool, joins_tables: bool) -> dict[str, A
 
 
 def is_at_its_end(probe: Document) -> bool:
-    """Whether all of a stream that has an end is joined: nothing can come any more."""
     end, done = probe.get("bounded_offsets") or {}, probe.get("next_offsets") or {}
     return bool(end) and all(done.get(name, 0) >= offset for name, offset in end.items())
 

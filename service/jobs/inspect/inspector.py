@@ -110,12 +110,10 @@ class Inspector:
 
 
 def _variables(settings: Settings) -> dict[str, str]:
-    """What may have come from the command line, as an inspection without a job reads it."""
     return {f"{PREFIX}{name.upper()}": str(getattr(settings, name)) for name in _TOLD}
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the whole group: an inspection may have children."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

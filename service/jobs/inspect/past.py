@@ -125,7 +125,6 @@ def insert_of(plan: JoinPlan, sink: str | None) -> int:
 
 
 def _reading(plan: JoinPlan, topic: str) -> int:
-    """The first INSERT, from 0, that reads the topic; of a topic that none reads the first."""
     own = (number for number, i in enumerate(plan.inserts) if topic in i.probe.topic_names)
     return next(own, 0)
 

@@ -35,7 +35,6 @@ Result = Mapping[str, Any]
 
 
 def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """Pin and commits of one batch."""
     inserts = histories(job_dir)
     return _batch_json(inserts, inserts[0].pin(arguments.number))
 
@@ -95,27 +94,23 @@ def _output_json(history: History, pin: Pin) -> dict[str, Any]:
 
 
 def replay_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """One batch, joined again and compared."""
     with open_replayer(job_dir, arguments.sink) as replayer:
         outcome = replayer.replay(arguments.batch, diff=arguments.diff)
         return {**_of_insert(replayer.places), **outcome}
 
 
 def explain_row(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """What became of one record."""
     with open_explainer(job_dir, arguments.sink, arguments.topic) as explainer:
         place = Coordinates(arguments.topic, arguments.partition, arguments.offset)
         return {**_of_insert(explainer.places), **explainer.explain(place)}
 
 
 def _of_insert(places: HistoryPlaces) -> dict[str, Any]:
-    """Of several INSERTs, which one an answer is of."""
     member = places.kernel.member
     return {} if member is None else {"insert": member.number, "sink_table": member.sink_table}
 
 
 def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
-    """Checks of the job, or of the machine."""
     from service.jobs.doctor.doctor import examine  # what it looks at is slow to import
 
     report: Result = examine(job_dir)
@@ -156,7 +151,6 @@ def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 
 def show_tables(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """Dimensions, their rows and changes, or the output."""
     from service.jobs.inspect.tables import JobTables
 
     return JobTables(job_dir).answer(arguments.question)
@@ -213,7 +207,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add(parser: argparse.ArgumentParser, run: Callable[..., Any], **options: _Option) -> None:
-    """What `parser` runs, with its options: the name of each, and how argparse is told of it."""
     parser.set_defaults(run=run)
     for name, settings in options.items():
         parser.add_argument(f"--{name.replace('_', '-')}", **settings)

@@ -18,7 +18,6 @@ _LEAST_INODES = 100
 
 
 def full_disks(settings: Settings) -> list[WarningView]:
-    """A warning for each disk of a control plane on which nothing can be written any more."""
     return list(_full({"data": settings.data_dir, "warehouse": settings.warehouse_dir}))
 
 

@@ -74,7 +74,6 @@ def _absent(
 
 
 def absence(*, is_deleted: bool) -> str:
-    """Why a key that has a record has no row."""
     return "deleted" if is_deleted else "not-copied-again"
 
 
@@ -182,7 +181,6 @@ def _change_name(change: KeyChange) -> str:
 
 
 def _with_places(rows: pa.Table, dimension: Dimension, *more: str) -> pa.Table:
-    """The dimension's columns, then where each row comes from."""
     names = [*(item.name for item in dimension.fields), *POSITION_COLUMNS, SOURCE_TIME, *more]
     return rows.select(names)
 

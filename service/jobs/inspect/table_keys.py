@@ -86,7 +86,6 @@ class PageCursor:
     key: Key
 
     def key_row(self, dimension: Dimension) -> pa.Table:
-        """The key as a table of one row."""
         return key_table(dimension, [pa.repeat(value, 1) for value in self.key])
 
     @classmethod

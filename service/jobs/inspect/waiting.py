@@ -190,7 +190,6 @@ def _of_dimension(dimension: Document, job: Document, *, reported: bool) -> Iter
 
 
 def _goes_on(job: Document) -> bool:
-    """Whether records are joined although a table stands still; by event time they wait for it."""
     return bool(job["phase"] == "JOIN" and not job["event_time"])
 
 
@@ -313,7 +312,6 @@ def _transactions(probe: Document) -> Iterator[Condition]:
 
 
 def _at_most(probe: Document, count: int) -> str:
-    """A count of offsets, not all of which need have a record."""
     return f"at most {count:,}" if count and probe["held_is_upper_bound"] else f"{count:,}"
 
 

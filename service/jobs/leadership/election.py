@@ -79,18 +79,15 @@ class Election:
         self._decider = threading.Thread(target=self._decide, name="leadership", daemon=True)
 
     def start(self) -> None:
-        """Stand for election from now on."""
         self._decider.start()
         self._asker.start()
 
     def close(self) -> None:
-        """End what has been begun, and let another one lead at once."""
         self._closing.set()
         if self._asker.is_alive():
             self._asker.join()
 
     def wait(self, timeout_s: float) -> None:
-        """Return when the first question has been answered and acted on, or time is over."""
         self._decided.wait(timeout_s)
 
     def _ask(self) -> None:
@@ -147,7 +144,6 @@ class Election:
             self._claim = _Claim(new_record.term, began)
 
     def _keep(self, claim: _Claim) -> None:
-        """Note that the lock is still ours, unless it was given up meanwhile."""
         with self._claiming:
             if self._claim is not None and self._claim.term == claim.term:
                 self._claim = claim

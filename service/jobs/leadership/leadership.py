@@ -28,32 +28,26 @@ class Leadership:
 
     @property
     def role(self) -> ControlPlaneRole:
-        """What this control plane does now."""
         return ControlPlaneRole.STANDBY if self._term is None else ControlPlaneRole.LEADER
 
     @property
     def term(self) -> int:
-        """The newest term that it knows of; 0 where there are none."""
         return 0 if self._record is None else self._record.term
 
     @property
     def leader_url(self) -> str:
-        """Where the one that leads answers; empty if none does, or there is no other."""
         record = self._record
         return "" if record is None or record.is_vacant else record.url
 
     def lead(self, term: int) -> None:
-        """From now on this control plane leads."""
         with self._changing:
             self._term = term
 
     def stand_by(self) -> None:
-        """From now on it does not."""
         with self._changing:
             self._term = None
 
     def know(self, record: LeaderRecord) -> None:
-        """Take over what the store says of who leads."""
         self._record = record
 
     def require(self) -> None:

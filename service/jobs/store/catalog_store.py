@@ -26,7 +26,6 @@ class CatalogStore:
         self._writing = writing
 
     def entries(self) -> tuple[CatalogEntry, ...]:
-        """All entries, in the order of their creation."""
         with self._reading() as connection:
             return _all(connection)
 
@@ -86,7 +85,6 @@ class CatalogStore:
             connection.execute(sa.delete(CATALOG).where(CATALOG.c.name == name))
 
     def attached(self, job_id: str) -> tuple[tuple[str, str], ...]:
-        """Id and name of the jobs that read the shared table which a job keeps, oldest first."""
         with self._reading() as connection:
             return _attached(connection, job_id)
 

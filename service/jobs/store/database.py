@@ -62,7 +62,6 @@ class StoreDatabase:
         return cls(engine)
 
     def close(self) -> None:
-        """Give all connections back."""
         self._engine.dispose()
 
     def fence(self, term: int | None) -> None:
@@ -141,7 +140,6 @@ class StoreDatabase:
 
 
 def _check_term(connection: sa.Connection, term: int | None) -> None:
-    """See that `term` lasts until this transaction has ended: its successor waits for that."""
     newest = connection.execute(sa.select(LEADERSHIP.c.term).with_for_update(read=True)).scalar()
     if term is None or newest != term:
         raise StandbyError(
@@ -194,7 +192,6 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 (s
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """Writers take the lock at once: a reader that turns writer could not wait for it."""
     writes = connection.get_execution_options().get("sluice_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -54,7 +54,6 @@ class Ring:
     points: int
 
     def slot(self, at_ms: int) -> int:
-        """The number of the point in which an instant is, counted from 1970."""
         return at_ms // (1000 * self.step_s)
 
 
@@ -76,11 +75,9 @@ class HistoryPoint:
     values: Values
 
     def numbers(self) -> dict[str, float | None]:
-        """Series → its number, with the seven digits that it has; None where it is not known."""
         return {name: _number(value) for name, value in zip(SERIES, self.values, strict=True)}
 
     def number(self, series: str) -> float | None:
-        """That of one series."""
         return _number(self.values[SERIES.index(series)])
 
 
@@ -140,7 +137,6 @@ def means(points: Sequence[HistoryPoint], step_ms: int) -> Iterator[HistoryPoint
 
 
 def mean(rows: Sequence[Values]) -> list[float]:
-    """The mean of each column; NaN where none of it is known."""
     columns = zip(*rows, strict=True)
     return [_mean([value for value in column if not math.isnan(value)]) for column in columns]
 

@@ -46,62 +46,50 @@ class JobLayout:
 
     @property
     def plan(self) -> Path:
-        """The frozen plan."""
         return self.job_dir / "plan.json"
 
     @property
     def settings(self) -> Path:
-        """The settings that the control plane hands to the runner."""
         return self.job_dir / "settings.json"
 
     @property
     def secrets(self) -> Path:
-        """Passwords that were written into the submitted SQL."""
         return self.job_dir / "secrets.json"
 
     @property
     def status(self) -> Path:
-        """The runner's newest report."""
         return self.job_dir / "status.json"
 
     @property
     def events(self) -> Path:
-        """The runner's transitions, one a line."""
         return self.job_dir / "events.jsonl"
 
     @property
     def runner_log(self) -> Path:
-        """What the runner wrote to standard output and error."""
         return self.job_dir / "runner.log"
 
     @property
     def runner_pid(self) -> Path:
-        """Which process is the runner."""
         return self.job_dir / "runner.pid"
 
     @property
     def checkpoint(self) -> Path:
-        """Pins, phase, sources and Spark's own checkpoints."""
         return self.job_dir / "checkpoint"
 
     @property
     def requests(self) -> Path:
-        """What the control plane asks of the runner, and the answers."""
         return self.job_dir / "requests"
 
     @property
     def history(self) -> Path:
-        """What the control plane has seen of the job in the last day, as points of fixed size."""
         return self.job_dir / "history.bin"
 
     @property
     def acknowledgements(self) -> Path:
-        """What operators have acknowledged, one a line."""
         return self.checkpoint / "acknowledgements.jsonl"
 
     @property
     def warehouse(self) -> Path:
-        """Which object store has the job's own tables; not there if this directory has them."""
         return self.job_dir / "warehouse.json"
 
     @property
@@ -129,16 +117,13 @@ class JobLayout:
 
     @property
     def tables(self) -> TablePath:
-        """One directory per dimension with `changelog` and `current`."""
         return self.tables_root / "tables"
 
     @property
     def leases(self) -> Path:
-        """Of a job that keeps a shared table: what those need who read it, one file a job."""
         return leases_in(self.checkpoint)
 
     def of_shared(self, source: SharedSource) -> "JobLayout":
-        """The layout of the job that keeps a shared table."""
         return JobLayout(self.job_dir.parent / source.job_id)
 
     def table(self, dimension: Dimension) -> TablePath:
@@ -149,16 +134,13 @@ class JobLayout:
         return self.tables / dimension.name
 
     def lease(self, source: SharedSource) -> Path:
-        """What this job needs of a shared table."""
         return self.of_shared(source).leases / f"{self.job_dir.name}.json"
 
     @property
     def dead_letters(self) -> TablePath:
-        """The Delta table of records that cannot be parsed."""
         return self.tables_root / "dead_letters"
 
     def is_in_store(self) -> bool:
-        """Whether an object store has the job's own tables."""
         return self.warehouse.exists()
 
     def exchange(self, *, in_store: bool) -> TablePath:
@@ -171,17 +153,14 @@ class JobLayout:
 
     @property
     def late_records(self) -> TablePath:
-        """The Delta table of records behind the watermark, unless the script names another."""
         return self.tables_root / "late_records"
 
     @property
     def state(self) -> TablePath:
-        """The Delta tables of what waits for a watermark (`waiting`) or is in windows."""
         return self.tables_root / "state"
 
     @property
     def index(self) -> Path:
-        """One directory of index files per dimension."""
         return self.job_dir / "index"
 
     def create(self, warehouse: str | None = None) -> None:
@@ -197,7 +176,6 @@ class JobLayout:
             write_new(self.warehouse, _noted(warehouse))
 
     def make_room(self, warehouse: str) -> None:
-        """Make the directory of a job whose files are in a warehouse, as far as it is not there."""
         self.job_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self.warehouse.exists():
             write_private(self.warehouse, _noted(warehouse))
@@ -220,7 +198,6 @@ class JobLayout:
         self.discard()
 
     def discard(self) -> None:
-        """Delete the directory with everything in it."""
         shutil.rmtree(self.job_dir, ignore_errors=True)
 
 
@@ -272,7 +249,6 @@ def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:
 
 
 def noted_pid(job_dir: Path) -> int | None:
-    """The process that `runner.pid` names, dead or alive."""
     content = _note(job_dir)
     return None if content is None else int(content["pid"])
 

@@ -45,5 +45,4 @@ def lock_key(name: str) -> sa.ColumnElement[int]:
 
 
 def record_of(row: sa.RowMapping) -> LeaderRecord:
-    """What a row of `LEADERSHIP` says."""
     return LeaderRecord(row["term"], row["url"], row["since_ms"], row["is_vacant"])

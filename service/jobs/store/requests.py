@@ -60,7 +60,6 @@ class Asked:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over what makes two requests the same one."""
         text = json.dumps([self.kind, self.body], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -74,7 +73,6 @@ class RequestAnswer:
 
 
 def not_replayable(plan: JoinPlan) -> NotReplayableError:
-    """Why dead letters of a job with event time or windows are not joined again."""
     return NotReplayableError(
         f'dead letters of job "{plan.name}" cannot be replayed: with event time or windows their '
         "batch has moved the watermark on without them",
@@ -106,7 +104,6 @@ class RequestBox:
         return request_id
 
     def sent(self, request_id: str) -> bool:
-        """Whether there is, or was, such a request."""
         names = (f"{request_id}.json", f"{request_id}{_RESULT}")
         return any((self._directory / name).exists() for name in names)
 

@@ -32,7 +32,6 @@ class StoredText(sa.TypeDecorator[str]):
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        """The text as it is kept, or compared with what is kept."""
         return None if value is None else value.replace("\x00", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -140,7 +139,6 @@ class StoredJob:
     desired_state: DesiredState
 
     def takes(self, name: str) -> bool:
-        """Whether no other job may have this name: the job has it and can still run."""
         can_run = self.state is not JobState.FINISHED
         return self.name == name and can_run and self.desired_state is not DesiredState.REMOVED
 
@@ -152,7 +150,6 @@ class StoredJobs:
         self._connection = connection
 
     def jobs(self) -> list[StoredJob]:
-        """All jobs, the oldest first."""
         columns = (JOBS.c.id, JOBS.c.name, JOBS.c.state, JOBS.c.desired_state)
         rows = self._connection.execute(sa.select(*columns).order_by(JOBS.c.id))
         return [
@@ -221,7 +218,6 @@ def insert_job(connection: sa.Connection, new: NewJob) -> None:
 
 
 def lock_names(connection: sa.Connection) -> None:
-    """Let no other transaction add a job before this one ends; SQLite has one writer anyway."""
     if connection.dialect.name == "postgresql":
         one_at_a_time = sa.func.pg_advisory_xact_lock(LOCK_SPACE, lock_key(NAMES))
         connection.execute(sa.select(one_at_a_time))
@@ -300,14 +296,12 @@ def _forget_old_events(connection: sa.Connection, job_id: str) -> None:
 
 
 def update_job(connection: sa.Connection, job_id: str, values: Mapping[str, Any]) -> None:
-    """Change columns of the job, and when it was changed."""
     connection.execute(
         sa.update(JOBS).where(JOBS.c.id == job_id).values({**values, "updated_at_ms": now_ms()})
     )
 
 
 def job_of(row: sa.RowMapping) -> Job:
-    """The job in a row."""
     error = row["error"]
     return Job(
         **{
@@ -321,7 +315,6 @@ def job_of(row: sa.RowMapping) -> Job:
 
 
 def event_of(row: sa.RowMapping) -> JobEvent:
-    """The event in a row."""
     origin = row["origin"]
     return JobEvent(
         **{

@@ -68,7 +68,6 @@ class JobStore:
         return cls(StoreDatabase.open(url))
 
     def close(self) -> None:
-        """Give all connections back."""
         self._database.close()
 
     def check(self) -> None:
@@ -80,28 +79,22 @@ class JobStore:
         self._database.check()
 
     def fence(self, term: int | None) -> None:
-        """Let nothing be written but in `term` of leadership, nothing for None; tokens always."""
         self._database.fence(term)
 
     def bind(self, data_dir_id: str | None) -> str | None:
-        """Keep the id of the data directory of this store, unless it has one already; that id."""
         return self._database.bind(data_dir_id)
 
     @property
     def has_directories(self) -> bool:
-        """Whether jobs' directories are there whoever leads; if not, see `keep_all`."""
         return not self._keeps_all
 
     def keep_all(self) -> None:
-        """From now on keep inline secrets of new jobs, too: directories are not shared."""
         self._keeps_all = True
 
     def tidy(self) -> None:
-        """Move what SQLite has in its log into its file, when it is much."""
         self._database.tidy()
 
     def look(self, look: Callable[[StoredJobs], Found]) -> Found:
-        """What `look` finds in the jobs as they are now."""
         with self._database.reading() as connection:
             return look(StoredJobs(connection))
 
@@ -135,7 +128,6 @@ class JobStore:
             return content
 
     def find_by_key(self, idempotency_key: str) -> tuple[Job, str] | None:
-        """The job that was submitted under this key and the digest of its request, or None."""
         with self._database.reading() as connection:
             row = connection.execute(
                 sa.select(JOBS.c.id, JOBS.c.request_digest).where(
@@ -154,7 +146,6 @@ class JobStore:
             return get_job(connection, job_id)
 
     def plans(self, job_ids: Sequence[str]) -> dict[str, bytes]:
-        """Job → its plan, of those that are there."""
         query = sa.select(JOBS.c.id, JOBS.c.plan).where(JOBS.c.id.in_(job_ids))
         with self._database.reading() as connection:
             return {row.id: row.plan for row in connection.execute(query)}
@@ -171,7 +162,6 @@ class JobStore:
             return [job_of(row) for row in connection.execute(query).mappings()]
 
     def all_jobs(self) -> list[Job]:
-        """Every job without its plan and SQL, the oldest first, for the supervisor."""
         query = sa.select(*LISTED).order_by(JOBS.c.id)
         with self._database.reading() as connection:
             return [job_of(row) for row in connection.execute(query).mappings()]
@@ -204,18 +194,15 @@ class JobStore:
         return [event_of(row) for row in reversed(rows)]
 
     def job_ids(self) -> frozenset[str]:
-        """The ids of all jobs."""
         with self._database.reading() as connection:
             return frozenset(connection.execute(sa.select(JOBS.c.id)).scalars())
 
     def count_by_state(self) -> dict[JobState, int]:
-        """How many jobs there are in each state that has any."""
         query = sa.select(JOBS.c.state, sa.func.count()).group_by(JOBS.c.state)
         with self._database.reading() as connection:
             return {JobState(state): number for state, number in connection.execute(query)}
 
     def newest_event(self) -> int:
-        """The greatest sequence number that there is, 0 without events."""
         with self._database.reading() as connection:
             return connection.execute(sa.select(sa.func.max(EVENTS.c.sequence))).scalar() or 0
 
@@ -269,12 +256,10 @@ class JobStore:
             return get_job(connection, job_id)
 
     def count(self, job_id: str, *, crashes: int, restarts: int) -> None:
-        """Keep how often the runner has crashed and has been restarted."""
         with self._changing(job_id) as (connection, _):
             update_job(connection, job_id, {"crashes": crashes, "restarts": restarts})
 
     def set_reason(self, job_id: str, reason: str, error: JobError | None) -> None:
-        """Keep why the job is where it is, without a transition."""
         with self._changing(job_id) as (connection, _):
             values = {"reason": reason, "error": None if error is None else asdict(error)}
             update_job(connection, job_id, values)
@@ -294,7 +279,6 @@ class JobStore:
 
 
 def _check_no_table(job: Job) -> None:
-    """See that no shared table loses the job that keeps it, unless it goes itself."""
     if job.shared_table is None or job.desired_state is DesiredState.REMOVED:
         return
     raise JobConflictError(

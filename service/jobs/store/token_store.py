@@ -57,12 +57,10 @@ class TokenStore:
         return token, text
 
     def all(self) -> list[AccessToken]:
-        """Every token, the newest first; also those that have ended, for some time."""
         with self._reading() as connection:
             return _all(connection)
 
     def usable(self) -> bool:
-        """Whether any token can be used now."""
         at_ms = now_ms()
         return any(token.state(at_ms) is TokenState.ACTIVE for token in self.all())
 
@@ -84,7 +82,6 @@ class TokenStore:
         return tokens[0]
 
     def note_use(self, token_id: str, at_ms: int) -> None:
-        """Keep that a token was used."""
         with self._writing() as connection:
             connection.execute(
                 sa.update(_TOKENS).where(_TOKENS.c.id == token_id).values(last_used_at_ms=at_ms)

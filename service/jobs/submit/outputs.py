@@ -30,7 +30,6 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The output for messages."""
         if isinstance(self.sink, KafkaSink):
             return f'topic "{self.sink.kafka.topic}"'
         return f'delta table "{self.sink.path}"'
@@ -46,7 +45,6 @@ def outputs_of(plan: JoinPlan) -> tuple[Output, ...]:
 
 
 def is_preview(plan: JoinPlan) -> bool:
-    """Whether the job shows rows of a bare SELECT and is removed afterwards."""
     return isinstance(plan.sink, PrintSink) and plan.sink.row_limit is not None
 
 
@@ -115,7 +113,6 @@ class TakenOutputs:
 
 
 def _is_exclusive(output: Output) -> bool:
-    """Whether two jobs write there only on purpose; a topic at least once is made for several."""
     sink = output.sink
     return isinstance(sink, DeltaSink) or sink.transactional_id_prefix is not None
 

@@ -144,7 +144,6 @@ def _with_offsets(plan: JoinPlan, resolved: JoinPlan, clusters: OpenClusters) ->
 
 
 def _formats(plan: JoinPlan) -> Iterable[tuple[RecordFormat, RecordKey | None]]:
-    """Those of the tables that are the stream, each pair of value and key once."""
     sources = (insert.probe.source for insert in plan.inserts)
     return dict.fromkeys((s.value, s.key) for s in sources if isinstance(s, KafkaSource))
 
@@ -277,7 +276,6 @@ def advise(plan: JoinPlan, settings: Settings, secrets: SecretResolver) -> tuple
 
 
 def _of_nulls(dimension: Dimension) -> str:
-    """A warning about NULLs that a connector replaces by defaults; empty without one."""
     said = replaced_nulls(dimension.source) if isinstance(dimension.source, TopicSource) else None
     return "" if said is None else f"table {dimension.name}: {said}."
 
@@ -322,7 +320,6 @@ def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
 
 
 def _nearest(path: Path) -> Path:
-    """`path`, or the nearest one above it that exists."""
     return next(place for place in (path, *path.parents) if place.exists())
 
 

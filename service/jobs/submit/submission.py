@@ -43,7 +43,6 @@ class SubmissionRequest:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over what makes two requests the same one."""
         append = "append\n" if self.append else ""
         return hashlib.sha256(f"{append}{self.name!r}\n{self.sql}".encode()).hexdigest()
 
@@ -115,7 +114,6 @@ class Submissions:
             return self._checked(planned, directory, append=append)
 
     def dump(self, plan: JoinPlan) -> bytes:
-        """The plan as it would be kept."""
         return self._hooks.dump(plan)
 
     def _planned(self, sql: str, name: str | None) -> PlannedScript:

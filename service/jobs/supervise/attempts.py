@@ -60,21 +60,17 @@ class Attempts:
         return ThreadPoolExecutor(self._kind.at_once, thread_name_prefix=self._kind.name)
 
     def begin_anew(self) -> None:
-        """Forget what was begun: another control plane may have led since."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._threads = self._new_threads()
         self._attempts.clear()
 
     def close(self) -> None:
-        """Wait for what is under way."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
     def forget(self, job_id: str) -> None:
-        """The job is gone."""
         self._attempts.pop(job_id, None)
 
     def has_begun(self, job_id: str) -> bool:
-        """Whether the work was ever begun."""
         return job_id in self._attempts
 
     def is_done(self, job_id: str, work: Callable[[], None]) -> bool:

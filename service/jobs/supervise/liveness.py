@@ -31,7 +31,6 @@ class Silence:
     _heard_at: float | None = None
 
     def begin(self) -> None:
-        """Another runner has been started or adopted."""
         self._heard, self._heard_at = None, None
 
     def lasts_s(self, updated_at_ms: int | None) -> float:
@@ -42,18 +41,15 @@ class Silence:
         return now - self._heard_at
 
     def report_after_s(self, settings: Settings, *, starting: bool) -> float:
-        """How long it may be silent before the job is shown as STALLED."""
         return max(settings.runner_hang_report_s, STARTING_S if starting else 0.0)
 
     def kill_after_s(self, settings: Settings, *, starting: bool) -> float:
-        """How long it may be silent before it is killed."""
         patience_s = max(settings.runner_hang_kill_s, settings.runner_hang_report_s)
         patience_s = max(patience_s, STARTING_S if starting else 0.0)
         return patience_s * 2.0 ** min(self.hangs, _MOST_DOUBLINGS)
 
 
 def unresponsive(pid: int, silent_s: float, kill_after_s: float) -> JobError:
-    """What is said of a runner that lives and has not reported for too long."""
     return JobError(
         UNRESPONSIVE,
         f"runner {pid} lives, but has not reported for {silent_s:.0f} s",

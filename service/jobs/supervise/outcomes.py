@@ -24,12 +24,10 @@ class Outcomes:
         self._settings = settings
 
     def finished(self, job: Job, status: Status) -> Job:
-        """Its runner has come to the end of a bounded stream."""
         _log.info("job finished", job_id=job.id)
         return self.settle(job, status.reason)
 
     def settle(self, job: Job, cause: str) -> Job:
-        """FINISHED, for good; nothing is wanted any more."""
         change = StateUpdate(JobState.FINISHED, cause, desired=DesiredState.STOPPED)
         return self._store.transition(job.id, change)
 
@@ -56,11 +54,9 @@ class Outcomes:
         _log.info("runner stopped", job_id=job.id, killed=watch.killed)
 
     def stopped_unseen(self, job: Job) -> Job:
-        """Its runner ended in order while no control plane was there, as with its machine."""
         return self._pause(job, _STOPPED_UNSEEN)
 
     def _pause(self, job: Job, cause: str) -> Job:
-        """No fault keeps the job from going on: it has no runner for now."""
         target = job.state if job.state in ENDED else JobState.PAUSED
         return self._store.transition(job.id, StateUpdate(target, cause))
 
@@ -88,7 +84,6 @@ class Outcomes:
         _log.error("runner crashed", job_id=job.id, ending=ending, crashes=crashes)
 
     def fail(self, job: Job, error: JobError) -> Job:
-        """FAILED until an operator starts it again."""
         change = StateUpdate(
             JobState.FAILED, error.message, error=error, desired=DesiredState.STOPPED
         )
@@ -105,7 +100,6 @@ def ending_of(runner: RunnerProcess) -> str:
 
 
 def cannot_start(exc: OSError) -> JobError:
-    """The system refuses to start a runner."""
     return JobError(
         "runner-not-started",
         f"runner cannot be started: {exc}",
@@ -114,7 +108,6 @@ def cannot_start(exc: OSError) -> JobError:
 
 
 def failed_silently(runner: RunnerProcess) -> JobError:
-    """A runner said by its exit code alone that it failed."""
     return JobError(
         "runner-failed",
         f"runner {runner.pid} failed and gave no error",

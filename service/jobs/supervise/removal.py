@@ -26,15 +26,12 @@ class Removals:
         self._left: dict[str, tuple[str, ...]] = {}
 
     def begin_anew(self) -> None:
-        """Forget what has been begun: another control plane may have gone on with it."""
         self._attempts.begin_anew()
 
     def close(self) -> None:
-        """Wait for what is under way; the next control plane does the rest."""
         self._attempts.close()
 
     def left(self, job_id: str) -> tuple[str, ...]:
-        """What of the outputs of a job that is gone was left and why, of the newest removals."""
         return self._left.get(job_id, ())
 
     def _tell(self, job_id: str, left: tuple[str, ...]) -> None:
@@ -44,11 +41,9 @@ class Removals:
             self._left.pop(next(iter(self._left)), None)
 
     def forget(self, job_id: str) -> None:
-        """The job is gone."""
         self._attempts.forget(job_id)
 
     def carry_out(self, job: Job) -> None:
-        """Begin, or look at, the removal of a job that has no runner any more."""
         self._attempts.is_done(job.id, lambda: self._remove_now(job))
 
     def _remove_now(self, job: Job) -> None:

@@ -72,7 +72,6 @@ def _remove_lease(layout: JobLayout, source: SharedSource) -> None:
 
 
 def _clear_store(layout: JobLayout) -> None:
-    """Remove what the job has in an object store: its tables and its durable files."""
     root = layout.tables_root
     if isinstance(root, StorePath):
         root.clear()
@@ -97,6 +96,5 @@ def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterat
 
 
 def _cluster_of(plan: JoinPlan, settings: Settings, job_dir: Path) -> KafkaOptions:
-    """The cluster of the job's own topics with its login, and no other secret."""
     secrets = SecretResolver.of(settings, job_dir)
     return with_login(internal_kafka(plan, settings), secrets)

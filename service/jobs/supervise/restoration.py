@@ -34,11 +34,9 @@ class Restorations:
         self._attempts = Attempts(store, settings, _KIND)
 
     def begin_anew(self) -> None:
-        """Forget what was restored: another control plane may have led since."""
         self._attempts.begin_anew()
 
     def close(self) -> None:
-        """Wait for what is under way."""
         self._attempts.close()
 
     def has(self, job: Job) -> bool:

@@ -58,7 +58,6 @@ class RunnerHostLink:
         return None
 
     def close(self) -> None:
-        """The host need not stay for us; it does while its runners live."""
         if self._link is not None:
             self._link.close()
             self._link = None

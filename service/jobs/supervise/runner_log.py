@@ -17,7 +17,6 @@ _LOOK_BYTES = 1 << 20
 
 
 def older(log: Path) -> Path:
-    """Where what was in `log` before is."""
     return log.with_name(log.name + ".1")
 
 
@@ -57,11 +56,9 @@ class RunnerLog:
             return count
 
     def keep_all(self) -> None:
-        """Let the file grow: what is printed has an end."""
         self._limit = None
 
     def flush(self) -> None:
-        """See that what was written is in the file, and that the file is not too large."""
         with self._lock:
             self._bound()
 

@@ -65,12 +65,10 @@ class RunnerProcess:
 
     @classmethod
     def of_child(cls, child: ForkedChild) -> Self:
-        """A runner that waits to begin."""
         return cls(psutil.Process(child.pid), child)
 
     @classmethod
     def adopt(cls, process: psutil.Process) -> Self:
-        """Take over a runner that another control plane has started."""
         return cls(process, None)
 
     def running(self) -> bool:
@@ -84,7 +82,6 @@ class RunnerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """The exit code once it ended (negative: the signal), None if nobody can know."""
         return None if self._child is None else self._child.returncode
 
     def age_s(self) -> float:
@@ -92,7 +89,6 @@ class RunnerProcess:
         return max(0.0, time.time() - self.started_at_s)
 
     def terminate(self) -> None:
-        """Ask it to stop."""
         try:
             self._process.send_signal(signal.SIGTERM)
         except psutil.NoSuchProcess:

@@ -47,15 +47,12 @@ class RunnerStarter:
         return True
 
     def give_up(self) -> None:
-        """Start no runner any more; one that is being started is killed."""
         self._given_up.set()
 
     def begin_anew(self) -> None:
-        """Start runners again; nobody is in `start`."""
         self.close()
         self._given_up.clear()
 
     def close(self) -> None:
-        """The host need not stay for us; it does while its runners live."""
         if self._host is not None:
             self._host.close()

@@ -151,20 +151,16 @@ class Supervisor:
 
     @property
     def ready(self) -> bool:
-        """Whether it has seen each job once: what its runners do is known from then on."""
         return self._has_looked.is_set()
 
     @property
     def alive(self) -> bool:
-        """Whether jobs are being looked after."""
         return self._thread.is_alive()
 
     def wake(self) -> None:
-        """Look at the jobs now: what is wanted has changed."""
         self._wake.set()
 
     def left(self, job_id: str) -> tuple[str, ...]:
-        """What of the outputs of a job that was removed is left and why."""
         return self._removals.left(job_id)
 
     def runner_of(self, job_id: str) -> RunnerView:

@@ -32,17 +32,14 @@ class Watch:
     sampler: JobSampler | None = None
 
     def holds_slot(self, now: float) -> bool:
-        """Whether its runner counts as one that starts; one that hangs then does not for long."""
         return self.starting_since is not None and now - self.starting_since < _START_SLOT_S
 
     def begin(self, runner: RunnerProcess) -> None:
-        """`runner` has just been started."""
         self.runner = runner
         self.stop_deadline, self.killed = None, False
         self.starting_since = time.monotonic()
 
     def start_after(self, wait_s: float) -> None:
-        """Start the next runner in `wait_s`."""
         self.start_at = time.monotonic() + wait_s
         self.start_at_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
 
@@ -89,23 +86,19 @@ def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
 
 
 def own(status: Status | None, watch: Watch) -> Status | None:
-    """`status` if the runner that is watched wrote it."""
     if status is None or watch.runner is None or status.pid != watch.runner.pid:
         return None
     return status
 
 
 def mute(job: Job) -> bool:
-    """Whether the job is STALLED because its runner does not speak."""
     return job.error is not None and job.error.type == UNRESPONSIVE
 
 
 def answers(job: Job) -> bool:
-    """Whether a runner of the job only answers requests: its stream has ended before."""
     return job.state is JobState.FINISHED and job.desired_state is DesiredState.STOPPED
 
 
 def healthy(job: Job, runner: RunnerProcess) -> bool:
-    """Whether the runner has lived for long enough, and has something to say."""
     speaks = job.state is not JobState.STARTING and not mute(job)
     return speaks and runner.age_s() > _HEALTHY_S

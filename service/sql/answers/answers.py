@@ -58,7 +58,6 @@ class JobRow:
 
     @property
     def row(self) -> Row:
-        """In the order of `JOB_COLUMNS`."""
         return (self.id, self.name, self.status, self.started_at)
 
 
@@ -155,7 +154,6 @@ def _answer(opened: OpenScript, question: Question, line: int) -> Answer:
 
 
 def _names(opened: OpenScript) -> dict[str, bool]:
-    """Name → whether it is a view, of what the script has declared and what the catalog has."""
     stored = {entry.name: entry.kind is EntryKind.VIEW for entry in opened.catalog}
     relations = opened.session.relations.items()
     return stored | {name: isinstance(relation, CreateView) for name, relation in relations}

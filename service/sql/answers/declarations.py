@@ -162,7 +162,6 @@ def columns_of(entry: CatalogEntry) -> tuple[tuple[Field, ...], tuple[str, ...]]
 
 
 def used_by(name: str, catalog: Iterable[CatalogEntry]) -> tuple[str, ...]:
-    """The views of the catalog that name an entry."""
     return tuple(
         entry.name
         for entry in catalog

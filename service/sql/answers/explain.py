@@ -60,7 +60,6 @@ def explain(plan: JoinPlan) -> list[str]:
 
 
 def _insert(plan: JoinPlan) -> list[str]:
-    """The lines of a plan of one INSERT."""
     dimensions = {dimension.name: dimension for dimension in plan.dimensions}
     return [
         f"FROM {_probe(plan.probe)}",
@@ -96,7 +95,6 @@ def _field(field: Field) -> str:
 
 
 def _end(source: KafkaSource | TopicSource, ends: list[str]) -> str:
-    """Where a source with an end has it; `ends` are its offsets."""
     if source.bounded_timestamp_ms is not None:
         ends.append(f"{source.bounded_timestamp_ms} ms")
     return " ".join(("until", source.bounded_mode.value, *ends))
@@ -105,7 +103,6 @@ def _end(source: KafkaSource | TopicSource, ends: list[str]) -> str:
 def _places(
     source: KafkaSource, probe: ProbeSource, offsets: Iterable[tuple[int, int]]
 ) -> list[str]:
-    """Those of `offsets` that are of the table's own topics."""
     own = [(n, o) for n, o in offsets if not probe.reads or index_of(n) in probe.reads]
     return [f"{source.topics.place(number)}:{offset}" for number, offset in own]
 

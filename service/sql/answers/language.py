@@ -235,7 +235,6 @@ def answer(example: str) -> FormAnswer:
 
 
 def answers() -> Iterator[tuple[str, str, FormAnswer]]:
-    """(kind, form, answer) of all forms."""
     for kind, forms in FORMS.items():
         for form, example in forms.items():
             yield kind, form, answer(example)

@@ -306,7 +306,6 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
 
 
 def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -> None:
-    """See that a database can have a column's type: a `delta` table may have nested ones."""
     if isinstance(table.connector, MysqlCdcSource) and column.type.type.is_nested:
         raise script.error(
             column.type.at,
@@ -318,7 +317,6 @@ def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -
 
 
 def physical_columns(table: Table) -> tuple[ScopeColumn, ...]:
-    """Physical and metadata columns, which computed columns may use."""
     fields = tuple(ScopeColumn(f.name, f.type, f.nullable) for f in table.fields)
     metadata = tuple(
         ScopeColumn(m.name, m.type, nullable=m.key in _MAY_BE_NULL) for m in table.metadata_fields
@@ -359,7 +357,6 @@ def relation_of(script: Script, table: Table, alias: str, source: str) -> ScopeR
 
 
 def _is_processing_time(column: ColumnNode) -> bool:
-    """Whether the column is PROCTIME() itself; a cast of it is a plain time."""
     return (
         isinstance(column, ComputedColumn)
         and isinstance(column.expression, FunctionCall)

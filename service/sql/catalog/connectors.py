@@ -79,7 +79,6 @@ class UpsertKafkaTable:
     sink: KafkaSink
 
     def with_key(self, key: RecordKey | None) -> "UpsertKafkaTable":
-        """The same, whose records have this key."""
         dimension, sink = replace(self.dimension, key=key), replace(self.sink, key=key)
         return replace(self, dimension=dimension, sink=sink)
 

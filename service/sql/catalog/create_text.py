@@ -55,7 +55,6 @@ def column_extras(script: Script, column: ColumnNode) -> str:
 
 
 def watermark_text(script: Script, table: Table) -> str:
-    """The expression of a table's watermark as written; empty without WATERMARK FOR."""
     if table.watermark is None:
         return ""
     return script.shown(table.watermark.node.start, table.watermark.node.end)

@@ -77,5 +77,4 @@ def of_flink(key: str) -> str | None:
 
 
 def only_value(key: str) -> str | None:
-    """The one value that a setting may have, because another one would change results."""
     return _ONLY[key][0] if key in _ONLY else None

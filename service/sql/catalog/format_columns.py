@@ -224,7 +224,6 @@ def alike_names(fields: Sequence[Field | MetadataField]) -> Misfit | None:
 
 
 def _folded(name: str) -> str:
-    """Equal where Java's `equalsIgnoreCase`, by which Spark compares names, is true."""
     upper = (sign.upper() if len(sign.upper()) == 1 else sign for sign in name)
     return "".join(sign.lower()[0] for sign in upper)
 

@@ -25,7 +25,6 @@ class InlineSecret:
 
     @property
     def reference(self) -> str:
-        """What stands in place of the value."""
         return f"${{secret:{self.name}}}"
 
 
@@ -41,7 +40,6 @@ class InlineSecrets:
 
     @property
     def first(self) -> InlineSecret | None:
-        """The first credential of the script, None if it has none."""
         return next(iter(self._by_position.values()), None)
 
     def take(self, table: str, values: OptionValues) -> tuple[InlineSecret, ...]:

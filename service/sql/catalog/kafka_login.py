@@ -75,7 +75,6 @@ def _check_tls(values: OptionValues) -> None:
 def _refuse(
     values: OptionValues, properties: dict[str, str], prefix: str, needed: str, protocol: str
 ) -> None:
-    """See that none of these is given: without something else it would do nothing."""
     extra = [key for key in properties if key.startswith(prefix)]
     if extra:
         raise values.error(

@@ -81,7 +81,6 @@ def check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> N
 
 
 def check_commits(values: OptionValues) -> None:
-    """See that who is told not to commit to a group has one."""
     group, _, commits = OF_A_GROUP
     if commits in values.nodes:
         values.require_beside(commits, group)

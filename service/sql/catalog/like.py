@@ -39,7 +39,6 @@ def merged(script: Script, node: CreateTable, like: Like, base: CreateTable) -> 
 
 
 def _feature(column: ColumnNode) -> Feature | None:
-    """What decides whether the column is taken over; None for a physical one."""
     if isinstance(column, ComputedColumn):
         return Feature.GENERATED
     return Feature.METADATA if isinstance(column, MetadataColumn) else None

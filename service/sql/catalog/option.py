@@ -75,10 +75,8 @@ class Option:
 
 
 def with_prefix(prefix: str, *options: Option) -> tuple[Option, ...]:
-    """The options with this in front of their keys."""
     return tuple(replace(option, key=prefix + option.key) for option in options)
 
 
 def only_of(options: Iterable[Option], *roles: TableRole) -> tuple[Option, ...]:
-    """The options as they have an effect in these roles only."""
     return tuple(replace(option, roles=frozenset(roles)) for option in options)

@@ -106,7 +106,6 @@ class OptionValues:
     at: int
 
     def text(self, key: str) -> str | None:
-        """The value as written, its default, or None."""
         node = self.nodes.get(key)
         return node.value if node is not None else self.options[generic_key(key)].default
 
@@ -120,23 +119,19 @@ class OptionValues:
         return value
 
     def is_set(self, key: str) -> bool:
-        """Whether an option is written."""
         return key in self.nodes
 
     def without_effect(self) -> dict[TableRole, tuple[str, ...]]:
-        """Role of the table → the options that are written and mean nothing there."""
         roles = {key: self.options[generic_key(key)].roles for key in self.nodes}
         return {
             role: tuple(key for key in self.nodes if role not in roles[key]) for role in TableRole
         }
 
     def number(self, key: str) -> int | None:
-        """The value of a NUMBER option, or None when unset."""
         value = self.text(key)
         return None if value is None else int(value)
 
     def milliseconds(self, key: str) -> int:
-        """The value of a DURATION option, which has a default."""
         return duration_ms(self.required(key)) or 0
 
     def memory(self, key: str) -> int | None:
@@ -145,23 +140,19 @@ class OptionValues:
         return None if value is None else memory_bytes(value)
 
     def flag(self, key: str) -> bool:
-        """The value of a FLAG option."""
         return (self.text(key) or "false").lower() == "true"
 
     def require_beside(self, key: str, other: str) -> None:
-        """See that an option has the `other` one, too, if it has a value."""
         if self.text(key) is not None and self.text(other) is None:
             raise self.error(
                 key, f'option "{key}" needs "{other}"', hint=f"Add '{other}' to WITH (…)."
             )
 
     def require_pair(self, one: str, other: str) -> None:
-        """See that both options have a value, or neither."""
         self.require_beside(one, other)
         self.require_beside(other, one)
 
     def error(self, key: str, message: str, *, hint: str) -> SqlError:
-        """An error that points at the option, or at the table when it is not given."""
         node = self.nodes.get(key)
         return self.script.error(self.at if node is None else node.at, message, hint=hint)
 
@@ -199,7 +190,6 @@ def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
 
 
 def _of_flink(connector: str) -> str | None:
-    """What does the work of a connector of Flink's that is not here; None for other names."""
     return next((text for name, text in _INSTEAD if re.fullmatch(name, connector)), None)
 
 

@@ -172,6 +172,5 @@ def _known_setting(script: Script, key: str, at: int) -> Setting:
 
 
 def trigger_interval_ms(plan: JoinPlan) -> int | None:
-    """The plan's shortest time between two micro-batches, None leaves it to the service."""
     value = dict(plan.settings).get(TRIGGER_INTERVAL)
     return None if value is None else int(value.removesuffix(" ms"))

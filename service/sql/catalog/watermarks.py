@@ -189,5 +189,4 @@ def _no_time(script: Script, node: WatermarkNode, column: ScopeColumn) -> SqlErr
 
 
 def reads_clock(expression: Expression) -> bool:
-    """Whether an expression is another one at another time."""
     return any(isinstance(node, ProcTime) for node in nodes(expression))

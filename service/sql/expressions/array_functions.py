@@ -58,7 +58,6 @@ def _with_element(planner: OperandPlanner, script: Script, node: FunctionCall) -
 
 
 def _of_array(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """An array again: without doubles, turned round."""
     check_count(script, node, 1, 1)
     column = whole(planner, script, node, TypeName.ARRAY)
     return planner.call(node.name, (column,), column.type, node.at)

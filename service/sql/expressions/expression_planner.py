@@ -253,7 +253,6 @@ class ExpressionPlanner(TypedValues):
         return self.conjunction("AND", bounds, node.at)
 
     def _between_symmetric(self, node: FunctionCall) -> Typed:
-        """Between the two in either order."""
         value, low, high = node.arguments
         both = [
             self._between(replace(node, arguments=(value, *b))) for b in ((low, high), (high, low))
@@ -303,7 +302,6 @@ class ExpressionPlanner(TypedValues):
         return replace(typed, nullable=_result_nullable(function, arguments))
 
     def _fitting(self, node: FunctionCall, argument: Typed, takes: Takes) -> Typed:
-        """An argument as a function takes it; the parts of an instant are local ones."""
         fitting = self.argument(node.name, argument, takes)
         return local(self, fitting) if takes in _LOCAL else fitting
 

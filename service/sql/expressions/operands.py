@@ -61,17 +61,14 @@ Special = Callable[[OperandPlanner, Script, FunctionCall], Typed]
 
 
 def text_constant(text: str, at: int) -> Typed:
-    """A text as an argument that nobody wrote."""
     return Typed(Constant(text, STRING), nullable=False, at=at)
 
 
 def word_of(node: Node) -> str:
-    """The word of the language that the grammar has made an argument of."""
     assert isinstance(node, Literal), "the grammar names it"
     return node.text
 
 
 def literal_of(value: Typed) -> str | None:
-    """The text of a literal that is not NULL."""
     expression = value.expression
     return expression.value if isinstance(expression, Constant) else None

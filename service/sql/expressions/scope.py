@@ -35,7 +35,6 @@ class Typed:
 
     @property
     def type(self) -> SqlType:
-        """The type of its values."""
         return self.expression.type
 
 
@@ -63,7 +62,6 @@ class ScopeColumn:
 
     @property
     def written_out(self) -> Typed:
-        """The value of a query's or a view's column."""
         assert self.value is not None, "columns of a query have values"
         return self.value
 

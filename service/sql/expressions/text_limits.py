@@ -70,7 +70,6 @@ def _growth(expression: Expression) -> float:
 
 
 def _repeated(text: Expression, count: Expression) -> float:
-    """A count that is no literal has the limit of a value when it is known."""
     times = int(count.value or 0) if isinstance(count, Constant) else 1
     return _growth(text) * max(1, times)
 

@@ -127,14 +127,12 @@ def moved(
 
 
 def _result(time: SqlType, by: Typed) -> SqlType:
-    """A DATE stays one for whole days; milliseconds need three digits."""
     if time.name is TypeName.DATE:
         return SqlType(TypeName.TIMESTAMP, 6) if by.type.precision else time
     return time if _is_whole(by.expression) or time.precision >= 3 else SqlType(time.name, 3)
 
 
 def _is_whole(by: Expression) -> bool:
-    """Whether an INTERVAL is of whole seconds, as far as it is known."""
     if isinstance(by, Call) and by.function == "*" and by.arguments[1].type.name in INTEGERS:
         return _is_whole(by.arguments[0])
     return isinstance(by, Constant) and int(by.value or 0) % 1_000 == 0

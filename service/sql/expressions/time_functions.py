@@ -47,7 +47,6 @@ _NOW = {"CURRENT_DATE": _DATE, "CURRENT_TIME": _TIME, "LOCALTIME": _TIME,
 
 
 def local(planner: OperandPlanner, value: Typed) -> Typed:
-    """An instant as the clocks of the session's zone show it; other values as they are."""
     if value.type.name is not TypeName.TIMESTAMP_LTZ or known_zone(planner.zone) == UTC:
         return value
     return planner.cast(value, SqlType(TypeName.TIMESTAMP, value.type.precision))
@@ -62,13 +61,11 @@ def now(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
 
 
 def _extract(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`EXTRACT(unit FROM x)`."""
     unit, value = word_of(node.arguments[0]), planner.plan(node.arguments[1])
     return _part(planner, script, unit, value, node)
 
 
 def _named_part(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`YEAR(x)`, `HOUR(x)` and their like."""
     check_count(script, node, 1, 1)
     unit = next(unit for unit, name in PARTS.items() if name == node.name)
     return _part(planner, script, unit, planner.plan(node.arguments[0]), node)
@@ -145,7 +142,6 @@ def _difference(planner: OperandPlanner, script: Script, node: FunctionCall) -> 
 
 
 def _overlaps(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`(start, end or length) OVERLAPS (start, end or length)`."""
     first, second = (_period(planner, script, node, each) for each in node.arguments)
     parts = (
         planner.comparison(">=", first[1], second[0], node.at),

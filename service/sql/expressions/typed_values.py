@@ -30,7 +30,6 @@ class TypedValues:
 
     @property
     def zone(self) -> str:
-        """The time zone of the session."""
         return self._script.zone
 
     def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
@@ -52,7 +51,6 @@ class TypedValues:
         raise self._script.error(value.at, f"{what} is {have}, expected {want}", hint=hint)
 
     def cast(self, value: Typed, target: SqlType, *, safe: bool = False) -> Typed:
-        """`value` as `target`; nothing is added when it is one already."""
         return self._cast(value, target, Cast(value.expression, target, safe))
 
     def written_cast(self, value: Typed, target: SqlType, *, safe: bool) -> Typed:
@@ -71,11 +69,9 @@ class TypedValues:
         return self._made(cast, value.nullable or cast.safe, value.at, (value,))
 
     def retyped_null(self, value: Typed, target: SqlType) -> Typed:
-        """The literal NULL with a type."""
         return Typed(Constant(None, target), nullable=True, at=value.at)
 
     def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
-        """A call whose result is NULL when an argument is."""
         nullable = any(argument.nullable for argument in arguments)
         expression = Call(name, tuple(a.expression for a in arguments), result)
         return self._made(expression, nullable, at, arguments)
@@ -134,7 +130,6 @@ class TypedValues:
         return self._made(Case(pairs, otherwise, cast[0].type), nullable, at, (*conditions, *cast))
 
     def if_present(self, row: Typed, value: Typed) -> Typed:
-        """`value` where `row`, a column that is NULL only for a missing row, is there."""
         present = self.call("IS NOT NULL", (row,), BOOLEAN, value.at)
         return self.searched([replace(present, nullable=False)], [value], value.at)
 
@@ -144,7 +139,6 @@ def _has_instant(kind: SqlType) -> bool:
 
 
 def _may_wrap(source: SqlType, target: SqlType) -> bool:
-    """Whether a number may not fit, or a text have more digits than a DECIMAL."""
     pairs = zip(source.leaves(), target.leaves(), strict=False)
     return any(
         (one.name in NUMERIC and other.name in NUMERIC and not is_lossless(one, other))

@@ -84,21 +84,17 @@ class TokenCursor:
 
     @property
     def token(self) -> SqlToken:
-        """The next token."""
         return self._tokens[self._index]
 
     @property
     def at(self) -> int:
-        """Where the next token starts."""
         return self.token.start
 
     @property
     def end_of_last(self) -> int:
-        """Where the token ends that was taken last."""
         return self._tokens[self._index - 1].end if self._index else 0
 
     def ahead(self, count: int) -> SqlToken:
-        """The token `count` places after the next one."""
         return self._tokens[min(self._index + count, len(self._tokens) - 1)]
 
     def advance(self) -> SqlToken:
@@ -109,18 +105,15 @@ class TokenCursor:
         return token
 
     def at_words(self, *words: str) -> bool:
-        """Whether the next tokens are these words, which are given in upper case."""
         return all(
             self.ahead(i).kind is SqlTokenKind.WORD and self.ahead(i).text.upper() == word
             for i, word in enumerate(words)
         )
 
     def at_end(self) -> bool:
-        """Whether no token is left."""
         return self.token.kind is SqlTokenKind.END
 
     def at_symbol(self, symbol: str) -> bool:
-        """Whether the next token is this operator or punctuation."""
         return self.token.kind is SqlTokenKind.SYMBOL and self.token.text == symbol
 
     def accept_words(self, *words: str) -> bool:
@@ -138,17 +131,14 @@ class TokenCursor:
         return True
 
     def expect_words(self, *words: str, hint: str) -> None:
-        """Take these words or refuse."""
         if not self.accept_words(*words):
             raise self.unexpected(" ".join(words), hint=hint)
 
     def expect_symbol(self, symbol: str, *, hint: str) -> None:
-        """Take this symbol or refuse."""
         if not self.accept_symbol(symbol):
             raise self.unexpected(f'"{symbol}"', hint=hint)
 
     def at_name(self) -> bool:
-        """Whether the next token can be an identifier."""
         token = self.token
         return token.kind is SqlTokenKind.QUOTED_NAME or (
             token.kind is SqlTokenKind.WORD and token.text.upper() not in RESERVED
@@ -238,7 +228,6 @@ class TokenCursor:
         return options
 
     def string(self, what: str, *, hint: str) -> SqlToken:
-        """Take a string literal."""
         if self.token.kind is not SqlTokenKind.STRING:
             raise self.unexpected(what, hint=hint)
         return self.advance()
@@ -272,7 +261,6 @@ class TokenCursor:
 
 
 def _shown(token: SqlToken) -> str:
-    """The token for a message; the text of a string may be a secret and is not shown."""
     if token.kind is SqlTokenKind.STRING:
         return "'…'"
     return token.text if len(token.text) <= 40 else token.text[:40] + "…"

@@ -250,7 +250,6 @@ class ExpressionParser:
         return self._operation(word, read_arguments(cursor, self.parse, "]"), at)
 
     def _is_plain_name(self) -> bool:
-        """Whether a word such as `row` is a column here: nothing that opens a value follows."""
         follows = self._cursor.ahead(1)
         opens = follows.kind is SqlTokenKind.SYMBOL and follows.text in ("(", "[")
         return self._cursor.at_name() and not opens and follows.kind is not SqlTokenKind.STRING

@@ -106,7 +106,6 @@ class FromParser:
         return Relation(name, alias, query=view)
 
     def _window(self) -> tuple[Relation, WindowNode]:
-        """`[TABLE(]TUMBLE(TABLE t, …)[)] [AS alias]`."""
         relation, window = read_window(self._cursor, self._expressions.parse, self.subquery)
         relation = Relation(
             relation.table, self._alias(relation.alias), relation.options, relation.query

@@ -88,5 +88,4 @@ def _on_calendar(kind: LiteralKind, text: str) -> bool:
 
 
 def _padded(clock: str) -> str:
-    """`HH:MM:SS`."""
     return clock.partition(".")[0].rjust(8, "0")

@@ -15,7 +15,6 @@ class NamespaceParser:
         self._cursor = cursor
 
     def is_named(self) -> bool:
-        """Whether a catalog or database comes next."""
         return any(map(self._cursor.at_words, _KINDS))
 
     def use(self) -> Namespace:

@@ -26,7 +26,6 @@ class FormReader:
 
 
 def named(word: str, at: int) -> Literal:
-    """A word of the language as an argument: a unit, a rule."""
     return Literal(LiteralKind.STRING, word, at)
 
 
@@ -67,7 +66,6 @@ def depth_over(cursor: TokenCursor, parts: Sequence[Node], at: int) -> int:
 
 
 def too_deep(cursor: TokenCursor, at: int) -> SqlError:
-    """The error that an expression is nested too deeply."""
     return cursor.script.error(
         at,
         f"the expression is nested more than {MAX_DEPTH} levels deep",

@@ -50,7 +50,6 @@ _DISTINCT_FORM = (
 
 
 def limit_columns(cursor: TokenCursor, count: int, at: int) -> None:
-    """Refuse a table or select list that is too wide."""
     if count > MAX_COLUMNS:
         raise cursor.script.error(
             at, f"more than {MAX_COLUMNS:,} columns", hint="Select fewer columns."
@@ -78,7 +77,6 @@ class QueryParser:
         return query
 
     def at_query(self) -> bool:
-        """Whether a query begins here."""
         return any(map(self._cursor.at_words, ("SELECT", "WITH"))) or self._cursor.at_symbol("(")
 
     def _inner(self) -> Select:
@@ -89,7 +87,6 @@ class QueryParser:
         return query
 
     def no_limit(self, query: Select) -> Exception:
-        """The error that a query has LIMIT where the rows do not end."""
         return self._cursor.script.error(
             query.limit_at,
             "LIMIT is not supported here",

@@ -281,7 +281,6 @@ class Select:
 
     @property
     def preview_rows(self) -> int:
-        """What it prints as a preview, at the most."""
         return self.limit or _PREVIEW_ROWS
 
 

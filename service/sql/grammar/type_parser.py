@@ -201,7 +201,6 @@ def _timestamp_ltz(cursor: TokenCursor) -> SqlType:
 
 
 def _fraction(cursor: TokenCursor) -> int | None:
-    """Fractional digits."""
     return _in_parentheses(cursor, "the number of fractional digits", 0, 9)
 
 

@@ -51,14 +51,12 @@ _TO_NUMBER = NUMERIC | {TypeName.STRING, TypeName.BOOLEAN}
 
 
 def type_text(sql_type: SqlType) -> str:
-    """The type as a user writes it, with its precision."""
     if sql_type.name in (TypeName.TIME, TypeName.TIMESTAMP, TypeName.TIMESTAMP_LTZ):
         return f"{sql_type.name.value}({sql_type.precision})"
     return nested_text(sql_type, type_text) if sql_type.is_nested else str(sql_type)
 
 
 def as_decimal(sql_type: SqlType) -> SqlType:
-    """An exact number type as the DECIMAL that holds all its values."""
     if sql_type.name is TypeName.DECIMAL:
         return sql_type
     return SqlType(TypeName.DECIMAL, _INTEGER_DIGITS[sql_type.name], 0)
@@ -184,7 +182,6 @@ def is_explicit(source: SqlType, target: SqlType) -> bool:
 def _is_by_parts(
     source: SqlType, target: SqlType, rule: Callable[[SqlType, SqlType], bool]
 ) -> bool:
-    """Whether `rule` holds for all parts of two nested types: those of a ROW by their places."""
     if source.name is not target.name or len(source.members) != len(target.members):
         return False
     return all(rule(a.type, b.type) for a, b in zip(source.members, target.members, strict=True))

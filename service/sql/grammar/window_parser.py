@@ -172,7 +172,6 @@ class _Arguments:
         self._partition = tuple(keys)
 
     def _is_argument(self) -> bool:
-        """Whether what follows the comma is the next argument, and no further column."""
         after, then = self._cursor.ahead(1), self._cursor.ahead(2)
         return then.text == "=>" or (after.text.upper() == "DESCRIPTOR" and then.text == "(")
 

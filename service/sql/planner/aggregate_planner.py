@@ -118,7 +118,6 @@ class GroupedPlanner(ExpressionPlanner):
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """Those that were met so far, under their names."""
         return tuple(
             replace(aggregate, name=f"a{place}") for place, aggregate in enumerate(self._known)
         )
@@ -315,7 +314,6 @@ def group_keys(
 
 
 def output_keys(keys: Sequence[GroupKey]) -> tuple[OutputColumn, ...]:
-    """The keys that are not of the window, as columns of the plan."""
     return tuple(
         OutputColumn(key.result.expression.name, key.value.expression, key.value.nullable)
         for key in keys
@@ -367,12 +365,10 @@ def window_column(expression: Expression) -> str | None:
 
 
 def is_of_window(expression: Expression) -> bool:
-    """Whether an expression reads a column of the window."""
     return WINDOW in relations_of(expression)
 
 
 def _is_alike(node: Node, key: Node) -> bool:
-    """Whether the two may be one expression; the names in them are not looked at."""
     if type(node) is not type(key) or node.depth != key.depth:
         return False
     return not isinstance(node, FunctionCall) or (

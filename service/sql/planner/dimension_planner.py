@@ -339,7 +339,6 @@ def _check_topic(script: Script, table: Table, name: Name) -> None:
 
 
 def _check_topic_key(script: Script, table: Table, connector: KafkaTable) -> None:
-    """See that changes of rows have a key; rows that never change are known by their places."""
     if table.primary_key or connector.dimension.value.name not in OF_CHANGES:
         return
     raise script.error(

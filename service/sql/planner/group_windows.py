@@ -76,7 +76,6 @@ def part_of(node: Node, window: GroupWindow | None) -> str | None:
 
 
 def same_intervals(one: Sequence[Node], other: Sequence[Node]) -> bool:
-    """Whether the intervals of two calls are the same literals."""
     if len(one) != len(other):
         return False
     return all(

@@ -359,6 +359,5 @@ class JobPlanner:
 
 
 def _waits(query: QueryPlanner, window: Windowing | None) -> bool:
-    """Whether something of the job waits for the watermark of the stream."""
     by_event_time = any(join.time is not None for join in query.joins)
     return by_event_time or (window is not None and window.time is not None)

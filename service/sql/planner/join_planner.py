@@ -227,7 +227,6 @@ def _references(node: Node) -> Iterator[Reference]:
 
 
 def _if_unchanged(planner: ExpressionPlanner, probe: Typed, narrowed: Typed) -> Typed:
-    """`narrowed` where it still equals `probe`, else NULL: no value matches by being cut."""
     same = planner.comparison("=", probe, planner.cast(narrowed, probe.type), probe.at)
     return planner.searched([same], [narrowed], probe.at)
 
@@ -256,5 +255,4 @@ def conjuncts(node: Node) -> Iterator[Node]:
 
 
 def relations_of(expression: Expression) -> Iterator[str]:
-    """The aliases of all columns in an expression."""
     return (column.relation for column in columns_of(expression))

@@ -46,7 +46,6 @@ def refuse_unkept(script: Script, value: Typed, what: str) -> None:
 
 
 def shown(script: Script, values: Sequence[Typed]) -> list[Typed]:
-    """Values of a preview: those of types that no column has are shown as text."""
     planner = ExpressionPlanner(NameScope(script, ()))
     return [value if unfit(value.type) is None else planner.cast(value, STRING) for value in values]
 

@@ -45,7 +45,6 @@ class Namespaces:
             self._drop(node, is_empty=is_empty)
 
     def database(self, node: Namespace) -> Home:
-        """The database that a statement names."""
         catalog = node.name.qualifier[0] if node.name.qualifier else self._current[0]
         return catalog, node.name.text
 

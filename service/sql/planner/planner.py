@@ -118,7 +118,6 @@ def _job_statement(
 
 
 def _set_of(jobs: Sequence[JobStatement]) -> StatementSet:
-    """INSERTs one behind the other, which are a job each in Flink, as one job."""
     inserts = tuple(job for job in jobs if isinstance(job, Insert))
     return StatementSet(inserts, inserts[0].at)
 

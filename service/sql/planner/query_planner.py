@@ -109,7 +109,6 @@ class QueryPlanner:
 
     @property
     def script(self) -> Script:
-        """The script that the query is in."""
         return self.relations.script
 
     def query(self, select: Select) -> list[ScopeColumn]:
@@ -139,7 +138,6 @@ class QueryPlanner:
         self._names = {**self._names, view.name.text: _Named(view, self._names)}
 
     def _apart(self) -> "QueryPlanner":
-        """A planner of queries with the same names, of which nothing is kept."""
         return QueryPlanner(
             self.relations, _taken=set(self._taken), _depth=self._depth, _names=self._names
         )
@@ -388,10 +386,8 @@ class QueryPlanner:
 
 
 def _hint_text(node: HintNode) -> str:
-    """A full sentence about a hint of Flink."""
     return f"Hint {node.name} has no effect: {QUERY_HINTS[node.name]}."
 
 
 def _without_time(relation: ScopeRelation) -> ScopeRelation:
-    """The relation of a dimension, whose times are plain columns of the joined row."""
     return replace(relation, columns=tuple(replace(c, time=None) for c in relation.columns))

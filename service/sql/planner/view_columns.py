@@ -92,7 +92,6 @@ def _check(
 
 
 def preview_output(own: Sequence[str], values: Sequence[Typed]) -> tuple[OutputColumn, ...]:
-    """The columns under names of their own."""
     return tuple(
         OutputColumn(name, value.expression)
         for name, value in zip(own_names(own), values, strict=True)

@@ -48,7 +48,6 @@ class WindowStage:
 
     @property
     def is_used(self) -> bool:
-        """Whether there is a window, aggregated or not."""
         return self.window is not None or self.windowing is not None
 
     def open(self, node: WindowNode, scope: NameScope) -> ScopeRelation:

@@ -33,7 +33,6 @@ class CatalogEntry:
 
     @property
     def source(self) -> SharedSource | None:
-        """Where a shared table is kept, None of all others."""
         if self.job_id is None:
             return None
         return SharedSource(self.job_id, self.name, self.partitions)

@@ -95,7 +95,6 @@ def _used(text: str, entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
 
 
 def _name(statement: Statement) -> str | None:
-    """What a statement declares."""
     if isinstance(statement, CreateTable | CreateView):
         return statement.name.text
     return statement.table.name.text if isinstance(statement, CreateTableAs) else None

@@ -35,7 +35,6 @@ class SqlError(ServiceError, fault="sql"):
 
 
 def printable(text: str) -> str:
-    """`text` with every control character replaced, so that it can be shown on a terminal."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 

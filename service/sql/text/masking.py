@@ -34,7 +34,6 @@ _LEAST_FRAGMENT = 4
 
 
 def masked(text: str) -> str:
-    """`text`, as long as before, with everything that may be a credential starred out."""
     return _starred(text, _hidden(text, _LEXEME))
 
 
@@ -51,7 +50,6 @@ def masked_comments(text: str, known: Collection[str]) -> str:
 
 
 def _comments(text: str) -> Iterator[re.Match[str]]:
-    """The comments as the tokenizer sees them: a double quote begins no string there."""
     return (match for match in _STRING_OR_COMMENT.finditer(text) if match["comment"])
 
 
@@ -74,13 +72,11 @@ def _starred(text: str, ranges: Iterable[tuple[int, int]]) -> str:
 
 
 def _inside(comment: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """The ranges to hide of a comment."""
     first, inner = _inner(comment)
     return ((first + a, first + b) for a, b in _hidden(inner, _LEXEME_OF_COMMENT))
 
 
 def _inner(comment: re.Match[str]) -> tuple[int, str]:
-    """Where the text of a comment starts, and the text: without what marks it as a comment."""
     text = comment[0][2:]
     return comment.start() + 2, text if comment[0][0] == "-" else text.removesuffix("*/")
 
@@ -116,7 +112,6 @@ def _content(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _embedded(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
-    """The ranges inside a text that names a credential itself, as URLs do."""
     for pattern in (_PAIR, _LOGIN):
         for match in pattern.finditer(lexeme):
             yield at + match.start("hidden"), at + match.end("hidden")

@@ -71,6 +71,5 @@ def _declaration(tokens: Sequence[SqlToken], table: str) -> Sequence[SqlToken]:
 
 
 def _quoted(token: SqlToken, message: str) -> int | None:
-    """Where the message names it: alone, as a table of a database, or as the end of a path."""
     ends = (message.find(f'{start}{token.text}"') for start in ('"', ".", "/") if token.text)
     return min((at for at in ends if at >= 0), default=None)

@@ -23,11 +23,9 @@ class Script:
 
     @property
     def own_length(self) -> int:
-        """Of the text as its author has written it."""
         return len(self.text) - len(self.behind)
 
     def line_and_column(self, at: int) -> tuple[int, int]:
-        """The 1-based line and column of the character at `at`."""
         start = self.text.rfind("\n", 0, at) + 1
         return self.text.count("\n", 0, at) + 1, at - start + 1
 
@@ -40,7 +38,6 @@ class Script:
         return SqlError(masked, hint=hint, line=line, column=column, excerpt=self.excerpt(at))
 
     def shown(self, start: int, end: int) -> str:
-        """The text from `start` to `end`, with the values of credential options starred out."""
         return masked(self.text)[start:end]
 
     def excerpt(self, at: int) -> str:

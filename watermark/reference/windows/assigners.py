@@ -117,7 +117,6 @@ class SlidingWindows(WindowAssigner):
 
     @unchecked
     def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
-        """About size / slide windows, the latest first."""
         instant_ms = timestamp_ms if self.is_event_time else now_ms
         latest_ms = window_start(instant_ms, self.offset_ms, self.slide_ms)
         return tuple(
@@ -158,7 +157,6 @@ class CumulativeWindows(WindowAssigner):
 
     @unchecked
     def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
-        """Size / step windows at the most, the longest first."""
         instant_ms = timestamp_ms if self.is_event_time else now_ms
         start_ms = window_start(instant_ms, self.offset_ms, self.size_ms)
         return tuple(
@@ -207,11 +205,9 @@ class GlobalWindows(WindowAssigner):
     time = TimeDomain.PROCESSING
 
     def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
-        """The one window."""
         return (GLOBAL_WINDOW,)
 
     def default_trigger(self) -> Trigger:
-        """Never fires."""
         return NeverTrigger()
 
 

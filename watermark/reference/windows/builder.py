@@ -58,11 +58,9 @@ class WindowedStream:
     window_evictor: Evictor | None = None
 
     def trigger(self, trigger: Trigger) -> "WindowedStream":
-        """Fire when `trigger` says so instead of at the window's end."""
         return replace(self, spec=replace(self.spec, trigger=trigger))
 
     def evictor(self, evictor: Evictor) -> "WindowedStream":
-        """Remove records when the window fires; all records are then kept until it does."""
         return replace(self, window_evictor=evictor)
 
     def allowed_lateness(self, lateness_ms: int) -> "WindowedStream":
@@ -74,17 +72,14 @@ class WindowedStream:
         return replace(self, spec=replace(self.spec, allowed_lateness_ms=lateness_ms))
 
     def side_output_late_data(self, tag: OutputTag) -> "WindowedStream":
-        """Emit records that are too late to `tag` instead of dropping them."""
         return replace(self, spec=replace(self.spec, late_tag=tag))
 
     def uid(self, uid: str) -> "WindowedStream":
-        """Name the operator for its stored state."""
         return replace(self, spec=replace(self.spec, uid=uid))
 
     def reduce(
         self, reduce: ReduceFunction, process: ProcessWindowFunction = pass_through
     ) -> WindowOperator:
-        """Two values into one, record by record; then `process` at each firing."""
         if self.window_evictor is not None:
             return self.process(reducing(reduce, process))
         return WindowOperator(self.spec, ReducedContents(reduce, process), self.key_of)
@@ -92,7 +87,6 @@ class WindowedStream:
     def aggregate(
         self, function: AggregateFunction, process: ProcessWindowFunction = pass_through
     ) -> WindowOperator:
-        """Records into an accumulator; then `process` at each firing."""
         if self.window_evictor is not None:
             return self.process(aggregating(function, process))
         return WindowOperator(self.spec, AggregatedContents(function, process), self.key_of)
@@ -114,7 +108,6 @@ class KeyedStream:
     time: TimeDomain = TimeDomain.EVENT
 
     def window(self, assigner: WindowAssigner) -> WindowedStream:
-        """Group by what `assigner` says."""
         return WindowedStream(WindowOperatorSpec(assigner), self.key_of)
 
     def time_window(
@@ -142,9 +135,7 @@ class Stream:
     time: TimeDomain = TimeDomain.EVENT
 
     def key_by(self, key_of: KeyOf) -> KeyedStream:
-        """Windows of each key on their own."""
         return KeyedStream(key_of, self.time)
 
     def window_all(self, assigner: WindowAssigner) -> WindowedStream:
-        """Windows over all records, without a key."""
         return KeyedStream(_one_key, self.time).window(assigner)

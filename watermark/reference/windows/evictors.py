@@ -10,11 +10,9 @@ class Evictor:
     """Removes records from a window when it fires; the rest stays in the window."""
 
     def before(self, records: list[Record]) -> list[Record]:
-        """What is left for the function; all by default."""
         return records
 
     def after(self, records: list[Record]) -> list[Record]:
-        """What is left after the function; all by default."""
         return records
 
 
@@ -24,11 +22,9 @@ class _PlacedEvictor(Evictor):
         self._evict_after = evict_after
 
     def before(self, records: list[Record]) -> list[Record]:
-        """Evict here, unless it was asked for after the function."""
         return records if self._evict_after else self._kept(records)
 
     def after(self, records: list[Record]) -> list[Record]:
-        """Evict here, if it was asked for."""
         return self._kept(records) if self._evict_after else records
 
     def _kept(self, records: list[Record]) -> list[Record]:

@@ -71,7 +71,6 @@ class WindowContents(Protocol):
 
 
 def pass_through(context: WindowContext, values: list[Value]) -> Iterable[Value]:
-    """Emits what is in the window, unchanged."""
     return values
 
 
@@ -85,19 +84,15 @@ class ReducedContents:
         self._process = process
 
     def first(self, record: Record) -> Contents:
-        """The value itself."""
         return record.value
 
     def add(self, contents: Contents, record: Record) -> Contents:
-        """Reduce."""
         return self._reduce(contents, record.value)
 
     def merge(self, first: Contents, second: Contents) -> Contents:
-        """Reduce both."""
         return self._reduce(first, second)
 
     def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
-        """The reduced value."""
         return self._process(context, [contents]), contents
 
 
@@ -111,19 +106,15 @@ class AggregatedContents:
         self._process = process
 
     def first(self, record: Record) -> Contents:
-        """A new accumulator with the record."""
         return self._function.add(record.value, self._function.create())
 
     def add(self, contents: Contents, record: Record) -> Contents:
-        """Add to the accumulator."""
         return self._function.add(record.value, contents)
 
     def merge(self, first: Contents, second: Contents) -> Contents:
-        """Merge the accumulators."""
         return self._function.merge(first, second)
 
     def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
-        """The result of the accumulator."""
         return self._process(context, [self._function.result(contents)]), contents
 
 
@@ -134,20 +125,16 @@ class ListedContents:
         self._process = process
 
     def first(self, record: Record) -> Contents:
-        """A list, which is the window's own."""
         return [record.value]
 
     def add(self, contents: Contents, record: Record) -> Contents:
-        """Append."""
         contents.append(record.value)
         return contents
 
     def merge(self, first: Contents, second: Contents) -> Contents:
-        """Both, in order."""
         return [*first, *second]
 
     def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
-        """The function's results."""
         return self._process(context, list(contents)), contents
 
 
@@ -159,11 +146,9 @@ class EvictedContents(ListedContents):
         self._evictor = evictor
 
     def first(self, record: Record) -> Contents:
-        """A list of (value, time)."""
         return [(record.value, record.timestamp_ms)]
 
     def add(self, contents: Contents, record: Record) -> Contents:
-        """Append."""
         contents.append((record.value, record.timestamp_ms))
         return contents
 

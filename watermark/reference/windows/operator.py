@@ -138,7 +138,6 @@ class WindowOperator(Operator):
 
     @property
     def open_windows(self) -> int:
-        """Windows with contents."""
         return len(self._windows)
 
     @unchecked
@@ -153,7 +152,6 @@ class WindowOperator(Operator):
 
     @unchecked
     def is_window_late(self, window: TimeWindow) -> bool:
-        """Whether the window takes no more records; equality is late."""
         return self._event and self.cleanup_ms(window) <= self.timers.current_watermark_ms
 
     @unchecked

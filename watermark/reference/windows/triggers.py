@@ -22,12 +22,10 @@ class TriggerResult(Enum):
 
     @property
     def fires(self) -> bool:
-        """A result is emitted."""
         return self.value[0]
 
     @property
     def purges(self) -> bool:
-        """The contents are cleared; the window itself stays until it is cleaned up."""
         return self.value[1]
 
 
@@ -110,16 +108,13 @@ class EventTimeTrigger(Trigger):
     def on_event_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire at the end, not at the clean-up."""
         return TriggerResult.FIRE if time_ms == window.max_timestamp_ms else TriggerResult.CONTINUE
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Wait for the new end, unless it has passed: then the merging record fires."""
         if window.max_timestamp_ms > context.current_watermark_ms:
             context.register(TimeDomain.EVENT, window.max_timestamp_ms)
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Take the timer back."""
         context.delete(TimeDomain.EVENT, window.max_timestamp_ms)
 
 
@@ -129,23 +124,19 @@ class ProcessingTimeTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Wait for the end."""
         context.register(TimeDomain.PROCESSING, window.max_timestamp_ms)
         return TriggerResult.CONTINUE
 
     def on_processing_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire."""
         return TriggerResult.FIRE
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Wait for the new end."""
         if window.max_timestamp_ms > context.now_ms:
             context.register(TimeDomain.PROCESSING, window.max_timestamp_ms)
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Take the timer back."""
         context.delete(TimeDomain.PROCESSING, window.max_timestamp_ms)
 
 
@@ -174,11 +165,9 @@ class CountTrigger(Trigger):
         return TriggerResult.FIRE
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Add the counts up."""
         context.merge_states(sum)
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Forget the count."""
         context.state = None
 
 
@@ -214,7 +203,6 @@ class ContinuousEventTimeTrigger(Trigger):
         return TriggerResult.FIRE if time_ms == window.max_timestamp_ms else TriggerResult.CONTINUE
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
-        """The earliest plan holds."""
         context.merge_states(min)
         if context.state is not None:
             self._register(context.state, window, context)
@@ -231,7 +219,6 @@ class ContinuousEventTimeTrigger(Trigger):
         self._register(context.state, window, context)
 
     def _register(self, planned_ms: int, window: TimeWindow, context: TriggerContext) -> None:
-        """A plan beyond the window's end waits for a merge that moves the end."""
         if planned_ms <= window.max_timestamp_ms:
             context.register(TimeDomain.EVENT, planned_ms)
 
@@ -250,7 +237,6 @@ class ContinuousProcessingTimeTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Plan the next result."""
         if context.state is None:
             self._plan(context.now_ms - context.now_ms % self.interval_ms, window, context)
         return TriggerResult.CONTINUE
@@ -265,13 +251,11 @@ class ContinuousProcessingTimeTrigger(Trigger):
         return TriggerResult.FIRE
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
-        """The earliest plan holds."""
         context.merge_states(min)
         if context.state is not None:
             context.register(TimeDomain.PROCESSING, _until_end(context.state, window))
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Take the timer back."""
         if context.state is not None:
             context.delete(TimeDomain.PROCESSING, _until_end(context.state, window))
             context.state = None
@@ -296,27 +280,22 @@ class PurgingTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """As the inner trigger."""
         return _purged(self.inner.on_element(value, timestamp_ms, window, context))
 
     def on_event_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """As the inner trigger."""
         return _purged(self.inner.on_event_time(time_ms, window, context))
 
     def on_processing_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """As the inner trigger."""
         return _purged(self.inner.on_processing_time(time_ms, window, context))
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
-        """As the inner trigger."""
         self.inner.on_merge(window, context)
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
-        """As the inner trigger."""
         self.inner.clear(window, context)
 
 
@@ -326,7 +305,6 @@ class NeverTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Continue."""
         return TriggerResult.CONTINUE
 
 
@@ -336,22 +314,18 @@ class EndOfStreamTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Wait for the end of time."""
         context.register(TimeDomain.EVENT, MAX_TIMESTAMP)
         return TriggerResult.CONTINUE
 
     def on_event_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire at the end of time."""
         return TriggerResult.FIRE if time_ms == MAX_TIMESTAMP else TriggerResult.CONTINUE
 
     def on_merge(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Wait for the end of time."""
         context.register(TimeDomain.EVENT, MAX_TIMESTAMP)
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Take the timer back."""
         context.delete(TimeDomain.EVENT, MAX_TIMESTAMP)
 
 

@@ -17,7 +17,6 @@ class TimeWindow(NamedTuple):
 
     @property
     def max_timestamp_ms(self) -> int:
-        """The last instant inside, which is the timestamp of the window's results."""
         return clamp(self.end_ms - 1)
 
     def touches(self, other: "TimeWindow") -> bool:
@@ -29,7 +28,6 @@ class TimeWindow(NamedTuple):
         return self.start_ms <= other.end_ms and self.end_ms >= other.start_ms
 
     def cover(self, other: "TimeWindow") -> "TimeWindow":
-        """The smallest window that contains both."""
         return TimeWindow(min(self.start_ms, other.start_ms), max(self.end_ms, other.end_ms))
 
 

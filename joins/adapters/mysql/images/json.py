@@ -83,7 +83,6 @@ def _object(data: bytes, is_large: bool, depth: int) -> Iterator[str]:
 
 
 def _head(data: bytes, is_large: bool) -> tuple[int, bytes, int]:
-    """How many elements, the bytes of the object or array, and how long its offsets are."""
     size = 4 if is_large else 2
     return _number(data, 0, size), _part(data, 0, _number(data, size, size)), size
 

@@ -157,7 +157,6 @@ def table_of(body: bytes, header_bytes: int) -> tuple[int, str, str]:
 
 
 def table_id_of(body: bytes, header_bytes: int) -> int:
-    """The number of the table that a table map or a row event is about."""
     return int.from_bytes(body[: 4 if header_bytes == _SMALL_ID_HEADER else 6], "little")
 
 

@@ -169,7 +169,6 @@ def _require_same(
 
 
 def _charset(column: BinlogColumn, charsets: Charsets) -> str:
-    """The character set of a text, `binary` of other columns."""
     return _BINARY if column.collation is None else charsets.collations[column.collation]
 
 
@@ -415,7 +414,6 @@ def _datetime_us(raw: bytes) -> int | None:
 
 
 def _old_datetime_us(raw: bytes) -> int | None:
-    """As MySQL wrote them before version 5.6: decimal digits, one behind the other."""
     day, clock = divmod(int.from_bytes(raw, "little"), 1_000_000)
     days = _days(day // 10_000, day // 100 % 100, day % 100)
     return None if days is None else days * _DAY_US + _digits_us(clock)

@@ -69,7 +69,6 @@ OF_STORES = (
 
 
 def of_late_records(prefix: str, option: Option) -> tuple[Option, ...]:
-    """The same for the table of `option`, which is named beside the options of another one."""
     shortened = (
         replace(each, meaning=each.meaning.replace("a table", "late records"), roles=option.roles)
         for each in OF_STORES

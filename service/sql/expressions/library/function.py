@@ -68,17 +68,14 @@ class Function:
 
 
 def fixed(sql_type: SqlType) -> Result:
-    """Always this type."""
     return lambda _: sql_type
 
 
 def first(types: Sequence[SqlType]) -> SqlType:
-    """The type of the first argument."""
     return types[0]
 
 
 def text(
     call: str, *takes: Takes, optional: int = 0, repeats: bool = False, may_be_null: bool = False
 ) -> Function:
-    """A function that gives a text."""
     return Function(takes, fixed(STRING), call, optional, repeats, may_be_null=may_be_null)

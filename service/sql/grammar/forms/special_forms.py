@@ -42,11 +42,9 @@ class SpecialForms(FormReader):
         return CastNode(operand, target, safe, at, depth_over(cursor, [operand], at))
 
     def plain_cast(self, at: int) -> Node:
-        """CAST(x AS TYPE)."""
         return self._cast(at, safe=False)
 
     def try_cast(self, at: int) -> Node:
-        """TRY_CAST(x AS TYPE)."""
         return self._cast(at, safe=True)
 
     def trim(self, at: int) -> Node:

@@ -47,12 +47,10 @@ class PlannedInsert:
 
     @property
     def query(self) -> Select:
-        """What is inserted."""
         return self.node if isinstance(self.node, Select) else self.node.select
 
     @property
     def source(self) -> KafkaSource:
-        """Of a stream that is no generated one."""
         assert isinstance(self.plan.probe.source, KafkaSource), "others have been refused"
         return self.plan.probe.source
 

@@ -27,11 +27,9 @@ class Unions:
 
     @property
     def is_used(self) -> bool:
-        """Whether there was a UNION ALL."""
         return bool(self._counts)
 
     def choose(self, count: int) -> int:
-        """The query of the next UNION ALL, which has `count` of them."""
         met = len(self._counts)
         self._counts.append(count)
         return self.picks[met] if met < len(self.picks) else 0
@@ -101,7 +99,6 @@ def in_common_types(
 
 
 def _check_texts(script: Script, values: Sequence[Typed], at: int) -> None:
-    """See that no text stands beside a time, which it would become."""
     names = {value.type.name for value in values if not value.is_bare_null}
     if TypeName.STRING in names and names & TEMPORAL:
         raise script.error(

@@ -13,7 +13,6 @@ depends_on: str | None = None
 
 
 def upgrade() -> None:
-    """Create both tables."""
     op.create_table(
         "jobs",
         sa.Column("id", sa.String(36), primary_key=True),
@@ -52,6 +51,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop both tables."""
     op.drop_table("events")
     op.drop_table("jobs")

@@ -13,7 +13,6 @@ depends_on: str | None = None
 
 
 def upgrade() -> None:
-    """Create the table."""
     op.create_table(
         "tokens",
         sa.Column("id", sa.String(16), primary_key=True),
@@ -29,5 +28,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop the table."""
     op.drop_table("tokens")

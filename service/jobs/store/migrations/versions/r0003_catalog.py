@@ -13,7 +13,6 @@ depends_on: str | None = None
 
 
 def upgrade() -> None:
-    """Create the tables; a job knows the shared table that it keeps."""
     op.create_table(
         "catalog",
         sa.Column("name", sa.String(100), primary_key=True),
@@ -33,7 +32,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
     op.drop_column("jobs", "shared_table")
     op.drop_table("attachments")
     op.drop_table("catalog")

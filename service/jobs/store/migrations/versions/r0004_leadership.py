@@ -13,7 +13,6 @@ depends_on: str | None = None
 
 
 def upgrade() -> None:
-    """Create the table with its one row: nobody has led yet."""
     table = op.create_table(
         "leadership",
         sa.Column("number", sa.Integer, primary_key=True),
@@ -28,5 +27,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
     op.drop_table("leadership")

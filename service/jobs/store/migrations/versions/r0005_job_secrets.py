@@ -13,7 +13,6 @@ depends_on: str | None = None
 
 
 def upgrade() -> None:
-    """Create the table."""
     op.create_table(
         "job_secrets",
         sa.Column("job_id", sa.String(36), primary_key=True),
@@ -22,5 +21,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
     op.drop_table("job_secrets")
