@@ -1,7 +1,6 @@
 """Hints of settings, secrets and submissions, followed: the fault first, then what its hint says.
 
-Each entry meets one fault, does what the hint says, and does not meet it again. `FOLLOWED` names
-the hints of the inventory (`tests/test_hint_inventory.py`) that are followed here.
+Each entry meets one fault, does what the hint says, and does not meet it again.
 """
 
 import pytest

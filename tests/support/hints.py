@@ -12,7 +12,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("service", "joins", "watermark")
-INVENTORY = ROOT / "tests/hints.txt"
 _DEEPEST = 4  # assignments that lead to a text
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -35,7 +34,7 @@ class Site:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What an inventory knows it by."""
+        """Path and text of each hint."""
         return tuple(f"{self.path}: {hint}" for hint in self.hints)
 
 
@@ -139,21 +138,3 @@ def _choices(value: ast.expr, known: Mapping[str, list[ast.expr]]) -> list[ast.e
 
 def _part(part: ast.expr) -> str:
     return str(part.value) if isinstance(part, ast.Constant) else "{}"
-
-
-def inventory() -> dict[str, tuple[str, str]]:
-    """Hint → (`followed` or `listed`, the test that follows it or why none does)."""
-    found: dict[str, tuple[str, str]] = {}
-    kind = why = ""
-    for line in INVENTORY.read_text().split("\n"):
-        if line.startswith("# "):
-            kind, _, why = line.removeprefix("# ").partition(": ")
-        elif line:
-            assert line not in found, f"{line} comes twice"
-            found[line] = (kind, why)
-    return found
-
-
-def listed() -> list[str]:
-    """The hints that no test follows."""
-    return [key for key, (kind, _) in inventory().items() if kind == "listed"]
