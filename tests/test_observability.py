@@ -19,7 +19,7 @@ import yaml
 from service.api.job_metrics import job_metrics, leadership_metrics
 from service.api.routes.metrics import RequestCounters
 from service.embedded.process import free_port
-from service.jobs.leadership.leadership import Leadership
+from service.jobs.leadership import Leadership
 from tests.support.control_plane import ROOT, control_plane
 from tests.support.modules import module
 from tests.support.wait import wait_until

@@ -11,7 +11,7 @@ from joins.durable.probe_lives import Life
 from joins.durable.stalls import Fault
 from joins.plan.stream_topics import StreamTopics
 from joins.stream.guards import TopicGuard
-from service.jobs.store.requests import CHOICES
+from service.jobs.store.runner_files import CHOICES
 from tests.support.hints import PACKAGES, ROOT
 from watermark.errors import SluiceError
 
@@ -22,7 +22,7 @@ STARTED_BY = {
     "joins.adapters.delta_feed": "joins.adapters.delta.feed",
     "joins.adapters.datagen": "joins.adapters.datagen.process",
     "service.jobs.runner": "service.jobs.runner",
-    "service.jobs.inspect": "service.jobs.inspect.program",
+    "service.jobs.inspect": "service.jobs.inspect.__main__",
     "service.cli": "service.cli.main",
 }
 KEPT_FAULTS = [

@@ -27,7 +27,7 @@ from service.api.routes.metrics import RequestCounters
 from service.cli import exits
 from service.cli.main import app
 from service.config import PREFIX, Settings, accepted
-from service.jobs.leadership.leadership import Leadership
+from service.jobs.leadership import Leadership
 from service.sql.answers.language import answers
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS

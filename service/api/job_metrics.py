@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
+from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import JobState
 from service.schemas.jobs import DimensionView, EventTimeView, GeneratorView, JobDetail
 

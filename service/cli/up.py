@@ -45,7 +45,7 @@ def up(
 ) -> None:
     """Run Kafka, MariaDB and a control plane for a first hour. Interrupt it to stop all of it."""
     from service.config import Settings  # slow to load, and only this command needs it
-    from service.demo.servers import provide, provide_debezium
+    from service.demo.shop import provide, provide_debezium
     from service.demo.up import everything
     from service.logs import configure_logs
 

@@ -21,10 +21,17 @@ from joins.durable.pins import PinStore
 from service.api.server import ControlPlane
 from service.client import RemoteJob, Sluice
 from service.config import Settings
-from service.demo.audit import Audit, NewestRows, Opened, audit_output
-from service.demo.servers import provide, servers
-from service.demo.shop import Clicks, Edits, create_topic, create_users, edit_users, job_sql
-from service.demo.view import render
+from service.demo.audit import Audit, NewestRows, Opened, audit_output, render
+from service.demo.shop import (
+    Clicks,
+    Edits,
+    create_topic,
+    create_users,
+    edit_users,
+    job_sql,
+    provide,
+    servers,
+)
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.errors import ServiceError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from service.embedded.errors import JarCacheError
+from service.embedded.process import JarCacheError
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 _CHUNK_BYTES = 1 << 20

@@ -5,25 +5,77 @@ the lock file, and only a complete and correct set is renamed to its final name.
 the lock's fingerprint, so a set that is there can be used without looking at its bytes again.
 """
 
+import contextlib
 import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
+import threading
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
-from service.embedded.errors import JarCacheError
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
 from service.embedded.jarlock import Jar, JarSet, fingerprint, read_lock, sha256_of
 from service.embedded.java import Java, trust_store_options
-from service.embedded.process import file_lock
-from service.embedded.progress import download_progress
+from service.embedded.process import JarCacheError, file_lock
+
+_REFRESH_S = 0.3
+_PARTS = {
+    JarSet.SPARK: "Delta for Spark",
+    JarSet.BROKER: "Kafka",
+    JarSet.DATABASE: "MariaDB",
+    JarSet.CONNECT: "Kafka Connect with Debezium",
+    JarSet.POSTGRES: "PostgreSQL",
+    JarSet.REGISTRY: "a schema registry",
+    JarSet.REFERENCE: "Spark's Kafka source",
+}
+
+
+@contextlib.contextmanager
+def download_progress(jars: Sequence[Jar], arriving: Path) -> Iterator[None]:
+    """Say how much `jars` are; on a terminal show how much has arrived below `arriving`."""
+    total = sum(jar.size_bytes for jar in jars)
+    what = f"{_PARTS[jars[0].jar_set]}: {len(jars)} files, {total / 1e6:,.0f} MB"
+    typer.echo(f"fetching {what}, once, into {arriving.parent}", err=True)
+    if not sys.stderr.isatty():
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    done = threading.Event()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(_PARTS[jars[0].jar_set], total=total)
+
+        def follow() -> None:
+            while not done.wait(_REFRESH_S):
+                progress.update(task, completed=_arrived_bytes(arriving))
+
+        watcher = threading.Thread(target=follow, name="download-progress", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _arrived_bytes(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*.jar*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
+
 
 _MAVEN = "http://ant.apache.org/ivy/maven"  # a namespace: nothing is fetched from there
 _UNPACKED = (JarSet.DATABASE, JarSet.POSTGRES, JarSet.REGISTRY)

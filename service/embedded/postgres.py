@@ -11,8 +11,7 @@ from typing import Self
 
 import pg8000.dbapi
 
-from service.embedded.errors import ServerStartError
-from service.embedded.process import LOOPBACK, Command
+from service.embedded.process import LOOPBACK, Command, ServerStartError
 from service.embedded.server import EmbeddedDatabase
 
 SUPERUSER = "postgres"

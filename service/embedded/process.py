@@ -17,7 +17,24 @@ from functools import cache
 from pathlib import Path
 
 from joins.kernels.file_locks import take_lock
-from service.embedded.errors import ServerStartError
+from service.errors import ServiceError
+
+
+class EmbeddedError(ServiceError, fault="embedded"):
+    """A fault of the embedded Java, jars or servers."""
+
+
+class JavaNotFoundError(EmbeddedError, fault="java-not-found"):
+    """There is no Java 17 to 25."""
+
+
+class JarCacheError(EmbeddedError, fault="jar-cache"):
+    """Jars or binaries cannot be fetched, or differ from what the lock file pins."""
+
+
+class ServerStartError(EmbeddedError, fault="server-start"):
+    """An embedded server cannot be started."""
+
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 0.05

@@ -13,10 +13,10 @@ from pathlib import Path
 import typer
 
 from service.config import Settings
-from service.embedded.errors import JarCacheError
 from service.embedded.jarlock import LOCK_FILE, Jar, JarSet, at, sha256_of
 from service.embedded.jars import ivy_description, proxy_options, run_ivy
 from service.embedded.java import Java, find_java, trust_store_options
+from service.embedded.process import JarCacheError
 from watermark.errors import SluiceError
 
 ROOTS = Path(__file__).parents[2] / "deploy" / "jars.txt"

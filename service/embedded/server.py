@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.file_locks import give_lock_up
-from service.embedded.errors import ServerStartError
 from service.embedded.process import (
     LOOPBACK,
     Command,
+    ServerStartError,
     claim_directory,
     free_port,
     last_lines,

@@ -1,4 +1,4 @@
-"""Follows the transitions of all jobs and hands each to an exporter, in order.
+"""Follows the transitions of all jobs, assigns them to runs and hands them to an exporter in order.
 
 The cursor is the number of the newest transition that was handed over. It is kept in a file, so
 what happened while the exporter was down is told late instead of never; after a crash between
@@ -6,9 +6,11 @@ telling and keeping, the last transition is told twice.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from uuid import UUID, uuid5
 
 import structlog
 
@@ -16,8 +18,99 @@ from joins.durable.checkpoint import write_atomically
 from service.client import NotFoundError, Sluice
 from service.client.refusals import is_passing
 from service.errors import ControlPlaneError, ExportError
-from service.export.runs import RunCounter, Step
 from service.schemas.progress import Transition
+
+STARTING = "STARTING"
+ENDED = frozenset({"FAILED", "STOPPED", "FINISHED"})
+_BEFORE = (None, "CREATED")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One run.
+
+    Attributes:
+        number: how many runs the job has had before.
+    """
+
+    job_id: str
+    number: int
+
+    @property
+    def id(self) -> UUID:
+        return uuid5(UUID(self.job_id), f"run {self.number}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A transition, and the run that it belongs to.
+
+    Attributes:
+        begins: it is the first start of its run.
+        begun: its run begins with it or has begun before; a job that is paused or stopped before
+            its first start has no run yet.
+        over: the run had ended before, so this says nothing about it any more.
+        since_ms: when the job came into the state that it leaves, ms since the epoch; None for its
+            first one.
+    """
+
+    run: JobRun
+    transition: Transition
+    begins: bool
+    begun: bool
+    over: bool
+    since_ms: int | None
+
+
+class RunCounter:
+    """Knows which run each transition belongs to.
+
+    Feed it all transitions of a job in order, those of long ago, too: a run is known by its number.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, Step] = {}
+
+    def knows(self, job_id: str) -> bool:
+        return job_id in self._last
+
+    def take(self, job_id: str, transition: Transition) -> Step:
+        """The step that `transition` is; the one that ends a run still belongs to it.
+
+        The newest one may be taken again, and is the same step.
+        """
+        last = self._last.get(job_id)
+        if last is not None and last.transition.sequence == transition.sequence:
+            return last
+        step = _first(job_id, transition) if last is None else _behind(last, transition)
+        self._last[job_id] = step
+        return step
+
+    def take_all(self, job_id: str, transitions: Iterable[Transition]) -> None:
+        for transition in transitions:
+            self.take(job_id, transition)
+
+
+def _first(job_id: str, transition: Transition) -> Step:
+    begins = transition.target == STARTING
+    begun = begins or transition.origin not in _BEFORE  # else what came before it is gone
+    return Step(JobRun(job_id, 0), transition, begins, begun, over=False, since_ms=None)
+
+
+def _behind(last: Step, transition: Transition) -> Step:
+    ended = last.over or last.transition.target in ENDED
+    starting = transition.target == STARTING
+    again = ended and starting
+    begins = starting and (ended or not last.begun)
+    return Step(
+        JobRun(last.run.job_id, last.run.number + again),
+        transition,
+        begins=begins,
+        begun=begins or last.begun,
+        over=ended and not starting,
+        since_ms=last.transition.at_ms,
+    )
+
 
 _SHORTEST_S = 1.0
 _LONGEST_S = 30.0

@@ -16,7 +16,7 @@ from joins.plan.plan import BoundedMode, JoinPlan, KafkaSource
 from service.client import NotFoundError, Sluice
 from service.errors import ExportError
 from service.export import datasets
-from service.export.runs import Step
+from service.export.follow import Step
 from service.schemas.jobs import JobDetail
 from service.sql.planner.planner import plan_script
 from service.version import program_version

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from service.client import NotFoundError, Sluice
 from service.errors import ExportError
-from service.export.runs import Step
+from service.export.follow import Step
 from service.schemas.inspection import BatchView
 from service.version import program_version
 

@@ -29,9 +29,9 @@ from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailab
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
 from service.jobs.status import error_of, notes_on, of_job, report_of
-from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
+from service.jobs.store.runner_files import append_event
 from service.logs import PerMinute, configure_logs
 from service.security.secret_hand_over import take_over
 from service.wiring.job import OpenJob, open_job

@@ -43,9 +43,8 @@ from service.security.resolution import (
     internal_kafka,
     output_path,
 )
-from service.wiring.context import JobContext
+from service.wiring.context import JobContext, shared_coordinator, shared_meta
 from service.wiring.meta import make_internal_topic
-from service.wiring.shared import shared_coordinator, shared_meta
 
 
 def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...]:

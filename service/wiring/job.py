@@ -33,8 +33,8 @@ from joins.sinks.spark import DeltaOutputWriter
 from joins.worker.probe_task import ProbeTask
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.jobs.submit.nodes import check_nodes
-from service.jobs.supervise.runner_log import RunnerLog
+from service.jobs.submit.places import check_nodes
+from service.jobs.supervise.runner_process import RunnerLog
 from service.security.allowed import check_allowed
 from service.security.resolution import internal_kafka, probe_kafka, resolve_secrets
 from service.security.secrets import SecretResolver
@@ -46,10 +46,9 @@ from service.wiring.dimensions import (
     source_coordinator,
     tables_of,
 )
-from service.wiring.event import event_job
 from service.wiring.meta import claim_meta, hold_files
 from service.wiring.past import letter_replay
-from service.wiring.sinks import InsertSink
+from service.wiring.sinks import InsertSink, event_job
 from service.wiring.spark import spark_settings
 
 _PRINTED_PER_BATCH = 20_000

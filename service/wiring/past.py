@@ -19,12 +19,11 @@ from joins.lookback.history import History, HistoryPlaces, PastEvent
 from joins.lookback.letter_rows import LetterInsert, Part
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
-from service.jobs.store.requests import not_replayable
-from service.jobs.supervise.runner_log import RunnerLog
+from service.jobs.store.runner_files import not_replayable
+from service.jobs.supervise.runner_process import RunnerLog
 from service.security.resolution import output_path, probe_kafka
 from service.wiring.context import JobContext
-from service.wiring.event import event_places
-from service.wiring.sinks import InsertSink
+from service.wiring.sinks import InsertSink, event_places
 
 _REPLAYS = "replays"
 

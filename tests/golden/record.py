@@ -24,9 +24,14 @@ import typer
 
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
-from service.embedded.connect import ConnectSettings, KafkaConnect
+from service.embedded.connect import (
+    ConnectSettings,
+    KafkaConnect,
+    mariadb_connector,
+    postgres_connector,
+    publish,
+)
 from service.embedded.database import MariaDb
-from service.embedded.debezium import mariadb_connector, postgres_connector, publish
 from service.embedded.jarlock import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java

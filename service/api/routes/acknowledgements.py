@@ -9,8 +9,7 @@ from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.jobs import IdempotencyKey, Injected, JobId
 from service.api.routes.runner_requests import LATER, ask_runner, request_view
 from service.errors import JobConflictError, JobNotFoundError
-from service.jobs.store.reports import read_acknowledgements
-from service.jobs.store.requests import ACKNOWLEDGE, CHOICES, Asked
+from service.jobs.store.runner_files import ACKNOWLEDGE, CHOICES, Asked, read_acknowledgements
 from service.schemas.inspection import (
     Acknowledge,
     AcknowledgementPage,

@@ -15,19 +15,17 @@ from service.api.recent import recent_rates
 from service.api.views import job_detail, listed_job, sinks_of
 from service.config import Settings
 from service.errors import JobNotFoundError
+from service.jobs.inspect.facts import full_disks
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.inspect.room import full_disks
-from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
+from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import DesiredState, Job, JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.reports import read_acknowledgements, read_status
-from service.jobs.store.requests import RequestBox
 from service.jobs.store.rows import JobFilter
+from service.jobs.store.runner_files import RequestBox, read_acknowledgements, read_status
 from service.jobs.store.store import JobStore
 from service.jobs.submit import submission
-from service.jobs.submit.catalog_tables import CatalogTables
-from service.jobs.submit.submission import Submissions
-from service.jobs.supervise.runner_log import tail_before
+from service.jobs.submit.submission import CatalogTables, Submissions
+from service.jobs.supervise.runner_process import tail_before
 from service.jobs.supervise.supervisor import Supervisor
 from service.schemas.job_list import JobPage, ListedJob
 from service.schemas.jobs import JobDetail, RemovalView, SinkView, Submission

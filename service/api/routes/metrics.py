@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.api.http.access import VIEWER
 from service.api.job_metrics import MOST_JOBS, job_metrics, leadership_metrics
 from service.api.routes.jobs import Injected, Services
-from service.jobs.leadership.leadership import ControlPlaneRole
+from service.jobs.leadership import ControlPlaneRole
 
 _METHODS = frozenset({"GET", "POST", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"})
 _BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)

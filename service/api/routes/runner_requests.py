@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from service.api.routes.jobs import Services
 from service.errors import AnsweredError, RunnerAbsentError
 from service.jobs.store.job import JobState
-from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
+from service.jobs.store.runner_files import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
 from service.schemas.inspection import RefusalView, RequestView
 
 LATER: dict[str, Any] = {

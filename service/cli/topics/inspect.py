@@ -48,7 +48,7 @@ def inspect_topic(
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show encodings, keys and marks of snapshots in a topic, and propose a CREATE TABLE."""
-    from service.wiring.topic_sample import inspected  # slow to load, only this command needs it
+    from service.wiring.topic_access import inspected  # slow to load, only this command needs it
 
     known, servers = read_config(config), brokers(bootstrap_servers, server)
     reached = registry_of(registry, known)

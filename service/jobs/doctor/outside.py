@@ -32,10 +32,9 @@ from joins.plan.plan import (
 from joins.plan.stream_topics import partition_of
 from joins.source.state import SourceState
 from joins.stream.transactions import HOLDS_AFTER_S
-from service.jobs.doctor.check import Check, bad, good, made, unknown
-from service.jobs.doctor.patient import Patient
+from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
 from service.security.resolution import connection_of, files_path, internal_kafka, output_path
-from service.wiring.shared import look
+from service.wiring.context import look
 
 _CLOCK_S = 2.0
 _FUTURE_MS = 5_000

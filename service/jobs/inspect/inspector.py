@@ -22,8 +22,8 @@ import structlog
 from service.config import PREFIX, Settings
 from service.embedded import launch
 from service.errors import AnsweredError, InspectionError
+from service.jobs.supervise.hooks import Seats
 from service.jobs.supervise.runner_process import environment
-from service.jobs.supervise.seats import Seats
 from service.security.secret_hand_over import handed_over
 
 INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")

@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from joins.durable.stalls import SOURCE
-from service.jobs.inspect.condition import Condition
-from service.jobs.inspect.event_waiting import event_time_conditions, holds_rows
-from service.jobs.inspect.facts import unread
-from service.jobs.inspect.room import DISK_FULL
-from service.jobs.supervise.liveness import UNRESPONSIVE
+from service.jobs.inspect.event_waiting import Condition, event_time_conditions, holds_rows
+from service.jobs.inspect.facts import DISK_FULL, unread
+from service.jobs.supervise.watch import UNRESPONSIVE
 
 _TOLD_TABLES = 3
 _TOLD_CHANNELS = 5

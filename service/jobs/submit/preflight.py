@@ -42,8 +42,7 @@ from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import TypeName
 from service.config import Settings
 from service.jobs.store.layout import own_tables
-from service.jobs.submit.nodes import check_nodes
-from service.jobs.submit.places import check_places, check_surroundings_in_store
+from service.jobs.submit.places import check_nodes, check_places, check_surroundings_in_store
 from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
     connection_of,

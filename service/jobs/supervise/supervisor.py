@@ -13,31 +13,29 @@ import psutil
 import structlog
 
 from joins.durable.requests import Requests
+from joins.kernels.durable import is_full
 from service.config import Settings, store_is_shared
 from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
-from service.jobs.store.reports import read_status
+from service.jobs.store.runner_files import read_status
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.attempts import back_off_s
-from service.jobs.supervise.faults import FaultLog
+from service.jobs.supervise.background import Removals, Restorations, back_off_s
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.outcomes import (
     LOG_HINT,
     Outcomes,
+    RunnerReports,
     cannot_start,
     ending_of,
     failed_silently,
 )
-from service.jobs.supervise.removal import Removals
-from service.jobs.supervise.restoration import Restorations
+from service.jobs.supervise.runner_host import RunnerStarter
 from service.jobs.supervise.runner_process import (
     EXIT_FAILED,
     EXIT_LOCKED,
     RunnerProcess,
     end_all,
 )
-from service.jobs.supervise.runner_reports import RunnerReports
-from service.jobs.supervise.runner_starter import RunnerStarter
 from service.jobs.supervise.watch import (
     RunnerView,
     Watch,
@@ -46,6 +44,39 @@ from service.jobs.supervise.watch import (
     own,
     reported_runner,
 )
+
+_fault_log = structlog.get_logger("service.supervisor")
+AGAIN_S = 60.0
+
+
+class FaultLog:
+    """Logs a fault when it is new, and again each minute while it lasts.
+
+    A full disk is no fault of ours, so that it is told without a trace.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[str, float]] = {}
+
+    def log(self, event: str, error: Exception, job_id: str = "") -> None:
+        """Log `event`, unless the same error of the same job was just logged.
+
+        Args:
+            event: what could not be done.
+            error: why.
+            job_id: empty where it is not one job's.
+        """
+        text, now = f"{type(error).__name__}: {error}", time.monotonic()
+        before, at = self._newest.get(job_id, ("", 0.0))
+        if text == before and now < at + AGAIN_S:
+            return
+        self._newest[job_id] = text, now
+        of_job = {"job_id": job_id} if job_id else {}
+        if is_full(error):
+            _fault_log.error(event, error=text, **of_job)
+        else:
+            _fault_log.error(event, exc_info=error, **of_job)
+
 
 POLL_S = 0.4
 _AT_REST = RESTING | {JobState.CREATED}

@@ -23,10 +23,11 @@ from deltalake import DeltaTable, write_deltalake
 from kafka import KafkaProducer
 
 from joins.durable.pins import PinStore
-from service.jobs.inspect.past import histories, open_replayer
-from service.jobs.inspect.program import (
+from service.jobs.inspect.past import (
     explain_row,
+    histories,
     list_letters,
+    open_replayer,
     replay_batch,
     show_letter,
     show_tables,
