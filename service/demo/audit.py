@@ -53,7 +53,6 @@ def _rows(rows: list[dict[str, object]]) -> Table:
 
 
 def render(job: JobDetail, rows: list[dict[str, object]], address: str) -> RenderableType:
-    """The whole screen: phase and reason, the copy, what is held, the newest joined rows."""
     probe = job.probe or ProbeView(topic="")
     phase = job.phase or "LOAD"
     head = Text.assemble(
@@ -106,7 +105,7 @@ class Opened:
 def audit_output(
     output: Path, pins: PinStore, opened: Opened, *, users: int, deleted: Collection[int]
 ) -> Audit:
-    """Read every row of `output`; users 1 to `users` were there, nobody's gender was NULL."""
+    """Read every row of `output`; users 1 to `users` existed, and none had gender NULL."""
     log = DeltaLog(output, "audit")
     tables = list(log.files.read_files(log.files.files_at(log.version()), _COLUMNS))
     rows = pa.concat_tables(tables) if tables else pa.table({name: [] for name in _COLUMNS})
@@ -136,7 +135,7 @@ def _is_early(pins: PinStore, batch: int, opened: Opened) -> bool:
 
 
 class NewestRows:
-    """The rows of the output's newest commit that has any, read once however often one asks."""
+    """The rows of the output's newest non-empty commit, read once."""
 
     def __init__(self, output: Path) -> None:
         self._log = DeltaLog(output, "audit")
@@ -148,7 +147,7 @@ class NewestRows:
         return list(rows.slice(max(rows.num_rows - count, 0)).to_pylist())
 
     def first_of(self, users: Collection[int]) -> list[dict[str, object]]:
-        """The first row of each of `users` that has one; a commit shows a user in one version."""
+        """The first row of each of `users` that has one."""
         rows = self._newest()
         if not rows.num_rows:
             return []

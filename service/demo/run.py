@@ -60,9 +60,8 @@ class DemoOptions:
 
     Attributes:
         rows: users in the table.
-        records: stop after so many joined records; None goes on until interrupted.
+        records: stop after this many joined records; None runs until interrupted.
         plain: no live screen; one JSON object is the last line of standard output.
-        port: of the control plane, 0 takes a free one.
     """
 
     rows: int = 200_000
@@ -102,11 +101,7 @@ class _Stage:
 
 
 def run(options: DemoOptions) -> None:
-    """Show the demo; returns after it has ended.
-
-    Raises:
-        SluiceError: a part did not start, or the job failed.
-    """
+    """Show the demo until it ends. Raises SluiceError if a part does not start or the job fails."""
     started = time.monotonic()
     talk = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -212,7 +207,6 @@ class _Show:
         self._opened = False
 
     def until_done(self, started: float, submitted_at_ms: int) -> DemoResult:
-        """Poll and show until enough is joined, or until the user interrupts."""
         if self._options.plain:
             job = self._follow(lambda job: None)
         else:

@@ -12,8 +12,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import Java, find_java
 from service.embedded.server import side_by_side
 
@@ -22,7 +21,7 @@ _READY_TIMEOUT_S = 300.0  # a busy laptop may be slow, and a server that dies is
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """What has to be on the machine; fetched where it is not."""
+    """Programs of the servers, in the cache."""
 
     java: Java
     broker_jars: tuple[Path, ...]
@@ -30,11 +29,7 @@ class Binaries:
 
 
 def provide(cache_dir: Path) -> Binaries:
-    """Fill the cache where it is not full, also with what Spark needs later.
-
-    Raises:
-        EmbeddedError: there is no Java, or something cannot be fetched.
-    """
+    """Fill the cache, including what Spark needs later. Raises EmbeddedError."""
     cache_dir.mkdir(parents=True, exist_ok=True)
     java = find_java(cache_dir)
     cache = JarCache(cache_dir, java)
@@ -44,31 +39,20 @@ def provide(cache_dir: Path) -> Binaries:
 
 @dataclass(frozen=True, slots=True)
 class DebeziumBinaries:
-    """What has to be on the machine for a PostgreSQL whose changes Debezium writes."""
+    """Programs of PostgreSQL and of Kafka Connect with Debezium, in the cache."""
 
     connect_jars: tuple[Path, ...]
     postgres_home: Path
 
 
 def provide_debezium(cache_dir: Path, java: Java) -> DebeziumBinaries:
-    """Fetch Kafka Connect with Debezium's connectors, and PostgreSQL, where they are not there.
-
-    Raises:
-        JarCacheError: something cannot be fetched.
-    """
     cache = JarCache(cache_dir, java)
     return DebeziumBinaries(tuple(cache.jars(JarSet.CONNECT)), cache.postgres_home())
 
 
 @contextmanager
 def servers(directory: Path, binaries: Binaries) -> Iterator[tuple[KafkaBroker, MariaDb]]:
-    """A broker and a database with their data below `directory`, until the block ends.
-
-    They start side by side: each waits for a disk or for itself most of the time.
-
-    Raises:
-        ServerStartError: one of them does not start.
-    """
+    """A broker and a database with data below `directory`, started side by side."""
     patient = BrokerSettings(ready_timeout_s=_READY_TIMEOUT_S)
     broker = KafkaBroker(directory / "kafka", binaries.java, binaries.broker_jars, patient)
     database = MariaDb(
@@ -112,7 +96,7 @@ def job_sql(database: MariaDb, bootstrap_servers: str) -> str:
 
 
 def create_users(database: MariaDb, rows: int) -> None:
-    """Create `shop.user_info` with users 1 to `rows`; nobody's gender is NULL."""
+    """Create `shop.user_info` with users 1 to `rows`; no gender is NULL."""
     with database.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop CHARACTER SET utf8mb4")
         cursor.execute(
@@ -150,7 +134,6 @@ def edit_users(database: MariaDb, rows: int) -> Edits:
 
 
 def create_topic(bootstrap_servers: str) -> None:
-    """Create the topic of clicks."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
         admin.create_topics({TOPIC: {"num_partitions": 2, "replication_factor": 1}})
@@ -159,7 +142,7 @@ def create_topic(bootstrap_servers: str) -> None:
 
 
 class Clicks:
-    """Sends clicks at a steady rate on its own thread; one in twenty is of nobody in the table."""
+    """Sends clicks at a steady rate on its own thread; one in twenty has an unknown user."""
 
     def __init__(self, bootstrap_servers: str, *, users: int, per_second: int) -> None:
         self._servers = bootstrap_servers

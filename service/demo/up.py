@@ -57,7 +57,7 @@ class CapturedShop:
     """A database, the Connect that captures it, and a job that joins what it writes.
 
     Attributes:
-        client_file: what a client of the database connects with, as JSON; of its owner only.
+        client_file: connection options of the database as JSON; readable by its owner only.
     """
 
     postgres: PostgreSql
@@ -78,11 +78,7 @@ class CapturedShop:
 def captured_shop(
     directory: Path, java: Java, binaries: DebeziumBinaries, kafka: KafkaBroker
 ) -> Iterator[CapturedShop]:
-    """Start both on the data below `directory`; the connector has begun when the block begins.
-
-    Raises:
-        ServerStartError: one of them does not start, or the connector writes nothing.
-    """
+    """Start both on the data below `directory`; the connector runs when the block begins."""
     postgres = PostgreSql(directory / "postgres", binaries.postgres_home)
     connect = KafkaConnect(
         directory / "connect", java, binaries.connect_jars, kafka.bootstrap_servers
@@ -105,7 +101,7 @@ def captured_shop(
 
 
 def _create_captured(postgres: PostgreSql) -> None:
-    """Make the database anew: an earlier start may have ended in the middle."""
+    """Create the database again: an earlier start may have failed halfway."""
     connection = postgres.connect()
     connection.cursor().execute(f"DROP DATABASE IF EXISTS {_NAME} WITH (FORCE)")
     connection.cursor().execute(f"CREATE DATABASE {_NAME}")
@@ -168,9 +164,8 @@ class Up:
     """What runs, and where.
 
     Attributes:
-        script: a job that can be submitted at once.
-        client_file: options of a MySQL client, with the password of `root`; of its owner only.
-        captured: a PostgreSQL with Debezium, if it was wanted.
+        client_file: options of a MySQL client with root's password; readable by its owner only.
+        captured: None without Debezium.
     """
 
     url: str
@@ -182,13 +177,10 @@ class Up:
     captured: CapturedShop | None = None
 
     def wait(self, tell: Callable[[str], None]) -> None:
-        """Return never; SIGINT and SIGTERM interrupt it.
+        """Never return; SIGINT and SIGTERM interrupt it.
 
-        A server that ends by itself is started again on its data and its port; jobs that need it
-        are STALLED meanwhile, the others go on.
-
-        Args:
-            tell: gets a line when a server has ended, serves again or cannot be started.
+        A server that exits is restarted on its data and port; jobs that need it stall meanwhile.
+        `tell` gets a line when a server has exited, serves again or cannot be started.
         """
         further = () if self.captured is None else (self.captured.postgres, self.captured.connect)
         keepers = [_Keeper(server, tell) for server in (self.kafka, self.database, *further)]
@@ -199,7 +191,7 @@ class Up:
 
 
 class _Keeper:
-    """Starts one server again whenever it has ended."""
+    """Restarts one server whenever it has exited."""
 
     def __init__(self, server: EmbeddedServer, tell: Callable[[str], None]) -> None:
         self._server = server
@@ -208,7 +200,6 @@ class _Keeper:
         self._start_at = 0.0
 
     def look(self) -> None:
-        """Start the server if it has ended and a start is due."""
         server = self._server
         if server.running or time.monotonic() < self._start_at:
             return
@@ -234,13 +225,7 @@ def everything(
     binaries: Binaries,
     debezium: DebeziumBinaries | None = None,
 ) -> Iterator[Up]:
-    """Start all of it on the data below `directory`; at the end of the block all is stopped.
-
-    With `debezium` there are a PostgreSQL and a Kafka Connect, too.
-
-    Raises:
-        SluiceError: a part does not start.
-    """
+    """Start all of it on the data below `directory`; stop all at the end of the block."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
         kafka, database = stack.enter_context(servers(directory, binaries))
@@ -274,7 +259,7 @@ def _create_shop(database: MariaDb) -> None:
 
 
 def _write_script(directory: Path, database: MariaDb) -> Path:
-    """The first job's script; one that is there may have been edited and stays."""
+    """Write the first job's script; an existing one, perhaps edited, stays."""
     path = directory / "first.sql"
     if not path.exists():
         user = {"user": database.cdc_user, "users": USERS}

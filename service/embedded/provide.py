@@ -10,8 +10,7 @@ import sys
 import typer
 
 from service.config import Settings
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java, provide_class_archive
 from service.embedded.process import JavaNotFoundError
 from watermark.errors import SluiceError
@@ -20,7 +19,6 @@ NO_JAVA = 3
 
 
 def main() -> int:
-    """Fill the cache where it is not full; tells on standard error what is wrong."""
     try:
         cache_dir = Settings.load().cache_dir
         java = find_java(cache_dir)

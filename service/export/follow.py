@@ -27,11 +27,7 @@ _BEFORE = (None, "CREATED")
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One run.
-
-    Attributes:
-        number: how many runs the job has had before.
-    """
+    """One run; `number` counts the earlier runs of the job."""
 
     job_id: str
     number: int
@@ -47,11 +43,9 @@ class Step:
 
     Attributes:
         begins: it is the first start of its run.
-        begun: its run begins with it or has begun before; a job that is paused or stopped before
-            its first start has no run yet.
-        over: the run had ended before, so this says nothing about it any more.
-        since_ms: when the job came into the state that it leaves, ms since the epoch; None for its
-            first one.
+        begun: its run has begun; a job paused or stopped before its first start has no run yet.
+        over: the run had ended before.
+        since_ms: when the job entered the state that it leaves, ms since the epoch; None at first.
     """
 
     run: JobRun
@@ -63,10 +57,7 @@ class Step:
 
 
 class RunCounter:
-    """Knows which run each transition belongs to.
-
-    Feed it all transitions of a job in order, those of long ago, too: a run is known by its number.
-    """
+    """Assigns transitions to runs; it needs all transitions of a job, in order."""
 
     def __init__(self) -> None:
         self._last: dict[str, Step] = {}
@@ -75,10 +66,7 @@ class RunCounter:
         return job_id in self._last
 
     def take(self, job_id: str, transition: Transition) -> Step:
-        """The step that `transition` is; the one that ends a run still belongs to it.
-
-        The newest one may be taken again, and is the same step.
-        """
+        """The step of `transition`; the newest transition may be taken twice."""
         last = self._last.get(job_id)
         if last is not None and last.transition.sequence == transition.sequence:
             return last
@@ -118,29 +106,24 @@ _log = structlog.get_logger(__name__)
 
 
 class Exporter(Protocol):
-    """Tells one other system."""
+    """Sends steps to one other system."""
 
     def tell(self, step: Step) -> None:
-        """Tell of a transition; returns when the receiver has it, or never will take it.
+        """Send a transition; returns when the receiver has taken or refused it.
 
-        Raises:
-            ExportError: the receiver cannot be reached now.
+        Raises ExportError if the receiver cannot be reached now.
         """
         ...
 
     def look(self) -> None:
-        """Tell what has no transition, such as batches; raises as `tell`."""
+        """Send what has no transition, such as batches; raises as `tell`."""
         ...
 
 
 class FollowPosition:
-    """How far transitions have been told.
+    """The number of the newest transition sent, in the file `path` (None keeps nothing).
 
-    Args:
-        path: of the file; None keeps nothing, an exporter then begins with the oldest transition.
-
-    Raises:
-        ExportError: the file cannot be read, or is something else.
+    Raises ExportError if the file cannot be read or holds something else.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -148,7 +131,7 @@ class FollowPosition:
         self.value = 0 if path is None or not path.exists() else _read(path)
 
     def move(self, sequence: int) -> None:
-        """Keep `sequence`; durable when this returns."""
+        """Store `sequence` durably."""
         self.value = sequence
         if self._path is None:
             return
@@ -174,13 +157,7 @@ def _read(path: Path) -> int:
 
 
 class Follower:
-    """Reads transitions and looks at jobs in turn.
-
-    Args:
-        client: of the control plane.
-        exporter: that tells the other system.
-        cursor: where it stands.
-    """
+    """Reads transitions and jobs from the control plane and hands them to an exporter."""
 
     def __init__(self, client: Sluice, exporter: Exporter, cursor: FollowPosition) -> None:
         self._client = client
@@ -189,14 +166,9 @@ class Follower:
         self._runs = RunCounter()
 
     def run(self, *, every_s: float) -> None:
-        """Go on until the process is asked to end; whoever is away is waited for.
+        """Follow forever, waiting while control plane or receiver are away.
 
-        Args:
-            every_s: between two looks at the control plane.
-
-        Raises:
-            ExportError: something can never be told.
-            ControlPlaneError: the control plane refuses whoever asks.
+        Raises ExportError or ControlPlaneError if retrying cannot help.
         """
         pause_s = _SHORTEST_S
         while True:
@@ -215,15 +187,7 @@ class Follower:
                 time.sleep(every_s)
 
     def catch_up(self) -> int:
-        """Tell what there is now; after an error the next call goes on where this one was.
-
-        Returns:
-            How many transitions were told.
-
-        Raises:
-            ExportError: the receiver is away, or something can never be told.
-            ControlPlaneError: the control plane cannot be reached, or refuses whoever asks.
-        """
+        """Send everything new and return its count; after an error the next call resumes."""
         count = 0
         for transition in self._behind(self._cursor.value):
             self._tell(transition)

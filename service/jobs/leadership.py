@@ -61,7 +61,7 @@ _UNSIGNED = 0xFFFF_FFFF
 
 
 class LockSession:
-    """One session; for one thread. After an error it is of no use any more."""
+    """One session, for one thread; after an error it must be replaced."""
 
     def __init__(self, engine: sa.Engine, connection: sa.Connection) -> None:
         self._engine = engine
@@ -69,11 +69,7 @@ class LockSession:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Connect to the store at `url`.
-
-        Raises:
-            StoreError: that cannot be done, or not in time.
-        """
+        """Connect to the store. Like all methods, raises StoreError without a timely answer."""
         with in_our_words():
             engine = lock_engine(sa.make_url(url), answer_s=ANSWER_S)
             connection = engine.connect()
@@ -82,11 +78,7 @@ class LockSession:
             return cls(engine, connection)
 
     def look(self) -> tuple[bool, LeaderRecord]:
-        """Take the lock if nobody has it; whether it is ours now, and who has led last.
-
-        Raises:
-            StoreError: there is no answer in time.
-        """
+        """Take the lock if it is free; whether we have it, and the newest leader."""
         take = sa.func.pg_try_advisory_lock(LOCK_SPACE, lock_key(LEADER))
         is_ours = sa.case((_is_held(), sa.true()), else_=take).label("is_ours")
         with in_our_words():
@@ -94,12 +86,9 @@ class LockSession:
         return bool(row["is_ours"]), record_of(row)
 
     def take_over(self, url: str) -> LeaderRecord:
-        """Begin a new term, in which the control plane at `url` leads; the lock must be ours.
+        """Begin a new term, led by the control plane at `url`; we must have the lock.
 
-        Writers of the term before have ended when this returns.
-
-        Raises:
-            StoreError: there is no answer in time.
+        Writers of the previous term have ended when this returns.
         """
         values = {"url": url, "since_ms": now_ms(), "is_vacant": False}
         change = sa.update(LEADERSHIP).values(term=LEADERSHIP.c.term + 1, **values)
@@ -108,27 +97,19 @@ class LockSession:
         return record_of(row)
 
     def vacate(self, term: int) -> None:
-        """Say that who leads in `term` has ended its runners: a successor need not wait.
-
-        Raises:
-            StoreError: there is no answer in time.
-        """
+        """Record that the leader of `term` has ended its runners: a successor need not wait."""
         mine = sa.update(LEADERSHIP).where(LEADERSHIP.c.term == term)
         with in_our_words():
             self._connection.execute(mine.values(is_vacant=True))
 
     def address(self) -> str:
-        """This machine's address as the server sees it.
-
-        Raises:
-            StoreError: there is no answer in time.
-        """
+        """This machine's address as the server sees it."""
         with in_our_words():
             seen = self._connection.scalar(sa.select(sa.func.host(sa.func.inet_client_addr())))
         return str(seen or "localhost")
 
     def close(self) -> None:
-        """End the session and, with it, the lock."""
+        """End the session and release the lock."""
         with suppress(StoreError), in_our_words():
             self._connection.invalidate()
             self._connection.close()
@@ -136,7 +117,7 @@ class LockSession:
 
 
 def _is_held() -> sa.ColumnElement[bool]:
-    """Whether this session has the lock: behind a pooler it may be another one by now."""
+    """Whether this session has the lock: behind a pooler it may be another session by now."""
     database = sa.select(_DATABASES.c.oid).where(_DATABASES.c.datname == sa.func.current_database())
     key = sa.cast(lock_key(LEADER), sa.BigInteger).op("&")(sa.literal_column(str(_UNSIGNED)))
     conditions: tuple[Any, ...] = (
@@ -152,17 +133,16 @@ def _is_held() -> sa.ColumnElement[bool]:
 
 
 class ControlPlaneRole(StrEnum):
-    """What a control plane does."""
+    """Leader or standby."""
 
     LEADER = "leader"  # takes changes and looks after the jobs
     STANDBY = "standby"  # reads, and takes over
 
 
 class Leadership:
-    """The role of this control plane and who leads; safe to use from several threads.
+    """The role of this control plane and the leader's address; thread-safe.
 
-    Args:
-        leads: from the beginning and for good; a store on SQLite has one control plane.
+    `leads` is fixed for SQLite, whose store has one control plane.
     """
 
     def __init__(self, *, leads: bool) -> None:
@@ -195,11 +175,7 @@ class Leadership:
         self._record = record
 
     def require(self) -> None:
-        """Return if this control plane leads.
-
-        Raises:
-            StandbyError: another one does, or none at the moment.
-        """
+        """Raises StandbyError unless this control plane leads."""
         if self._term is not None:
             return
         url = self.leader_url
@@ -222,12 +198,11 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """What a control plane does at both ends of its time as leader.
+    """What a control plane does when its term begins and when it ends.
 
     Attributes:
-        begin: look after the jobs in a term.
-        end: do so no more, with all runners gone by a time of `time.monotonic`; the store may be
-            out of reach.
+        begin: supervise the jobs in a term.
+        end: stop, with all runners gone by a monotonic time; the store may be unreachable.
     """
 
     begin: Callable[[int], None]
@@ -236,24 +211,16 @@ class Duties:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """The lock is ours, as far as we know.
-
-    Attributes:
-        certain_at: when the question was sent that was answered last.
-    """
+    """We hold the lock; `certain_at` is when the question answered last was sent."""
 
     term: int
     certain_at: float
 
 
 class Election:
-    """One candidate for the store at `store_url`; `close` gives leadership up.
+    """One candidate for the store at `store_url` (PostgreSQL); `close` gives leadership up.
 
-    Args:
-        store_url: of PostgreSQL.
-        address: where this control plane answers, given what the server sees as its host.
-        leadership: is kept up to date.
-        duties: what to do at the beginning and at the end of a term.
+    `address` returns this control plane's URL, given the host name that the server sees.
     """
 
     def __init__(
@@ -290,7 +257,7 @@ class Election:
         self._decided.wait(timeout_s)
 
     def _ask(self) -> None:
-        """Hold the session; never acts on what it hears but to take over."""
+        """Hold the session; its answers change nothing but a takeover."""
         session: LockSession | None = None
         fault = ""
         while not self._closing.is_set():
@@ -329,7 +296,7 @@ class Election:
             self._take_over(session, record)
 
     def _take_over(self, session: LockSession, record: LeaderRecord) -> None:
-        """Begin a term, if the runners of the one before are certainly gone."""
+        """Begin a term, once the runners of the previous one are certainly gone."""
         assert self._owned_since is not None
         is_due = record.is_vacant or time.monotonic() - self._owned_since >= TAKES_OVER_S
         if not is_due or not self._idle.is_set():
@@ -353,7 +320,6 @@ class Election:
             self._claim = None
 
     def _decide(self) -> None:
-        """Act on the claim and the clock."""
         leads: _Claim | None = None
         while not self._closing.wait(DECIDES_S):
             claim = self._claim_seen(leads)
@@ -373,7 +339,7 @@ class Election:
             self._duties.end(time.monotonic() + _LAST_S)
 
     def _claim_seen(self, leads: _Claim | None) -> _Claim | None:
-        """The claim; without any, who does not lead has nothing left to end."""
+        """The claim; without one, a standby has no duty left to end."""
         with self._claiming:
             if self._claim is None and leads is None:
                 self._idle.set()

@@ -36,8 +36,7 @@ _RESTS = (JobState.STOPPED, JobState.PAUSED)
 def shared_meta(layout: JobLayout, source: SharedSource) -> JobMeta:
     """The durable facts of the job that keeps a shared table.
 
-    Raises:
-        SourceUnavailableError: it has not begun.
+    Raises SourceUnavailableError if it has not begun.
     """
     meta = Checkpoint(layout.of_shared(source).checkpoint).read_meta()
     if meta is None:
@@ -55,7 +54,7 @@ def shared_coordinator(
 
 
 def look(layout: JobLayout, source: SharedSource) -> SharedReport:
-    """How far a shared table is, by the newest report of its job."""
+    """The progress of a shared table, by the newest report of its job."""
     job_dir = layout.of_shared(source).job_dir
     if not job_dir.is_dir():
         return SharedReport(fault=_gone(source))
@@ -127,12 +126,7 @@ def changelog_partitions(dimension: Dimension, settings: Settings) -> int:
 
 @dataclass(frozen=True, slots=True)
 class JobContext:
-    """A job that has begun.
-
-    Attributes:
-        plan: a runner's has its secrets resolved.
-        meta: the durable facts of its first start.
-    """
+    """A job that has begun; the plan of a runner has its secrets resolved."""
 
     plan: JoinPlan
     settings: Settings
@@ -149,11 +143,7 @@ class JobContext:
         return job_app_id(self.job_id, self.meta.incarnation)
 
     def table_app_id(self, dimension: Dimension) -> str:
-        """Of the commits to the tables of a dimension, without its name.
-
-        Raises:
-            SourceUnavailableError: a shared table has not begun.
-        """
+        """App id of commits to a dimension's tables, without its name; raises as `shared_meta`."""
         source = dimension.source
         if not isinstance(source, SharedSource):
             return self.app_id
@@ -205,7 +195,7 @@ class JobContext:
     def index_directory(self, dimension: Dimension) -> Path:
         """Where the dimension's indexes are on each node, with the placeholders of the setting.
 
-        All jobs that read a shared table have one place, so that equal indexes are made once.
+        All readers of a shared table use one directory, so that equal indexes are built once.
         """
         source = dimension.source
         if isinstance(source, SharedSource):

@@ -59,8 +59,8 @@ class OpenJob:
     """A job whose checkpoint this process owns.
 
     Attributes:
-        driver: the file that says where a driver is that others use, too; None to start one.
-        at_end: what is given back before the lock is.
+        driver: the file with the address of a shared driver; None to start one.
+        at_end: released before the lock.
     """
 
     layout: JobLayout
@@ -71,11 +71,7 @@ class OpenJob:
     at_end: ExitStack
 
     def start(self, plan: JoinPlan, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
-        """Put the job together; nothing runs before `TemporalJoin.run`.
-
-        Raises:
-            SluiceError: a part cannot be used; what was created stays and is found again.
-        """
+        """Assemble the job; nothing runs before `TemporalJoin.run`. Raises SluiceError."""
         self.at_end.enter_context(hold_files(self.layout, plan))
         check_allowed(plan, self.settings)
         check_nodes(plan, self.settings, in_store=self.layout.is_in_store())
@@ -90,11 +86,7 @@ class OpenJob:
 def open_job(
     layout: JobLayout, settings: Settings, driver: Path | None = None
 ) -> Iterator[OpenJob]:
-    """Take the lock of the job's checkpoint.
-
-    Raises:
-        CheckpointInUseError: another runner has it.
-    """
+    """Lock the job's checkpoint. Raises CheckpointInUseError."""
     checkpoint = Checkpoint(layout.checkpoint)
     checkpoint.lock.acquire()
     try:
@@ -106,7 +98,7 @@ def open_job(
 
 
 class _Assembly:
-    """The parts of one job, in the order in which they may fail: what needs no JVM comes first."""
+    """The parts of one job; those that need no JVM are made, and may fail, first."""
 
     def __init__(self, context: JobContext, log: RunnerLog, driver: Path | None) -> None:
         self.context = context
@@ -180,7 +172,6 @@ class _Assembly:
     def _inserts(
         self, spark: SparkSession, runtimes: Sequence[DimensionRuntime]
     ) -> tuple[list[ProbeInsert], list[DeltaLog]]:
-        """What the batches of each INSERT need, and the Delta outputs."""
         inserts: list[ProbeInsert] = []
         outputs: list[DeltaLog] = []
         for number, sink in enumerate(self.sinks):

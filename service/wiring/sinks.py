@@ -50,11 +50,7 @@ from service.wiring.context import JobContext
 
 
 def event_places(job: JobContext) -> EventPlaces:
-    """The places of a plan that needs event batches.
-
-    Raises:
-        NotAllowedError: the operator has not allowed tables where the late records go.
-    """
+    """The paths of a plan that needs event batches. Raises NotAllowedError."""
     spec, state = EventSpec.of(job.plan), job.layout.state
     return EventPlaces(
         scratch=job.exchange / "scratch" / "event_batches",
@@ -70,11 +66,7 @@ def _late_path(job: JobContext) -> TablePath:
 
 
 def event_job(job: JobContext, probe: ProbeTask, dead_letters: DeltaLog) -> EventJob | None:
-    """What event batches need, its tables made; None if the plan needs none.
-
-    Raises:
-        SluiceError: the plan cannot be run so, or a table cannot be used.
-    """
+    """What event batches need, with its tables created; None if the plan needs none."""
     if not job.plan.needs_event_batches:
         return None
     places = event_places(job)
@@ -130,11 +122,7 @@ class InsertSink:
         return Appends.into(sink, self.job.kernel(self.number).output_schema)
 
     def prepare(self) -> None:
-        """What can go wrong with the output goes wrong before a JVM is started.
-
-        Raises:
-            SluiceError: it cannot be used or made.
-        """
+        """Check or create the output before a JVM is started. Raises SluiceError."""
         sink = self._sink
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)
@@ -150,7 +138,7 @@ class InsertSink:
     def writer(
         self, spark: SparkSession, log: RunnerLog, failpoints: Failpoints
     ) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
-        """What commits the rows of batches, and the Delta output if it is one."""
+        """The writer of batches, and the Delta output if it is one."""
         sink, staged = self._sink, self.job.staged_rows(self.number)
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)
@@ -174,7 +162,6 @@ class InsertSink:
         return TransactionalSinkWriter(sink, noted, staged, own, failpoints)
 
     def letter_writer(self, spark: SparkSession, log: RunnerLog) -> LetterWriter:
-        """What writes the rows of dead letters that are joined again."""
         sink, kernel = self._sink, self.job.kernel(self.number)
         if isinstance(sink, DeltaSink):
             path = output_path(sink, self.job.settings)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from joins.job.session import SparkSettings
 from service.config import Settings
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import class_archive, find_java
 
 

@@ -23,15 +23,9 @@ _SAMPLED = ("key", "value", "partition", "offset")
 
 
 def inspected(kafka: KafkaOptions, registry: RegistryOptions | None, records: int) -> TopicReport:
-    """What the oldest and the newest records of each partition look like.
+    """What the oldest and newest records, at most `records` of each partition, look like.
 
-    Args:
-        kafka: the topic.
-        registry: of a topic in Avro, None if it is of JSON.
-        records: how many of each partition, at most.
-
-    Raises:
-        SourceError: the topic or the registry cannot be read.
+    `registry` is that of a topic in Avro. Raises SourceError.
     """
     sample = _sample(kafka, records)
     if registry is None:
@@ -73,12 +67,7 @@ Write = Callable[[Iterable[tuple[bytes | None, bytes | None]]], list[Written]]
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record as it is.
-
-    Attributes:
-        timestamp_ms: of its producer, or of the broker, as the topic says; None
-            beyond the years 1 to 9999, as jobs read it.
-    """
+    """A record; `timestamp_ms` is None beyond the years 1 to 9999, as jobs read it."""
 
     partition: int
     offset: int
@@ -91,17 +80,9 @@ class TopicRecord:
 def make_topic(
     kafka: KafkaOptions, partitions: int, replication: int, config: Mapping[str, str]
 ) -> None:
-    """Make a topic.
+    """Create a topic; `replication` -1 takes the cluster's default.
 
-    Args:
-        kafka: its name and its cluster.
-        partitions: how many it gets.
-        replication: on how many brokers each of them is; -1 as the cluster has it for new topics.
-        config: of the topic, such as `cleanup.policy`.
-
-    Raises:
-        SourceError: there is one of that name, or the cluster refused it.
-        SourceUnavailableError: the cluster does not answer.
+    Raises SourceError if it exists or is refused, SourceUnavailableError.
     """
     with _reached():
         cluster = KafkaCluster(kafka)
@@ -118,11 +99,9 @@ def make_topic(
 
 @contextmanager
 def writing(kafka: KafkaOptions) -> Iterator[Write]:
-    """Gives a function that writes (key, value) records and says where they are.
+    """A function that writes (key, value) records and returns their positions.
 
-    Raises:
-        SourceError: there is no such topic, or the cluster refused a record.
-        SourceUnavailableError: the cluster does not answer.
+    Raises SourceError or SourceUnavailableError.
     """
     with _reached():
         KafkaCluster(kafka).require(kafka.topic)
@@ -131,14 +110,9 @@ def writing(kafka: KafkaOptions) -> Iterator[Write]:
 
 
 def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]:
-    """The `most` oldest or newest records of all partitions, in the order of their times.
+    """The `most` oldest or newest committed records, by time (none: last), then position.
 
-    Those of one time, and those without one, which come last, are in the order of their places.
-    What is not committed is left out.
-
-    Raises:
-        SourceError: there is no such topic, or it cannot be read.
-        SourceUnavailableError: the cluster does not answer.
+    Raises SourceError or SourceUnavailableError.
     """
     with _reached():
         cluster = KafkaCluster(kafka)
@@ -161,7 +135,7 @@ def _by_time(record: TopicRecord) -> tuple[bool, int, int, int]:
 def _ranges(
     cluster: KafkaCluster, topic: TopicDescription, most: int, *, newest: bool
 ) -> dict[int, tuple[int, int]]:
-    """Of each partition that has records, those that may be among the `most`."""
+    """For each partition with records, those that may be among the `most`."""
     begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
     if newest:
         places = {at: (max(begins[at], end - most), end) for at, end in ends.items()}

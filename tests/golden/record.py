@@ -32,11 +32,11 @@ from service.embedded.connect import (
     publish,
 )
 from service.embedded.database import MariaDb
-from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql, PostgresSettings
-from service.embedded.registry import ApicurioRegistry
+from service.embedded.connect import ApicurioRegistry
 from tests.golden import mariadb_tables, modes, postgres_tables
 from tests.golden.columns import Table
 from tests.support.topics import consume, end_offsets

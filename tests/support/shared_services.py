@@ -22,12 +22,12 @@ from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.connect import KafkaConnect
 from service.embedded.database import MariaDb
-from service.embedded.jarlock import JarSet
+from service.embedded.jars import JarSet
 from service.embedded.jars import JarCache
 from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql
 from service.embedded.process import LOOPBACK
-from service.embedded.registry import ApicurioRegistry
+from service.embedded.connect import ApicurioRegistry
 from service.embedded.server import EmbeddedServer
 from tests.support.services import home_that_installs_once
 

@@ -18,13 +18,7 @@ from watermark.redaction import redacted
 
 @dataclass(frozen=True, slots=True)
 class DeltaOutput:
-    """A Delta output.
-
-    Attributes:
-        name: for people.
-        app_id: of the commits to it.
-        plan: that of its INSERT.
-    """
+    """A Delta output of one INSERT, with that INSERT's plan."""
 
     name: str
     path: TablePath
@@ -34,10 +28,10 @@ class DeltaOutput:
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """What is read once.
+    """A job as the checks see it.
 
     Attributes:
-        plan: its secrets are resolved.
+        plan: with secrets resolved.
         meta: None before the first start.
         running: a runner lives, so files may change between two looks.
     """
@@ -71,7 +65,7 @@ class Patient:
 
     @property
     def output_directories(self) -> dict[str, Path]:
-        """The directories of Delta outputs and late records that are not in an object store."""
+        """Directories of Delta outputs and late records that are not in an object store."""
         places: dict[str, TablePath] = {output.name: output.path for output in self.outputs}
         late = self.plan.probe.late_records
         if late is not None:
@@ -85,11 +79,11 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        ok: None where it could not be looked at, or where nothing is there yet.
-        hint: what to do; None unless `ok` is False.
+        ok: None if it could not be judged.
+        hint: None unless `ok` is False.
     """
 
     name: str
@@ -114,7 +108,7 @@ def unknown(name: str, detail: str) -> Check:
 
 
 def made(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
-    """The checks of `look`; what keeps it from looking is the check `name`, which has failed."""
+    """The checks of `look`; an error is the failed check `name`."""
     try:
         return list(look())
     except SluiceError as exc:
@@ -125,7 +119,7 @@ def made(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
 
 
 def steady(look: Callable[[], Sequence[Check]], *, changing: bool) -> list[Check]:
-    """The checks of `look`; where files are `changing` under it, only a fault that stays counts."""
+    """The checks of `look`, repeated while files are `changing` until no fault remains."""
     checks = list(look())
     for _ in range(2 if changing else 0):
         if all(check.ok is not False for check in checks):

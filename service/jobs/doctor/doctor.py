@@ -99,9 +99,8 @@ _OUTSIDE_S = 15.0
 def examine(job_dir: Path | None) -> dict[str, Any]:
     """All checks of the job in `job_dir`, or of this machine when it is None.
 
-    Returns:
-        `{"ok": bool, "checks": [{"name", "ok", "detail", "hint"}, …]}`; `ok` of a check is null
-        where nothing can be said, and only a false one makes the whole false.
+    Returns `{"ok": bool, "checks": [{"name", "ok", "detail", "hint"}, …]}`; `ok` of a check is null
+    if it cannot be judged, and only a false one makes the whole false.
     """
     checks = check_machine(Settings.load()) if job_dir is None else _job(job_dir)
     ok = all(check.ok is not False for check in checks)
@@ -128,7 +127,6 @@ def _job(job_dir: Path) -> list[Check]:
 
 
 def _admitted(job_dir: Path, patients: list[Patient]) -> Check:
-    """Read what every other check needs."""
     layout, settings = JobLayout(job_dir), Settings.of_runner(job_dir)
     try:
         plan = load(layout.plan.read_bytes())

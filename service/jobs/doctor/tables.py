@@ -18,7 +18,6 @@ _BACKUP = "Restore the checkpoint from a backup, or submit the job anew."
 
 
 def check_checkpoint(patient: Patient) -> list[Check]:
-    """All that is below `checkpoint/`."""
     if patient.meta is None:
         return [unknown("checkpoint", "the job was never started")]
     looks: dict[str, Callable[[], Iterable[Check]]] = {
@@ -51,7 +50,7 @@ def _opened(opened: Mapping[str, int]) -> str:
 
 
 def _check_pins(patient: Patient) -> Iterator[Check]:
-    """Readable, without holes, each where the one before ends, nothing going back."""
+    """Pins are readable and contiguous, and nothing goes back."""
     directory = patient.checkpoint.pins_directory
     names = sorted(path.stem for path in directory.glob("*.json")) if directory.is_dir() else []
     numbers = [int(name) for name in names if name.isdigit()]
@@ -75,7 +74,7 @@ def _check_pins(patient: Patient) -> Iterator[Check]:
 
 
 def _broken(before: Pin, after: Pin, lives: tuple[Life, ...]) -> Iterator[str]:
-    """What is wrong between two pins that follow one another."""
+    """Faults between two consecutive pins."""
     life = life_of(lives, after.batch)
     gone = set() if life is None else set(life.abandoned)
     missing = set(range(before.batch + 1, after.batch)) - gone
@@ -99,7 +98,6 @@ _SHOWN = 3
 
 
 def check_tables(patient: Patient) -> list[Check]:
-    """Changelogs, `current`, dead letters and output."""
     if patient.meta is None:
         return []
     checks: list[Check] = []
@@ -127,7 +125,7 @@ _PARTS = ("changelog", "current")
 
 
 def _table(name: str, path: TablePath) -> Iterator[Check]:
-    """Its log can be read, and every file of the newest version is there."""
+    """The log is readable, and every file of the newest version exists."""
     title = f"table {name}"
     if not has_log(path):
         yield unknown(title, "it is not there yet")
@@ -208,7 +206,7 @@ def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
 
 
 def _pinned(patient: Patient, dimension: str) -> set[int]:
-    """Of the oldest and the newest pin, or of the opening; a shared table has no batches."""
+    """Versions of the oldest and newest pin, else of the opening; a shared table has no batches."""
     if patient.plan.shared_table is not None:
         return set()
     directory = patient.checkpoint.pins_directory
@@ -241,7 +239,7 @@ def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
 
 
 def _leased(patient: Patient, dimension: str) -> int | None:
-    """The oldest version that somebody may still have to read."""
+    """The oldest version that a reader may still need."""
     checkpoint = patient.checkpoint
     if patient.plan.shared_table is not None:
         return oldest_attached(leases_in(checkpoint.directory))

@@ -40,7 +40,7 @@ def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 
 def list_batches(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """A page of batches, the newest first; an empty one before the first batch."""
+    """A page of batches, newest first; empty before the first batch."""
     try:
         inserts = histories(job_dir)
     except UnknownBatchError:
@@ -78,7 +78,6 @@ def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
 
 
 def _output_json(history: History, pin: Pin) -> dict[str, Any]:
-    """What one INSERT has of the batch."""
     output = None if history.output is None else history.output.of(pin.batch)
     committed = output is not None if history.output else history.is_committed(pin.batch)
     member = history.places.kernel.member
@@ -132,7 +131,6 @@ def _letter_json(
 
 
 def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """A page of dead letters."""
     letters = _letters(job_dir)
     page = letters.page(after=arguments.cursor, limit=arguments.limit, pending=arguments.pending)
     after = page.next_after
@@ -143,7 +141,6 @@ def list_letters(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 
 def show_letter(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """One dead letter."""
     letters = _letters(job_dir)
     number = letters.number(arguments.topic, arguments.partition)
     letter = letters.find(number, arguments.offset, arguments.batch)
@@ -213,7 +210,6 @@ def _add(parser: argparse.ArgumentParser, run: Callable[..., Any], **options: _O
 
 
 def main() -> int:
-    """Entry of the process."""
     parser = _parser()
     arguments = parser.parse_args()
     if arguments.job_dir is None and arguments.run is not doctor:

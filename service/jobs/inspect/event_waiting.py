@@ -12,14 +12,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that must be so before rows come out.
+    """A condition for rows to come out.
 
     Attributes:
         name: stable, in kebab case, such as `gate-open`.
-        about: the table, channel, topic or part that it is about; None for the whole job.
+        about: the table, channel, topic or part; None for the whole job.
         met: None if it is not known yet.
         evidence: what was seen, with numbers, as a sentence without a full stop.
-        hint: what an operator can do; None where waiting is all there is.
+        hint: None where waiting is all there is.
     """
 
     name: str
@@ -123,7 +123,7 @@ def _in_time(job: Document, time: Document) -> Condition:
 
 
 def shown_time(at_ms: int | None) -> str:
-    """An instant of event time in UTC, also where there is none or no calendar has it."""
+    """An instant of event time in UTC, with names for instants outside of the calendar."""
     if at_ms is None or at_ms == _MIN:
         return "not known yet" if at_ms is None else "MIN"
     if at_ms == _MAX:

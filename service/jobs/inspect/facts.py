@@ -59,12 +59,7 @@ _OF_THE_MOMENT = ("warnings", "stalls")
 
 
 def shown(report: Document, *, is_live: bool) -> dict[str, Any]:
-    """`report` without what nobody knows.
-
-    Args:
-        report: what a runner has written.
-        is_live: it is of the runner that lives now, which speaks.
-    """
+    """`report` without values that are unknown unless a live runner reports them (`is_live`)."""
     known = dict(report)
     probe, tables = known.get("probe"), known.get("dimensions") or ()
     if isinstance(probe, Mapping):
@@ -91,7 +86,7 @@ def is_at_its_end(probe: Document) -> bool:
 
 
 def unread(probe: Document) -> int | None:
-    """Records of the stream that are not in the committed output; None while nobody knows."""
+    """Records of the stream that are not in the committed output; None if unknown."""
     lag: int | None = probe.get("lag_records")
     ends = probe.get("end_offsets") or {}
     if lag is None or not ends:

@@ -27,10 +27,9 @@ def _fields_of_key(dimension: Dimension) -> list[Field]:
 
 
 def read_keys(texts: Sequence[str], dimension: Dimension) -> pa.Table:
-    """Keys as callers write them: the value, of a composite key a JSON array or object; each once.
+    """Distinct keys from texts: a value, or a JSON array or object for a composite key.
 
-    Raises:
-        QuestionError: one is no key of the dimension.
+    Raises QuestionError.
     """
     fields = _fields_of_key(dimension)
     rows = [[text] if len(fields) == 1 else _composite(text, fields) for text in texts]
@@ -73,7 +72,6 @@ def _composite(text: str, fields: Sequence[Field]) -> list[str]:
 
 
 def key_objects(keys: pa.Table, dimension: Dimension) -> list[dict[str, Any]]:
-    """Keys as JSON objects."""
     fields = _fields_of_key(dimension)
     columns = [json_values(whole(keys.column(item.name)), item.type) for item in fields]
     names = [item.name for item in fields]
@@ -82,9 +80,9 @@ def key_objects(keys: pa.Table, dimension: Dimension) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where a page begins: versions and a key, so that all pages are of the same versions.
+    """Where a page begins: versions and a key, so that all pages show the same versions.
 
-    Of a history the versions say where the page begins, and the key is that of all pages.
+    In a history the versions say where the page begins, and the key is that of all pages.
     """
 
     versions: tuple[int, ...]
@@ -95,11 +93,7 @@ class PageCursor:
 
     @classmethod
     def read(cls, text: str | None, dimension: Dimension, versions: int) -> "PageCursor | None":
-        """The cursor in `text`.
-
-        Raises:
-            QuestionError: it is none of this table and this kind of question.
-        """
+        """The cursor in `text`. Raises QuestionError if it belongs to another table or question."""
         if text is None:
             return None
         fields = _fields_of_key(dimension)
@@ -141,7 +135,6 @@ Answer = dict[str, Any]
 
 
 def described(dimension: Dimension) -> Answer:
-    """What the plan says of a dimension."""
     columns = [
         {
             "name": item.name,
@@ -156,7 +149,7 @@ def described(dimension: Dimension) -> Answer:
 
 
 def by_key(states: DimensionStates, state: State, question: Question) -> Answer:
-    """The rows of the keys that were asked for, and why others have none."""
+    """The rows of the requested keys, and why others have none."""
     dimension = states.dimension
     keys = read_keys(question["keys"], dimension)
     records = states.records(state, keys)
@@ -196,7 +189,6 @@ def absence(*, is_deleted: bool) -> str:
 
 
 def row_page(page: RowPage, dimension: Dimension, state: State, question: Question) -> Answer:
-    """The rows of a page."""
     versions = (state.version,)
     cursor = next_cursor(page.next_after, dimension, versions)
     if question.get("arrow"):
@@ -209,10 +201,7 @@ def row_page(page: RowPage, dimension: Dimension, state: State, question: Questi
 
 
 def fitting(items: Sequence[Answer]) -> int:
-    """How many of `items` an answer has room for; one at least.
-
-    Many short columns are far longer as JSON than in memory.
-    """
+    """How many of `items`, at least one, fit into an answer as JSON."""
     size = 0
     for at, item in enumerate(items):
         size += len(json.dumps(item))
@@ -226,7 +215,7 @@ def _key(rows: pa.Table, at: int, dimension: Dimension) -> Key:
 
 
 def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
-    """Rows with their keys, and where the record of each is in the source's changes."""
+    """Rows with their keys and their positions in the source's changes."""
     names = [item.name for item in dimension.fields]
     values = zip(*json_columns(rows, dimension), strict=True)
     shown = [dict(zip(names, row, strict=True)) for row in values]
@@ -237,7 +226,7 @@ def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
 
 
 def _places(rows: pa.Table) -> list[Answer]:
-    """Where the record of each row is in the source's changes, and when the source made it."""
+    """Position of each row in the source's changes, and the source's time."""
     columns = {shown: rows.column(name).to_pylist() for name, shown in _POSITION.items()}
     positions = [dict(zip(columns, p, strict=True)) for p in zip(*columns.values(), strict=True)]
     times = rows.column(SOURCE_TIME).to_pylist()
@@ -250,7 +239,6 @@ def _places(rows: pa.Table) -> list[Answer]:
 def changed_rows(
     page: ChangePage, dimension: Dimension, versions: tuple[int, int], question: Question
 ) -> Answer:
-    """The changes of a page."""
     cursor = next_cursor(page.next_after, dimension, versions)
     if question.get("arrow"):
         rows = _with_places(page.as_table(), dimension, CHANGE_TYPE)
@@ -304,7 +292,6 @@ def _with_places(rows: pa.Table, dimension: Dimension, *more: str) -> pa.Table:
 
 
 def arrow_stream(rows: pa.Table) -> str:
-    """`rows` as an Arrow stream in base64."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows.combine_chunks())

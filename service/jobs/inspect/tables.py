@@ -61,14 +61,11 @@ _HINTS = {
 
 
 def show_output(layout: JobLayout, plan: JoinPlan, question: Question) -> Answer:
-    """The newest rows, the newest batch first, the rows of each in the order of the stream.
+    """The newest rows, newest batch first, each batch in the order of the stream.
 
-    Of several INSERTs those of the one that `question["sink"]` names, as `insert_of` reads it.
-
-    Raises:
-        QuestionError: the job has no such sink.
-        NotReadableError: the sink is no Delta table, or rows of later batches replace others.
-        SinkError: the table cannot be read without Spark.
+    `question["sink"]` names one of several INSERTs. Raises QuestionError if there is no such sink,
+    NotReadableError if it is no Delta table or rows replace others, SinkError if only Spark can
+    read it.
     """
     number, settings = insert_of(plan, question.get("sink")), Settings.of_runner(layout.job_dir)
     plan = with_output_logins(plan, SecretResolver.of(settings, layout.job_dir))
@@ -150,7 +147,7 @@ _NOWHERE: Answer = {"position": None, "source_ts_ms": None}
 
 
 def key_history(states: DimensionStates, question: Question) -> Answer:
-    """What became of the key of `question`, or of its cursor, the newest version first."""
+    """The history of the key of `question`, or of its cursor, newest version first."""
     dimension = states.dimension
     cursor = PageCursor.read(question.get("cursor"), dimension, _NUMBERS)
     if cursor is None:
@@ -201,7 +198,7 @@ def _beginning(page: KeyHistoryPage, dimension: Dimension) -> Answer | None:
 
 
 def _shown(record: pa.Table, dimension: Dimension) -> Answer:
-    """The values of a row and where they are from, or why there is no row."""
+    """The values and position of a row, or why there is none."""
     if record.num_rows == 0:
         return {"values": None, "reason": "no-record", **_NOWHERE}
     item = row_items(record, dimension)[0]
@@ -213,7 +210,7 @@ def _shown(record: pa.Table, dimension: Dimension) -> Answer:
 
 
 class JobTables:
-    """The tables of the job in `job_dir`, read only, with a runner or without one."""
+    """The tables of the job in `job_dir`, read only, with or without a runner."""
 
     def __init__(self, job_dir: Path) -> None:
         self._layout = JobLayout(job_dir)
@@ -221,11 +218,7 @@ class JobTables:
         self._settings = Settings.of_runner(job_dir)
 
     def answer(self, question: Question) -> Answer:
-        """What `question["what"]` asks for.
-
-        Raises:
-            SluiceError: it cannot be answered.
-        """
+        """The answer to `question["what"]`."""
         answers: dict[str, Callable[[Question], Answer]] = {
             "dimensions": self._dimensions,
             "rows": self._rows,

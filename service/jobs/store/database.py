@@ -34,11 +34,7 @@ _SESSION = {
 
 
 def check_server(dialect: sa.Dialect) -> None:
-    """Let pass what is not PostgreSQL, or new enough.
-
-    Raises:
-        StoreError: it is too old.
-    """
+    """Raises StoreError if a PostgreSQL server is too old."""
     version = getattr(dialect, "server_version_info", None) or (0,)
     if dialect.name == "postgresql" and version[0] < OLDEST:
         raise StoreError(
@@ -48,11 +44,7 @@ def check_server(dialect: sa.Dialect) -> None:
 
 
 def store_engine(url: sa.URL) -> sa.Engine:
-    """Connections for the store.
-
-    Raises:
-        StoreError: the URL asks for TLS that cannot be spoken.
-    """
+    """Connections for the store. Raises StoreError if its TLS settings cannot be used."""
     url, arguments = reached_by(url, connect_s=_CONNECT_S, answer_s=_ANSWER_S)
     engine = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
     sa.event.listen(engine, "connect", _set_up)
@@ -60,11 +52,7 @@ def store_engine(url: sa.URL) -> sa.Engine:
 
 
 def lock_engine(url: sa.URL, *, answer_s: int) -> sa.Engine:
-    """One session at a time, each statement by itself, that gives up on a silent server.
-
-    Raises:
-        StoreError: the URL asks for TLS that cannot be spoken.
-    """
+    """Single autocommit sessions that give up on a silent server; raises as `store_engine`."""
     url, arguments = reached_by(url, connect_s=answer_s, answer_s=answer_s)
     return sa.create_engine(
         url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments
@@ -72,11 +60,7 @@ def lock_engine(url: sa.URL, *, answer_s: int) -> sa.Engine:
 
 
 def reached_by(url: sa.URL, *, connect_s: int, answer_s: int) -> tuple[sa.URL, dict[str, Any]]:
-    """The URL and what its driver is told, so that no thread waits forever for a silent server.
-
-    Raises:
-        StoreError: the URL asks for TLS that cannot be spoken.
-    """
+    """The URL and driver arguments with which no thread waits forever for a silent server."""
     if url.drivername == "postgresql":
         url = url.set(drivername=_OURS)
     if url.drivername == _OURS:
@@ -90,7 +74,7 @@ def reached_by(url: sa.URL, *, connect_s: int, answer_s: int) -> tuple[sa.URL, d
 
 
 def _tls(url: sa.URL) -> ssl.SSLContext | bool | None:
-    """What TLS is spoken with; None is `prefer`. As in libpq, `require` looks at no certificate."""
+    """The TLS context; None is `prefer`. As in libpq, `require` checks no certificate."""
     mode, root = (str(url.query.get(name, "")) for name in ("sslmode", "sslrootcert"))
     if not mode and root:
         mode = "verify-full"
@@ -117,7 +101,7 @@ def _tls(url: sa.URL) -> ssl.SSLContext | bool | None:
 
 
 def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driver's own)
-    """See that the server ends the session, and its locks, of a machine that is cut off."""
+    """Make the server end the session, and its locks, of a machine that is cut off."""
     cursor = connection.cursor()
     for setting, value in _SESSION.items():
         cursor.execute(f"SET SESSION {setting} = '{value}'")
@@ -133,7 +117,7 @@ _MIGRATING = threading.Lock()  # alembic keeps its context in a module
 
 
 class StoreDatabase:
-    """Connections for reading and, one after the other, for writing; safe in several threads."""
+    """Connections for reading and, one at a time, for writing; thread-safe."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -145,10 +129,9 @@ class StoreDatabase:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open or create the store at `url` and bring its tables up to date.
+        """Open or create the store at `url` and migrate its tables.
 
-        Raises:
-            StoreError: it cannot be opened, or a newer Sluice has changed it.
+        Raises StoreError if it cannot be opened, or a newer Sluice has changed it.
         """
         try:
             engine = _engine(url)
@@ -171,19 +154,15 @@ class StoreDatabase:
         self._engine.dispose()
 
     def fence(self, term: int | None) -> None:
-        """From now on let nothing be written but in `term` of leadership; nothing at all for None.
+        """Allow writes only in `term` of leadership; None allows none.
 
-        A transaction that began before and is of another term is refused, too, or has committed
-        before the term of its successor begins.
+        An open transaction of another term is refused, too, or commits before its successor's
+        begins.
         """
         self._term, self._is_fenced = term, True
 
     def bind(self, data_dir_id: str | None) -> str | None:
-        """Keep the id of the data directory that goes with this store, unless it has one; that id.
-
-        Raises:
-            StoreError: the database cannot be used.
-        """
+        """Store the id of the data directory unless there is one; returns the stored id."""
         with self.writing(fenced=False) as connection:
             known = sa.select(LEADERSHIP.c.data_dir_id).with_for_update()
             bound: str | None = connection.execute(known).scalar()
@@ -193,19 +172,15 @@ class StoreDatabase:
             return bound
 
     def check(self) -> None:
-        """Return if the store can be written to.
-
-        Raises:
-            StoreError: it cannot.
-        """
+        """Raises StoreError if the store cannot be written."""
         with self.writing(fenced=False) as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def tidy(self) -> None:
-        """Move what SQLite has in its log into its file, when it is much.
+        """Move a long WAL of SQLite into its file.
 
-        Writers leave it to whoever calls this now and then: a job whose turn it were would else
-        wait for a thousand pages and two syncs of the disk.
+        Writers leave that to this method: one of them would wait for a thousand pages and two
+        syncs.
         """
         if self._untidied < _TIDY_AFTER or self._engine.dialect.name != "sqlite":
             return
@@ -219,24 +194,15 @@ class StoreDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that reads.
-
-        Raises:
-            StoreError: the database cannot be used.
-        """
+        """A transaction that reads. Raises StoreError."""
         with in_our_words(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, fenced: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that writes; what it wrote is durable afterwards.
+        """A transaction that writes, durable afterwards; `fenced` ones are for the leader only.
 
-        Args:
-            fenced: it is for the control plane that leads only.
-
-        Raises:
-            StoreError: the database cannot be used.
-            StandbyError: it is fenced, and this control plane does not lead, or not any more.
+        Raises StoreError, or StandbyError if this control plane does not lead.
         """
         with in_our_words(), self._order, self._writes.begin() as connection:
             self._untidied += 1
@@ -256,11 +222,7 @@ def _check_term(connection: sa.Connection, term: int | None) -> None:
 
 @contextmanager
 def in_our_words() -> Iterator[None]:
-    """Faults of the database as ours; what contradicts a constraint is for the caller.
-
-    Raises:
-        StoreError: the database cannot be used.
-    """
+    """Raises StoreError for faults of the database; violated constraints pass unchanged."""
     try:
         yield
     except sa.exc.IntegrityError:

@@ -46,12 +46,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """Points of one step.
-
-    Attributes:
-        step_s: seconds from one point to the next.
-        points: how many are kept.
-    """
+    """A ring of `points` points, `step_s` seconds apart."""
 
     step_s: int
     points: int
@@ -67,12 +62,7 @@ FILE_BYTES = len(_MAGIC) + (FINE.points + COARSE.points) * _RECORD_BYTES
 
 @dataclass(frozen=True, slots=True)
 class HistoryPoint:
-    """What one step of a ring had.
-
-    Attributes:
-        at_ms: when the step began.
-        values: in the order of `SERIES`; NaN where it is not known.
-    """
+    """One step of a ring, from `at_ms` on; values in the order of `SERIES`, NaN if unknown."""
 
     at_ms: int
     values: Values
@@ -89,11 +79,7 @@ def _number(value: float) -> float | None:
 
 
 def write_point(file: Path, ring: Ring, slot: int, values: Values) -> None:
-    """Put a point of `ring` into `file`, which is made where it is not there or not ours.
-
-    Raises:
-        OSError: the file system refused.
-    """
+    """Write a point of `ring` into `file`, which is created, or replaced if it is not ours."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.pread(descriptor, len(_MAGIC), 0) != _MAGIC:
@@ -105,7 +91,7 @@ def write_point(file: Path, ring: Ring, slot: int, values: Values) -> None:
 
 
 def read_points(file: Path, ring: Ring, first: int, last: int) -> list[HistoryPoint]:
-    """The points of slots `first` to `last`, the oldest first; what is not there is left out."""
+    """The existing points of slots `first` to `last`, oldest first."""
     first = max(first, last - ring.points + 1)
     try:
         with file.open("rb") as opened:
@@ -131,7 +117,7 @@ def _pieces(file: BinaryIO, ring: Ring, slots: range) -> Iterator[list[bytes]]:
 
 
 def means(points: Sequence[HistoryPoint], step_ms: int) -> Iterator[HistoryPoint]:
-    """`points` as the means of steps of `step_ms`; of a series what is known counts."""
+    """`points` averaged over steps of `step_ms`, ignoring unknown values."""
     groups: dict[int, list[Values]] = {}
     for point in points:
         groups.setdefault(point.at_ms // step_ms, []).append(point.values)
@@ -177,9 +163,9 @@ _STAGES = ("index", "join", "commit")
 
 
 class JobSampler:
-    """Samples the reports of one job; what it keeps is the open point of each ring.
+    """Samples the reports of one job; it keeps the open point of each ring.
 
-    A report that was sampled before is passed over: a runner that is silent leaves a gap.
+    A report is sampled once: a silent runner leaves a gap.
     """
 
     def __init__(self, job_dir: Path) -> None:
@@ -190,7 +176,7 @@ class JobSampler:
         self._rows: dict[Ring, list[Values]] = {FINE: [], COARSE: []}
 
     def sample(self, status: Status) -> None:
-        """Take a report into the history; one whose numbers cannot be read is left out."""
+        """Add a report to the history; one with unreadable numbers is skipped."""
         if status.updated_at_ms == self._reported_at_ms:
             return
         self._reported_at_ms = status.updated_at_ms
@@ -201,7 +187,7 @@ class JobSampler:
             _log.warning("history is not kept", file=str(self._file), error=str(exc))
 
     def _add(self, ring: Ring, at_ms: int, values: Values) -> None:
-        """Add to the open point; the first one of another slot closes it."""
+        """Add to the open point; the first value of another slot closes it."""
         slot = ring.slot(at_ms)
         rows, last = self._rows[ring], self._slots[ring]
         if slot != last:
@@ -226,7 +212,7 @@ class JobSampler:
 def _rates(
     before: tuple[int, dict[str, float]] | None, at_ms: int, counters: Mapping[str, float]
 ) -> dict[str, float]:
-    """What counters have grown by in a second; nothing of one that has gone back."""
+    """Growth of counters per second; a counter that went back has none."""
     if before is None or at_ms <= before[0]:
         return {}
     seconds = (at_ms - before[0]) / 1000

@@ -84,8 +84,8 @@ class JobError:
     """Why a job is STALLED or FAILED.
 
     Attributes:
-        type: what is wrong, in kebab case, such as `source-unavailable`.
-        detail: the text of a library or server behind it; often empty.
+        type: in kebab case, such as `source-unavailable`.
+        detail: text of a library or server; often empty.
     """
 
     type: str
@@ -99,14 +99,13 @@ class Job:
     """One job as the store has it.
 
     Attributes:
-        plan: the frozen plan as `service.jobs.store.plan_codec` writes it.
+        plan: as `service.jobs.store.plan_codec` writes it.
         sql: the script with inline secrets replaced by references.
-        warnings: what the operator should know about the submission.
-        reason: one sentence on why the job is where it is.
-        crashes: runners that ended by themselves since the last healthy minute.
+        reason: one sentence on why the job is in its state.
+        crashes: crashed runners since the last healthy minute.
         restarts: runners started after the first one, over the job's life.
         events_offset: bytes of `events.jsonl` that are already in the store.
-        shared_table: the one that the job keeps for others; None of all other jobs.
+        shared_table: the table that the job keeps for others.
     """
 
     id: str
@@ -128,12 +127,9 @@ class Job:
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
-    """Let pass what may be wanted of `job` as it stands; what is wanted already may be again.
+    """Raises JobStateError if `job` may not be asked for `desired`; repeating a request is allowed.
 
-    With `resume` RUNNING is wanted because the job is paused, not because it was stopped.
-
-    Raises:
-        JobStateError: the job's state does not allow it.
+    With `resume` RUNNING is requested because the job is paused, not because it was stopped.
     """
     if desired is DesiredState.REMOVED:
         return
@@ -158,11 +154,11 @@ def _wrong_state(job: Job, fault: str, hint: str) -> JobStateError:
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One transition of a job and its cause, or a note: its state stayed as it was.
+    """One transition of a job and its cause, or a note, whose states are equal.
 
     Attributes:
         sequence: grows with each event over all jobs; the page cursor.
-        origin: the state before, None for the first event.
+        origin: None for the first event.
     """
 
     sequence: int
@@ -191,12 +187,10 @@ class NewJob:
     """A submission that is about to become durable.
 
     Attributes:
-        idempotency_key: the client's own key, None without one.
-        request_digest: SHA-256 of the request, to recognise a key that is used for another one.
+        request_digest: SHA-256 of the request, to recognise a key used for another one.
         attached: the jobs whose shared tables it reads.
-        secrets: what the script had inline, as the job's directory has it; None without any, or
-            where that directory is enough.
-        has_own_name: no other job that can run may have its name; not so of a preview.
+        secrets: inline secrets as in the job's directory; None without any, or where that suffices.
+        has_own_name: no other job that can run may have its name; False for a preview.
     """
 
     id: str
@@ -218,9 +212,8 @@ class StateUpdate:
 
     Attributes:
         reason: becomes the job's reason; the cause when None.
-        desired: what is wanted from now on; as before when None.
-        error: kept with the job; None clears it.
-        is_note: the state stays as it is; what has happened is only recorded.
+        error: stored with the job; None clears it.
+        is_note: the state stays; only the event is recorded.
     """
 
     target: JobState

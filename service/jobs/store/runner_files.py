@@ -38,11 +38,8 @@ _FIRST_LINE_BYTES = 1_024
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
     """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl`, durably.
 
-    A file that is too large becomes `events.jsonl.1`. The one that follows begins with a line that
-    says how much there was before it, so that readers' offsets go on.
-
-    Raises:
-        OSError: the file system refused; nothing of the event is there.
+    A file that is too large becomes `events.jsonl.1`. The next one begins with a line that says how
+    many bytes preceded it, so that readers' offsets stay valid. After an OSError nothing is added.
     """
     file = JobLayout(job_dir).events
     _begin_anew(file)
@@ -79,9 +76,9 @@ def _begin_anew(file: Path) -> None:
 
 
 def begin_events(job_dir: Path, offset: int) -> None:
-    """See that what `append_event` appends is behind `offset`, up to which readers have read.
+    """Ensure that `append_event` appends behind `offset`, up to which readers have read.
 
-    A file that ends before is of a runner that was followed on another machine since.
+    A shorter file is of a runner that was followed on another machine since.
     """
     file = JobLayout(job_dir).events
     try:
@@ -94,7 +91,7 @@ def begin_events(job_dir: Path, offset: int) -> None:
 
 
 def bytes_before(events: BinaryIO) -> int:
-    """How many bytes of events there were before those in a file, as its first line says."""
+    """Bytes of events before those in a file, as its first line says."""
     line, _, _ = events.read(_FIRST_LINE_BYTES).partition(b"\n")
     try:
         return int(json.loads(line)[BEFORE])
@@ -109,12 +106,7 @@ _OF_CONTROL_PLANE = frozenset({JobState.CREATED, JobState.STARTING, JobState.STO
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The newest report of a runner.
-
-    Attributes:
-        pid: of the runner that wrote it, perhaps not the one that runs now.
-        content: the whole document.
-    """
+    """The newest report of a runner; `pid` is its writer's, perhaps not the present runner's."""
 
     pid: int
     state: JobState | None
@@ -124,12 +116,11 @@ class Status:
     content: dict[str, Any]
 
     def age_ms(self) -> int:
-        """Milliseconds since the report."""
         return max(0, time.time_ns() // 1_000_000 - self.updated_at_ms)
 
 
 def read_status(job_dir: Path) -> Status | None:
-    """The newest report, or None if there is none that can be read."""
+    """The newest report; None if there is none that can be read."""
     try:
         content = read_json(JobLayout(job_dir).status)
         if content is None:
@@ -149,9 +140,9 @@ def read_status(job_dir: Path) -> Status | None:
 def read_changes(job_dir: Path, offset: int) -> tuple[list[StateUpdate], int]:
     """The runner's transitions after byte `offset` and the offset behind them.
 
-    A line that is still being written is left for later, one that cannot be read is skipped.
-    Starting and stopping are the control plane's transitions; the runner's are left out. Of a
-    runner that nobody has followed for long, the oldest transitions may be gone.
+    An incomplete line is left for later, an unreadable one is skipped, and so are starting and
+    stopping, which are the control plane's transitions. The oldest transitions of a runner that was
+    not followed for long may be gone.
     """
     offset, block = _events_after(JobLayout(job_dir).events, offset)
     whole = block[: block.rfind(b"\n") + 1]
@@ -178,7 +169,7 @@ def _events_after(events: Path, offset: int) -> tuple[int, bytes]:
 
 
 def read_acknowledgements(job_dir: Path) -> list[dict[str, Any]]:
-    """What operators have acknowledged, the oldest first; what cannot be read is left out."""
+    """What operators have acknowledged, oldest first; unreadable lines are skipped."""
     try:
         text = JobLayout(job_dir).acknowledgements.read_bytes()
     except FileNotFoundError:
@@ -243,12 +234,12 @@ _RESULT = ".result.json"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is to be done, and who wants it.
+    """A request of an operator.
 
     Attributes:
         kind: `acknowledge` or `replay-dead-letters`.
-        by: a name that the client gives; nobody checks it.
-        key: the client's own key: the same key again is the same request.
+        by: a name that the client gives, unchecked.
+        key: idempotency key of the client.
     """
 
     kind: str
@@ -264,7 +255,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class RequestAnswer:
-    """How a request ended: with a result, or refused with an error."""
+    """How a request ended: with a result or an error."""
 
     result: Mapping[str, Any] | None
     error: JobError | None
@@ -287,11 +278,9 @@ class RequestBox:
         self._directory = directory
 
     def send(self, request: Asked) -> str:
-        """Keep a request durably, or find the one that was sent under the same key; its id.
+        """Store a request durably, or find the one with the same key; returns its id.
 
-        Raises:
-            JobConflictError: the key was used for another request.
-            BusyError: too many requests wait for an answer.
+        Raises JobConflictError if the key was used for another request, BusyError if too many wait.
         """
         request_id = new_job_id() if request.key is None else self._id_of_key(request.key, request)
         path = self._directory / f"{request_id}.json"
@@ -306,11 +295,7 @@ class RequestBox:
         return any((self._directory / name).exists() for name in names)
 
     def answer(self, request_id: str) -> RequestAnswer | None:
-        """How the request ended; None as long as nobody has answered it.
-
-        Raises:
-            CheckpointError: the answer is damaged.
-        """
+        """How the request ended; None while it is unanswered. Raises CheckpointError if damaged."""
         path = self._directory / f"{request_id}{_RESULT}"
         try:
             content = json.loads(path.read_bytes())
@@ -327,7 +312,7 @@ class RequestBox:
         return RequestAnswer(None, job_error)
 
     def wait(self, request_id: str, *, timeout_s: float) -> RequestAnswer | None:
-        """The answer as soon as it is there; None when `timeout_s` have passed."""
+        """The answer as soon as it exists; None after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while True:
             answer = self.answer(request_id)
@@ -364,7 +349,7 @@ class RequestBox:
         self._directory.mkdir(mode=0o700, exist_ok=True)
 
     def _make_room(self) -> None:
-        """Refuse when too many wait; forget the oldest that are answered."""
+        """Refuse when too many wait; delete the oldest answered ones."""
         names = sorted(path.name for path in self._directory.glob("*-*.json"))
         answered = [name.removesuffix(_RESULT) for name in names if name.endswith(_RESULT)]
         waiting = {name.removesuffix(".json") for name in names if not name.endswith(_RESULT)}

@@ -36,17 +36,9 @@ from watermark.errors import SluiceError
 
 
 def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
-    """See that executors reach all that the tasks of `plan` read and write.
+    """Raises SubmissionError if executors cannot reach what the tasks of `plan` read and write.
 
-    With the job's own tables in a directory all nodes have to see that; then they see the rest.
-
-    Args:
-        plan: of the job.
-        settings: which say where Spark runs.
-        in_store: the job's own tables are in an object store.
-
-    Raises:
-        SubmissionError: they do not.
+    With the job's own tables in a directory all nodes have to share it, and so reach the rest.
     """
     if not (in_store and runs_on_cluster(settings)):
         return
@@ -103,10 +95,10 @@ class TablePlace:
 
     Attributes:
         role: what the job does with it.
-        written: the path as the script has it.
+        written: the path as in the script.
         real: the path without links; None in an object store.
         parts: the path to be compared.
-        owner: whose it is, for people.
+        owner: for messages.
     """
 
     role: str
@@ -117,11 +109,7 @@ class TablePlace:
 
     @classmethod
     def of(cls, named: Table, settings: Settings, owner: str) -> "TablePlace":
-        """The place of a table that a script names.
-
-        Raises:
-            NotAllowedError: it is where the operator has allowed none.
-        """
+        """Raises NotAllowedError if the operator's lists do not have the table's path."""
         role, table = named
         address = None if isinstance(table, FileSource) else store_address(table, settings)
         if address is not None and not isinstance(table, FileSource):
@@ -132,11 +120,7 @@ class TablePlace:
 
 
 def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts:
-    """Where a Delta table is, the same for every way to write its path; allowed or not.
-
-    Raises:
-        OSError: the path cannot be followed.
-    """
+    """Where a Delta table is, equal for every spelling of its path; allowed or not."""
     address = store_address(table, settings)
     if address is None:
         return _parts((settings.warehouse_dir / table.path.removeprefix("file://")).resolve())
@@ -146,7 +130,6 @@ def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts
 
 
 def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
-    """The Delta tables and the files of a plan, and what it does with each."""
     dimensions = [d.source for d in plan.dimensions]
     tables: list[Table] = [
         (DIMENSION, source) for source in dimensions if isinstance(source, DeltaTableSource)
@@ -164,13 +147,9 @@ def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[Tab
 
 
 def check_places(plan: JoinPlan, settings: Settings) -> None:
-    """See that what the job writes has places of its own.
+    """Check that what the job writes is separate from all other tables.
 
-    Raises:
-        SinkError: an output is the warehouse, in a table or in its log, has a table in it, or is
-            where late records go, or files that are joined; or late records go to a table of
-            another kind.
-        NotAllowedError: one is where the operator has allowed none.
+    Raises SinkError, or NotAllowedError for a path that the operator's lists do not have.
     """
     own = _places(_tables_of(plan), settings, "the script")
     written = [place for place in own if place.role not in (DIMENSION, FILES)]
@@ -186,11 +165,7 @@ def check_places(plan: JoinPlan, settings: Settings) -> None:
 
 
 def check_new_table(sink: DeltaSink, settings: Settings) -> None:
-    """See that no table has come around the place of an output since it was submitted.
-
-    Raises:
-        SinkError: the output is not there yet, and is in a table or has one in it.
-    """
+    """Raises SinkError if an output that is not there yet is now in a table or contains one."""
     (place,) = _places([(OUTPUT, sink)], settings, "the job")
     if place.real is None:
         address = store_address(sink, settings) or sink.path
@@ -200,16 +175,7 @@ def check_new_table(sink: DeltaSink, settings: Settings) -> None:
 
 
 def check_surroundings_in_store(root: StorePath, written: str) -> None:
-    """See that no table is above a new one in an object store or in it, as far as is found soon.
-
-    Args:
-        root: of the table, which may be there.
-        written: the path as the script has it.
-
-    Raises:
-        SinkError: one is.
-        OSError: the store does not answer, or refuses.
-    """
+    """Raises SinkError if a table is found above or below a new one in an object store."""
     if has_log(root):
         return
     above = root.parent
@@ -255,7 +221,6 @@ def _check_pair(place: TablePlace, other: TablePlace) -> None:
 
 
 def _check_surroundings(place: TablePlace, real: Path, settings: Settings) -> None:
-    """See that no table is above the place or in it, whoever has made it."""
     roots = {_parts(root.resolve()) for root in (settings.warehouse_dir, Path("/"))}
     for above in real.parents:
         if _is_table(above, place):
@@ -288,7 +253,6 @@ def _tables_in(root: Path) -> Iterator[Path]:
 
 
 def _of_jobs(settings: Settings) -> Iterable[TablePlace]:
-    """The tables of all jobs that there are."""
     if not settings.jobs_dir.is_dir():
         return
     for job_dir in settings.jobs_dir.iterdir():
@@ -297,7 +261,7 @@ def _of_jobs(settings: Settings) -> Iterable[TablePlace]:
 
 @lru_cache(maxsize=10_000)
 def _kept(plan: Path, _: int) -> tuple[Table, ...]:
-    """The tables of a plan that is kept: it never changes."""
+    """The tables of a stored plan, which never changes."""
     content = plan.read_bytes()
     if not any(word in content for word in _WORDS):
         return ()
@@ -322,11 +286,7 @@ def _refused(role: str, written: str, why: str) -> SinkError:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a job writes to, as its plan has it.
-
-    Attributes:
-        role: `output` or `late records`.
-    """
+    """An output of a job; `role` is `output` or `late records`."""
 
     role: str
     sink: DeltaSink | KafkaSink
@@ -339,7 +299,6 @@ class Output:
 
 
 def outputs_of(plan: JoinPlan) -> tuple[Output, ...]:
-    """The Delta tables and topics that a job writes to, each once."""
     sinks = (insert.sink for insert in plan.inserts)
     outputs = [Output(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink | KafkaSink)]
     if plan.probe.late_records is not None:
@@ -352,25 +311,17 @@ def is_preview(plan: JoinPlan) -> bool:
 
 
 class TakenOutputs:
-    """Finds jobs of the store that have a new job's name, or write where it is to write."""
+    """Finds stored jobs with a new job's name or one of its outputs."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._known: dict[str, tuple[Output, ...]] = {}
 
     def check(self, plan: JoinPlan, stored: StoredJobs, *, append: bool) -> tuple[str, ...]:
-        """Let a new job pass that shares neither its name nor, unless it appends, its outputs.
+        """Warnings about outputs that have, or get, rows of other jobs.
 
-        Args:
-            plan: of the new job.
-            stored: the jobs of the store, as of one transaction.
-            append: the job is to write to an output although another job does.
-
-        Returns:
-            Warnings about outputs that have, or get, rows of other jobs.
-
-        Raises:
-            JobConflictError: a job that can still run has the name, or an output of the plan.
+        Raises JobConflictError if a job that can still run has the name or, unless `append`, an
+        output.
         """
         if is_preview(plan):
             return ()
@@ -387,7 +338,7 @@ class TakenOutputs:
         return tuple(_warning(job, output) for job, output in shared)
 
     def _read(self, stored: StoredJobs, jobs: Sequence[StoredJob]) -> None:
-        """Learn the outputs of jobs that are new; a plan never changes."""
+        """Learn the outputs of new jobs; a plan never changes."""
         self._known = {job.id: self._known[job.id] for job in jobs if job.id in self._known}
         for job_id, content in stored.plans([j.id for j in jobs if j.id not in self._known]):
             try:
@@ -396,7 +347,6 @@ class TakenOutputs:
                 self._known[job_id] = ()
 
     def _shared(self, plan: JoinPlan, job: StoredJob) -> Iterator[Output]:
-        """The outputs of `plan` to which `job` writes."""
         for own in outputs_of(plan):
             for other in self._known.get(job.id, ()):
                 if self._are_same(own.sink, other.sink):

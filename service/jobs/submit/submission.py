@@ -33,8 +33,7 @@ class SubmissionRequest:
     """A submission as it came.
 
     Attributes:
-        name: for people; the plan's name when None.
-        idempotency_key: the client's own key: the same key again is the same job.
+        name: the plan's name when None.
         append: write to an output although another job does.
     """
 
@@ -51,7 +50,7 @@ class SubmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A script that could be submitted: its plan, and what its author should know."""
+    """A script that could be submitted: its plan and warnings."""
 
     plan: JoinPlan
     warnings: tuple[str, ...]
@@ -73,11 +72,7 @@ class Submissions:
         )
 
     def submit(self, request: SubmissionRequest) -> Job:
-        """Plan, check and keep a job, or find the one that was kept under the same key.
-
-        Raises:
-            SluiceError: the script, what it names, or the idempotency key cannot be used.
-        """
+        """Plan, check and store a job, or find the one stored under the same idempotency key."""
         earlier = self._earlier(request)
         if earlier is not None:
             return earlier
@@ -102,13 +97,7 @@ class Submissions:
             raise
 
     def draft(self, sql: str, name: str | None, *, outside: bool, append: bool = False) -> Draft:
-        """What `submit` would keep of a script; nothing is kept, in the store or on disk.
-
-        What the script names `outside` is checked only on demand; `submit` always does.
-
-        Raises:
-            SluiceError: `submit` would refuse it, too.
-        """
+        """What `submit` would store; checks what the script names only if `outside`."""
         planned = self._planned(sql, name)
         if not outside:
             return Draft(planned.plan, tuple(planned.warnings))
@@ -123,7 +112,7 @@ class Submissions:
         return self._hooks.plan(sql, name=name, catalog=self._store.catalog.entries())
 
     def _checked(self, planned: PlannedScript, job_dir: Path, *, append: bool = False) -> Draft:
-        """The plan as the outside allows it; inline secrets go into `job_dir`."""
+        """The plan as preflight returns it; inline secrets go into `job_dir`."""
         if planned.inline_secrets:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
             write_secrets(job_dir, inline)
@@ -135,18 +124,9 @@ class Submissions:
         return Draft(plan, (*planned.warnings, *advice, *shared))
 
     def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:
-        """A job that is to keep a shared table, with its directory; it is not in the store yet.
+        """A job for a shared table with its directory, and the partitions of the table's changelog.
 
-        Whoever does not store it discards its directory.
-
-        Args:
-            plan: of `joins.plan.plan.shared_table_plan`.
-
-        Returns:
-            The job, and the partitions of the table's changelog, which do not change any more.
-
-        Raises:
-            SluiceError: what the table names cannot be used.
+        The caller stores the job or discards its directory. `plan` is of `shared_table_plan`.
         """
         if self._settings.kafka_bootstrap_servers is None:
             raise SubmissionError(
@@ -170,7 +150,6 @@ class Submissions:
             raise
 
     def _written(self, request: SubmissionRequest, job_id: str, draft: Draft) -> NewJob:
-        """A job whose plan is on the disk."""
         plan = draft.plan
         content = self._hooks.dump(plan)
         layout = JobLayout(self._settings.jobs_dir / job_id)
@@ -216,11 +195,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def check_script(sql: str) -> None:
-    """Let pass what may be handed to the planner.
-
-    Raises:
-        SubmissionError: the script is too long or not text.
-    """
+    """Raises SubmissionError if the script is too long or not text."""
     size = len(sql.encode("utf-8", errors="replace"))
     if size > SQL_LIMIT_BYTES:
         raise SubmissionError(
@@ -236,13 +211,7 @@ def check_script(sql: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """What a script has brought into the catalog.
-
-    Attributes:
-        created: names, in the order of the script.
-        kept: those that were there, behind IF NOT EXISTS.
-        warnings: full sentences.
-    """
+    """Names that a script created in the catalog, and those `kept` by IF NOT EXISTS."""
 
     created: tuple[str, ...]
     kept: tuple[str, ...]
@@ -250,7 +219,7 @@ class Creation:
 
 
 class CatalogTables:
-    """Changes the catalog; what a method has done is durable when it returns."""
+    """Changes the catalog, durably."""
 
     def __init__(self, store: JobStore, settings: Settings, submissions: Submissions) -> None:
         self._store = store
@@ -258,12 +227,10 @@ class CatalogTables:
         self._submissions = submissions
 
     def create(self, sql: str) -> Creation:
-        """Keep all that a script declares, or nothing.
+        """Store all declarations of a script, or none.
 
-        Raises:
-            SqlError: a statement is no declaration, or cannot be kept.
-            TableConflictError: there is a table or view of that name.
-            SluiceError: what a shared table names cannot be used.
+        Raises SqlError for other statements, TableConflictError if a name exists, SluiceError for
+        what a shared table names.
         """
         check_script(sql)
         entries = self._store.catalog.entries()
@@ -288,11 +255,9 @@ class CatalogTables:
         return Creation(tuple(entry.name for entry, _ in prepared), kept, texts)
 
     def drop(self, name: str) -> None:
-        """Forget a table or view; the job that keeps a shared table is removed.
+        """Delete a table or view and remove the job that keeps a shared table.
 
-        Raises:
-            TableNotFoundError: there is none of this name.
-            TableConflictError: jobs or views use it.
+        Raises TableNotFoundError, or TableConflictError if jobs or views use it.
         """
         self._store.catalog.drop(name, partial(used_by, name))
 
@@ -303,7 +268,7 @@ class CatalogTables:
         return replace(declared.entry, job_id=job.id, partitions=partitions), job
 
     def _is_kept(self, declared: Declared, known: CatalogEntry | None) -> bool:
-        """Whether what is declared is there already, as IF NOT EXISTS lets it be."""
+        """Whether the declaration exists already, as IF NOT EXISTS allows."""
         if known is None:
             return False
         name, what = declared.entry.name, known.kind

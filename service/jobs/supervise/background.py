@@ -27,7 +27,7 @@ _log = structlog.get_logger(__name__)
 
 
 def back_off_s(settings: Settings, failures: int) -> float:
-    """Seconds to wait after so many failures in a row: doubled each time, within the settings."""
+    """Seconds to wait after `failures` in a row: doubled each time, within the settings."""
     wait_s = settings.restart_backoff_min_s * 2.0 ** min(failures - 1, 20)
     return float(min(settings.restart_backoff_max_s, wait_s))
 
@@ -41,12 +41,12 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class WorkKind:
-    """A kind of work in the background.
+    """A kind of background work.
 
     Attributes:
         name: of the threads.
-        failed: what a job shows in front of the reason.
-        at_once: for so many jobs.
+        failed: prefix of the reason that a job shows.
+        at_once: jobs at the same time.
         doubled: how often the first wait is doubled already.
     """
 
@@ -57,7 +57,7 @@ class WorkKind:
 
 
 class Attempts:
-    """One kind of work, by job; a job shows why its own has failed."""
+    """One kind of work, by job; a job shows why its work failed."""
 
     def __init__(self, store: JobStore, settings: Settings, kind: WorkKind) -> None:
         self._store = store
@@ -84,7 +84,7 @@ class Attempts:
         return job_id in self._attempts
 
     def is_done(self, job_id: str, work: Callable[[], None]) -> bool:
-        """Whether the work has succeeded; where it is not under way, `work` is begun when due."""
+        """Whether the work has succeeded; starts `work` when due."""
         attempt = self._attempts.get(job_id)
         if attempt is None:
             self._begin(job_id, work, failures=0)
@@ -127,7 +127,7 @@ _REMEMBERED = 1_000
 
 
 class Removals:
-    """Removals under way; a job whose removal fails keeps its row, which shows the error."""
+    """Running removals; a job whose removal fails keeps its row, which shows the error."""
 
     def __init__(self, store: JobStore, settings: Settings, remove: Remover) -> None:
         self._store = store
@@ -171,11 +171,7 @@ _RESTORATION = WorkKind("restoration", "files cannot be restored", at_once=4)
 
 
 class Restorations:
-    """Restorations under way; one that fails is tried again, and its job shows the error.
-
-    Args:
-        done: is called after each.
-    """
+    """Running restorations with retries; a job shows their error. `done` is called after each."""
 
     def __init__(self, store: JobStore, settings: Settings, done: Callable[[], None]) -> None:
         self._store = store
@@ -190,7 +186,7 @@ class Restorations:
         self._attempts.close()
 
     def has(self, job: Job) -> bool:
-        """Whether the job's directory may be looked at; if not yet, it is seen to."""
+        """Whether the job's directory is complete; starts its restoration if not."""
         if self._store.has_directories:
             return True
         is_new = job.state is JobState.CREATED and not self._attempts.has_begun(job.id)

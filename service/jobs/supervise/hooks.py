@@ -17,13 +17,11 @@ from service.sql.stored.entries import CatalogEntry
 
 
 class Seats:
-    """Safe to use from several threads; whoever finds all taken waits for a while, or is refused.
+    """Limits concurrent work; a caller without a free seat waits, or is refused. Thread-safe.
 
-    Args:
-        what: of which there are so many, for messages.
-        at_once: that are going on.
-        waiting: that may wait for one that ends; each holds a thread, too.
-        patience_s: how long they wait.
+    Attributes:
+        what: for messages.
+        waiting: callers that may wait, each of which holds a thread.
     """
 
     def __init__(self, what: str, *, at_once: int, waiting: int, patience_s: float) -> None:
@@ -35,11 +33,7 @@ class Seats:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Hold a seat.
-
-        Raises:
-            BusyError: there is none.
-        """
+        """Hold a seat. Raises BusyError if there is none."""
         with self._taken(self._admitted, 0.0), self._taken(self._free, self._patience_s):
             yield
 
@@ -86,12 +80,12 @@ class Remover(Protocol):
     """Deletes what a job made outside its directory, its output only when asked."""
 
     def __call__(self, job_dir: Path, settings: Settings, /, *, output: bool) -> tuple[str, ...]:
-        """What of the output is left and why; raises a SluiceError to be called again later."""
+        """Outputs that are left and why; raises a SluiceError to be called again later."""
         ...
 
 
 class Adviser(Protocol):
-    """Says what a user should know of the outside of a plan that can start."""
+    """Warns about the outside of a plan that can start."""
 
     def __call__(
         self, plan: JoinPlan, settings: Settings, secrets: SecretResolver, /
@@ -110,11 +104,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """All of them.
+    """The functions behind the control plane.
 
     Attributes:
-        warm_up: what the first job would else wait for longer than the next ones.
-        close: gives back what is kept from one preflight to the next.
+        warm_up: work that would delay the first job.
+        close: releases what is kept between preflights.
     """
 
     plan: ScriptPlanner
@@ -127,7 +121,6 @@ class Hooks:
 
 
 def default_hooks() -> Hooks:
-    """SQL planner, plan codec, preflight and removal of this service."""
     from joins.adapters.kafka.pool import ClusterPool
     from service.jobs.store import plan_codec
     from service.jobs.submit.preflight import advise, preflight

@@ -26,7 +26,6 @@ class RunnerReports:
         self._settings = settings
 
     def follow(self, job: Job, watch: Watch) -> Job:
-        """Take over what the runner has reported since the last look."""
         job_dir = self._settings.jobs_dir / job.id
         status = own(read_status(job_dir), watch)
         if status is not None:
@@ -65,7 +64,7 @@ class RunnerReports:
         return self._store.follow(job.id, [change], job.events_offset)
 
     def _silent(self, job: Job, watch: Watch, silent_s: float) -> Job:
-        """Say that the runner does not speak; kill it when that lasts."""
+        """Mark the job as stalled; kill a runner that stays silent."""
         runner = watch.runner
         assert runner is not None
         starting = job.state is JobState.STARTING
@@ -118,7 +117,7 @@ class Outcomes:
         return self._store.transition(job.id, change)
 
     def waits(self, job: Job, watch: Watch, error: JobError) -> None:
-        """The runner gave up on something outside that may come back: that is no crash."""
+        """The runner gave up on something outside that may come back: no crash."""
         watch.waits += 1
         wait_s = back_off_s(self._settings, watch.waits)
         watch.start_after(wait_s)
@@ -129,7 +128,7 @@ class Outcomes:
         _log.warning("job waits", job_id=job.id, error=error.message, retry_in_s=wait_s)
 
     def stopped(self, job: Job, watch: Watch, *, interrupted: bool) -> None:
-        """Its runner was ended: as somebody wants it, or `interrupted` with the control plane."""
+        """The runner was stopped by request, or `interrupted` with the control plane."""
         limit_s = self._settings.stop_timeout_s
         how = f"; its runner had not ended after {limit_s:g} s and was killed"
         if interrupted and job.desired_state is DesiredState.RUNNING:
@@ -147,7 +146,7 @@ class Outcomes:
         return self._store.transition(job.id, StateUpdate(target, cause))
 
     def rest(self, job: Job, how: str = "") -> None:
-        """The job has no runner: STOPPED, or PAUSED where it is to go on, perhaps at once."""
+        """Without a runner: STOPPED, or PAUSED if the job is to continue."""
         ends = job.desired_state in (DesiredState.STOPPED, DesiredState.REMOVED)
         target = JobState.STOPPED if ends else JobState.PAUSED
         if job.state not in ENDED | {target}:
@@ -155,7 +154,7 @@ class Outcomes:
             self._store.transition(job.id, StateUpdate(target, cause))
 
     def crashed(self, job: Job, watch: Watch, ending: str, error: JobError | None) -> None:
-        """Its runner has ended as none should: another one follows, or too many have."""
+        """Restart after a back-off, or fail the job after too many crashes."""
         crashes = job.crashes + 1
         self._store.count(job.id, crashes=crashes, restarts=job.restarts)
         if crashes > self._settings.restart_limit:
@@ -178,7 +177,6 @@ class Outcomes:
 
 
 def ending_of(runner: RunnerProcess) -> str:
-    """How a runner has ended, in a few words."""
     code = runner.exit_code
     if code is None:
         return "adopted process is gone"

@@ -38,7 +38,7 @@ _SOCKET = "host.sock"
 
 @contextmanager
 def address(directory: Path) -> Iterator[str]:
-    """The path of the host's socket, which a system takes however long that of `directory` is."""
+    """A path of the host's socket that fits into a socket address, however long `directory` is."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
@@ -47,7 +47,7 @@ def address(directory: Path) -> Iterator[str]:
 
 
 def listen(directory: Path) -> socket.socket:
-    """The host's end, at which nobody else listens; its directory is this user's alone."""
+    """The host's end; its directory is this user's alone."""
     (directory / _SOCKET).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     with address(directory) as path:
@@ -89,13 +89,9 @@ class RunnerHostLink:
         self._failures = 0
 
     def start(self, job_dir: Path) -> RunnerProcess | None:
-        """Have a runner forked for the job of `job_dir`, its output going to `runner.log`.
+        """Have a runner forked; None while the host is starting, to be asked again.
 
-        Returns:
-            The runner; None while the host is being started, so that one asks again.
-
-        Raises:
-            OSError: the host ends again and again, or the log cannot be written.
+        Raises OSError if the host exits again and again, or the log cannot be written.
         """
         try:
             link = self._linked()
@@ -115,7 +111,7 @@ class RunnerHostLink:
             self._link = None
 
     def _linked(self) -> socket.socket | None:
-        """A connection for one request to the host that we are linked with; None if it is gone."""
+        """A connection for one request to the linked host; None if it is gone."""
         if not self._directory.is_dir():
             return None
         if self._link is None or not _is_open(self._link):
@@ -176,12 +172,7 @@ def _is_open(link: socket.socket) -> bool:
 
 
 class RunnerStarter:
-    """Starts runners until it is told to give up; `begin_anew` makes it start them again.
-
-    Args:
-        settings: handed over to each runner.
-        command: of a runner, in place of ours.
-    """
+    """Starts runners until `give_up`, and again after `begin_anew`."""
 
     def __init__(self, settings: Settings, command: Sequence[str] | None) -> None:
         self._settings = settings
@@ -191,11 +182,7 @@ class RunnerStarter:
         self._given_up = threading.Event()
 
     def start(self, watch: Watch, job_dir: Path) -> bool:
-        """Start a runner for `watch`; False if the next look has to ask for it again, or never.
-
-        Raises:
-            OSError: that cannot be done.
-        """
+        """Start a runner for `watch`; False if it has to be asked again. Raises OSError."""
         if self._given_up.is_set():
             return False
         if self._host is None:

@@ -34,7 +34,7 @@ def older(log: Path) -> Path:
 
 
 def tail_before(log: Path, count: int) -> bytes:
-    """The last bytes, `count` at the most, of what was in `log` before."""
+    """At most the last `count` bytes of the log's previous file."""
     try:
         with older(log).open("rb") as opened:
             opened.seek(max(0, opened.seek(0, os.SEEK_END) - count))
@@ -44,13 +44,7 @@ def tail_before(log: Path, count: int) -> bytes:
 
 
 class RunnerLog:
-    """Standard output of a runner, for rows that are printed; threads may share it.
-
-    Args:
-        log: the file that it should be.
-        stream: standard output; another one, such as a terminal, is left as it is.
-        limit: bytes of the file.
-    """
+    """Standard output of a runner, bounded if it is the file `log`; thread-safe."""
 
     def __init__(self, log: Path, stream: TextIO, limit: int = LOG_LIMIT_BYTES) -> None:
         self._log = log
@@ -60,7 +54,6 @@ class RunnerLog:
         self._lock = threading.Lock()
 
     def write(self, text: str) -> int:
-        """Write whole lines."""
         with self._lock:
             count = self._stream.write(text)
             self._written += count
@@ -116,7 +109,7 @@ _STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
 
 
 class RunnerProcess:
-    """A runner that was alive when we got hold of it."""
+    """A runner that was alive when we found or started it."""
 
     def __init__(
         self, process: psutil.Process, child: "subprocess.Popen[bytes] | ForkedChild | None"
@@ -129,11 +122,7 @@ class RunnerProcess:
 
     @classmethod
     def start(cls, command: Sequence[str], job_dir: Path) -> Self:
-        """Start `command --job-dir <job_dir>`, its output going to `runner.log`.
-
-        Raises:
-            OSError: the command cannot be executed, or the log cannot be written.
-        """
+        """Start `command --job-dir <job_dir>` with its output in `runner.log`. Raises OSError."""
         descriptor = opened_log(JobLayout(job_dir).runner_log)
         try:
             with handed_over(job_dir) as secrets:
@@ -160,7 +149,6 @@ class RunnerProcess:
         return cls(process, None)
 
     def running(self) -> bool:
-        """Whether it still lives."""
         if self._child is not None:
             return self._child.poll() is None
         try:
@@ -173,7 +161,6 @@ class RunnerProcess:
         return None if self._child is None else self._child.returncode
 
     def age_s(self) -> float:
-        """Seconds since it was started."""
         return max(0.0, time.time() - self.started_at_s)
 
     def terminate(self) -> None:
@@ -183,7 +170,7 @@ class RunnerProcess:
             return
 
     def kill(self) -> None:
-        """Kill it and what it started in its own process group."""
+        """Kill it and its process group."""
         try:
             if not self._process.is_running():
                 return
@@ -196,11 +183,9 @@ class RunnerProcess:
 
 
 def end_all(runners: Callable[[], Sequence[RunnerProcess | None]], *, by: float) -> None:
-    """Ask all runners to stop, kill those that have not; return when none is left, at `by` at last.
+    """Stop all runners, kill the rest so that none is left `by` a time of `time.monotonic`.
 
-    Args:
-        runners: those that there are now; it is asked again, for one may have just been started.
-        by: a time of `time.monotonic`; the kill comes so much earlier that it is done by then.
+    `runners` is called again each time, as one may have just been started.
     """
     terminated: set[int] = set()
     while living := [each for each in runners() if each is not None and each.running()]:
@@ -217,20 +202,16 @@ def end_all(runners: Callable[[], Sequence[RunnerProcess | None]], *, by: float)
 
 
 def opened_log(log: Path) -> int:
-    """A descriptor that appends to a log of processes; a long one is put aside before.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """A descriptor that appends to a log, rotated first if it is long. Raises OSError."""
     _rotate(log)
     return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def environment() -> dict[str, str]:
-    """Ours, with our packages' directory in front: the runner works in another directory.
+    """Our variables with our packages in PYTHONPATH, as the runner works in another directory.
 
-    The job store is the control plane's: its URL, which may hold a password, stays here. So do
-    secrets: a runner and all its children would show them to whoever may look at a process.
+    The job store's URL, which may hold a password, and secrets stay here: other users may see a
+    process's variables.
     """
     root = str(Path(service.__file__).resolve().parents[1])
     entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]

@@ -50,22 +50,12 @@ AGAIN_S = 60.0
 
 
 class FaultLog:
-    """Logs a fault when it is new, and again each minute while it lasts.
-
-    A full disk is no fault of ours, so that it is told without a trace.
-    """
+    """Logs a fault when it is new, and each minute while it lasts; a full disk without a trace."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[str, float]] = {}
 
     def log(self, event: str, error: Exception, job_id: str = "") -> None:
-        """Log `event`, unless the same error of the same job was just logged.
-
-        Args:
-            event: what could not be done.
-            error: why.
-            job_id: empty where it is not one job's.
-        """
         text, now = f"{type(error).__name__}: {error}", time.monotonic()
         before, at = self._newest.get(job_id, ("", 0.0))
         if text == before and now < at + AGAIN_S:
@@ -114,10 +104,7 @@ class Supervisor:
         self._faults = FaultLog()
 
     def start(self) -> None:
-        """Clear up after a control plane that was killed and begin to look after the jobs.
-
-        Also again after `give_up`: what was known of the runners then is forgotten.
-        """
+        """Clean up after a killed control plane and supervise; also again after `give_up`."""
         if self._closing.is_set():
             self._begin_anew()
         self._discard_unfinished_submissions()
@@ -139,10 +126,9 @@ class Supervisor:
         return threading.Thread(target=self._loop, name="supervisor", daemon=True)
 
     def give_up(self, *, by: float) -> None:
-        """Look after no job any more and end all runners until `by`, a time of `time.monotonic`.
+        """Stop supervising and end all runners `by` a time of `time.monotonic`, without the store.
 
-        Another control plane may look after them then. The store, which may be out of reach, is
-        not asked; a runner is asked to stop and killed when its time is over.
+        Another control plane may supervise the jobs then.
         """
         self._starter.give_up()
         self._closing.set()
@@ -151,7 +137,7 @@ class Supervisor:
         self._starter.close()
 
     def close(self) -> None:
-        """Stop looking after jobs; their runners go on."""
+        """Stop supervising; the runners continue."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -161,11 +147,7 @@ class Supervisor:
         self._restorations.close()
 
     def end_runners(self, *, timeout_s: float) -> bool:
-        """End all runners and start none; what is wanted stays, for the next control plane.
-
-        Returns:
-            True if all have ended in time.
-        """
+        """End all runners and start none; desired states stay. True if all have ended in time."""
         self._ending.set()
         self._wake.set()
         deadline = time.monotonic() + timeout_s
@@ -174,7 +156,7 @@ class Supervisor:
         return self._all_ended.is_set()
 
     def ask(self, job_id: str) -> None:
-        """A request waits for a finished job: a runner is started to answer it."""
+        """Start a runner for a finished job that has a request."""
         watch = self._watches.get(job_id)
         if watch is not None:
             watch.is_asked = True
@@ -195,7 +177,7 @@ class Supervisor:
         return self._removals.left(job_id)
 
     def runner_of(self, job_id: str) -> RunnerView:
-        """The runner of a job, dead or alive; while others look after the jobs, what it reports."""
+        """The job's runner; on a standby, as it reports itself."""
         if store_is_shared(self._settings) and not self._thread.is_alive():
             status = read_status(self._settings.jobs_dir / job_id)
             return reported_runner(status, self._settings)
@@ -234,7 +216,7 @@ class Supervisor:
             self._faults.log("job cannot be looked at", exc, job.id)
 
     def _start_due(self) -> None:
-        """Start the runners that are due, those first that have waited longest, few at once."""
+        """Start due runners, the longest waiting first, a few at once."""
         due, self._due = sorted(self._due, key=lambda job: self._watches[job.id].start_at), []
         now = time.monotonic()
         starting = sum(watch.holds_slot(now) for watch in self._watches.values())
@@ -278,7 +260,7 @@ class Supervisor:
         return RunnerProcess.adopt(process)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
-        """Take over the end of a runner that came while no control plane was there."""
+        """Record the end of a runner that ended without a control plane."""
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
@@ -337,7 +319,7 @@ class Supervisor:
         _log.info("runner started", job_id=job.id, pid=watch.view().pid)
 
     def _start_answering(self, job: Job) -> None:
-        """Start a runner that answers what a finished job was asked, and ends."""
+        """Start a runner that answers the requests of a finished job, and ends."""
         watch = self._watches[job.id]
         try:
             if not self._starter.start(watch, self._layout(job).job_dir):
@@ -399,14 +381,14 @@ class Supervisor:
             self._outcomes.crashed(job, watch, ending_of(runner), error)
 
     def _answered(self, watch: Watch, *, well: bool) -> None:
-        """What is left is asked again, later where the runner did not start or end as it should."""
+        """Later retry where the runner did not start or end as it should."""
         watch.waits = 0 if well else watch.waits + 1
         watch.start_at = time.monotonic()
         if watch.waits:
             watch.start_at += back_off_s(self._settings, watch.waits)
 
     def _locked(self, job: Job, watch: Watch) -> None:
-        """Somebody else holds the checkpoint: a runner that we did not know of, or a dying JVM."""
+        """Another process holds the checkpoint: an unknown runner, or a dying JVM."""
         watch.runner = self._adopt(job)
         watch.silence.begin()
         if watch.runner is None:
@@ -415,7 +397,7 @@ class Supervisor:
     def _discard_unfinished_submissions(self) -> None:
         """Delete directories of submissions that were never acknowledged: no row, never started.
 
-        Where each machine has directories of its own, also those of jobs that are gone.
+        Where each machine has its own directories, also those of deleted jobs.
         """
         known = {job.id for job in self._store.all_jobs()}
         for job_dir in self._settings.jobs_dir.glob("*-*-*-*-*"):

@@ -21,11 +21,10 @@ _MOST_DOUBLINGS = 4
 
 @dataclass(slots=True)
 class Silence:
-    """What one runner, and those before it, have let us hear.
+    """How long the runners of one job are silent.
 
     Attributes:
-        hangs: runners in a row that were killed because they were silent. Each doubles the patience
-            with the next, so that a step that is merely long gets through in the end.
+        hangs: runners in a row killed for silence; each doubles the patience with the next.
     """
 
     clock: Callable[[], float] = field(default=time.monotonic)
@@ -37,7 +36,7 @@ class Silence:
         self._heard, self._heard_at = None, None
 
     def lasts_s(self, updated_at_ms: int | None) -> float:
-        """Seconds without news, given the time in the newest report (None: there is none yet)."""
+        """Seconds without news, given the time in the newest report (None: no report yet)."""
         now = self.clock()
         if self._heard_at is None or updated_at_ms != self._heard:
             self._heard, self._heard_at = updated_at_ms, now
@@ -95,7 +94,6 @@ class Watch:
         self.start_at_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
 
     def view(self) -> "RunnerView":
-        """The runner as operators see it."""
         runner = self.runner  # the supervisor's thread may forget it meanwhile
         if runner is None:
             return RunnerView(None, False, False, None, self.start_at_ms)
@@ -109,11 +107,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class RunnerView:
-    """A job's runner as operators see it.
-
-    Attributes:
-        restart_at_ms: when a runner that ended is started again; None if one lives or none is due.
-    """
+    """A job's runner as operators see it; `restart_at_ms` is None unless a restart is due."""
 
     pid: int | None
     alive: bool
@@ -123,7 +117,7 @@ class RunnerView:
 
 
 def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
-    """The runner of a job that others look after: by its own report, alive while that is new."""
+    """A runner that others supervise, by its own report; alive while that is new."""
     if status is None:
         return RunnerView(None, alive=False, adopted=False, started_at_ms=None)
     speaks = status.age_ms() < settings.runner_hang_report_s * 1000

@@ -8,7 +8,7 @@ import pytest
 from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
 from joins.plan.errors import SourceError
 from joins.plan.registry import RegistryOptions
-from service.embedded.registry import ApicurioRegistry
+from service.embedded.connect import ApicurioRegistry
 from tests.support.topics import unique_name
 
 
