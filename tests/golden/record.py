@@ -25,6 +25,7 @@ import typer
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.connect import (
+    ApicurioRegistry,
     ConnectSettings,
     KafkaConnect,
     mariadb_connector,
@@ -32,11 +33,9 @@ from service.embedded.connect import (
     publish,
 )
 from service.embedded.database import MariaDb
-from service.embedded.jars import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql, PostgresSettings
-from service.embedded.connect import ApicurioRegistry
 from tests.golden import mariadb_tables, modes, postgres_tables
 from tests.golden.columns import Table
 from tests.support.topics import consume, end_offsets

@@ -14,6 +14,7 @@ _TABLES = ("job_secrets", "leadership", "attachments", "catalog", "tokens", "eve
 
 
 def upgrade() -> None:
+    # reads better long: one table after the other
     op.create_table(
         "jobs",
         sa.Column("id", sa.String(36), primary_key=True),
