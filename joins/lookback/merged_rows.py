@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from joins.kernels.changelog.row_kinds import DELETE, UPDATE_BEFORE, all_kinds
-from joins.kernels.json.canonical import CanonicalRows, row_texts
+from joins.kernels.json.exact import CanonicalRows, row_texts
 from joins.kernels.probe.probe import JoinedBatch
 
 Changes = Mapping[str, str | None]

@@ -1,6 +1,6 @@
 """From checked options to the formats of a topic's keys and values."""
 
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import RecordColumns
 from joins.plan.formats import WITH_REGISTRY, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import Field
 from joins.plan.registry import RegistryOptions

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import RecordColumns
 from joins.plan.expressions import Constant, Expression
 from joins.plan.plan import (
     BlackholeSink,
