@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
-from joins.kernels.formats import avro_payloads as avro
 from joins.kernels.debezium import decoder as debezium
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.options import (
@@ -16,6 +15,7 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
+from joins.kernels.formats import avro_payloads as avro
 from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.topic.rows import (
