@@ -22,8 +22,7 @@ import joins
 import service
 import watermark
 from joins.durable.failpoints import POINTS
-from service.api.job_metrics import job_metrics, leadership_metrics
-from service.api.routes.metrics import RequestCounters
+from service.api.routes.metrics import RequestCounters, job_metrics, leadership_metrics
 from service.cli import exits
 from service.cli.main import app
 from service.config import PREFIX, Settings, accepted

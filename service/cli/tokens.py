@@ -111,7 +111,7 @@ def _open_store(settings: "Settings") -> "JobStore":
 
 
 def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
-    from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
     from service.schemas.tokens import CreatedToken
 
     settings = load_settings(data_dir=data_dir)
@@ -125,7 +125,7 @@ def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
 
 
 def _listed(server: str | None, data_dir: Path | None) -> list["TokenView"]:
-    from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
 
     if not _is_here(server, data_dir):
         with open_client(server) as client:

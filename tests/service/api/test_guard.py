@@ -19,8 +19,8 @@ from service.api.app import create_app
 from service.api.http import exposure
 from service.api.http.guard import BODY_LIMIT_BYTES
 from service.api.http.limits import Flights, Lockouts, Rates
-from service.api.routes.jobs import Services
 from service.api.server import ControlPlane
+from service.api.services import Services
 from service.client import Sluice
 from service.config import Settings
 from service.errors import BusyError, ConfigError, ControlPlaneError, TooManyRequestsError
