@@ -21,7 +21,7 @@ from joins.durable.failpoints import parse_failpoints
 from joins.plan.errors import JoinError
 from joins.plan.store_tables import STORE_PATH
 from service.errors import ConfigError
-from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT
+from service.security.tokens import DEFAULT_HOST, DEFAULT_PORT
 
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"

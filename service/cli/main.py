@@ -27,12 +27,18 @@ from service.cli import tokens as cli_tokens
 from service.cli import top as cli_top
 from service.cli import up as cli_up
 from service.cli import wait as cli_wait
-from service.cli import watermarks as cli_watermarks
-from service.cli.exits import ExitCode, exit_code, place_of
+from service.cli.inspect_topic import inspect_topic
 from service.cli.options import DataCommand, Form, Server, open_client
-from service.cli.output import OutputFormat, say, say_error, show_json
-from service.cli.topics.inspect import inspect_topic
-from service.cli.topics.records import app as topic_app
+from service.cli.output import (
+    ExitCode,
+    OutputFormat,
+    exit_code,
+    place_of,
+    say,
+    say_error,
+    show_json,
+)
+from service.cli.topics import app as topic_app
 from service.footprint import kept_for_good, leave_out
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -152,7 +158,7 @@ for _command in (
     cli_sql.sql,
     cli_wait.wait,
     cli_top.top,
-    cli_watermarks.watermarks,
+    cli_inspect.watermarks,
     cli_inspect.acknowledge,
     cli_inspect.replay,
     cli_inspect.explain_row,

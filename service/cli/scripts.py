@@ -24,8 +24,8 @@ from service.cli.output import (
     say,
     show_json,
     takes_commands,
+    working,
 )
-from service.cli.terminal.progress import working
 from service.cli.wait import WaitFor, follow
 from service.errors import NotAllowedError, SubmissionError
 

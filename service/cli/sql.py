@@ -1,35 +1,47 @@
-"""`sluice sql`: statements of a script carried out one after the other, or typed at a prompt."""
+"""`sluice sql`: statements of a script, or typed at a prompt with history and completion."""
 
-import json
+import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import ModuleType
+from typing import Annotated
 
 import typer
 
+from service.cli.conversation import Conversation, RowStream, show_result
 from service.cli.options import Append, Form, Server, Timeout, open_client
-from service.cli.output import OutputFormat, clean, one_line, plain, say, show, show_json, table
-from service.cli.scripts import read_script, warn
-from service.cli.terminal.progress import job_progress, working
-from service.cli.terminal.row_stream import RowStream
-from service.cli.wait import GOALS, looks
-from service.errors import SubmissionError
+from service.cli.output import OutputFormat, place_of, say, say_error, show_json
+from service.cli.scripts import read_script
+from service.sql.text.errors import SqlError
+from service.sql.text.masking import masked
+from service.sql.text.statements import pieces
 from watermark.errors import SluiceError
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
-    from service.client import RemoteJob, Sluice
-    from service.schemas.jobs import JobDetail
-    from service.sql.grammar.syntax import Drop, Statement
-
-_ROW = re.compile(r"([+-][A-Z])(\{.*\})")
-_WHOLE = 10_000
-Result = Mapping[str, Any]
+_FIRST, _NEXT = "sluice> ", "     -> "
+_MOST_KEPT = 1000
+_LEAVES = ("quit", "exit")
+_PLACE = re.compile(r"^line \d+, column \d+: ")  # of all that was declared: the caret tells more
+_HELP = """\
+Statements end with a semicolon:
+  CREATE TABLE, CREATE VIEW, DROP, SET, RESET   declare what the next statements use
+  CREATE SHARED TABLE   keeps a copy for every later script; DROP TABLE removes it
+  SHOW TABLES | VIEWS | FUNCTIONS | JOBS, DESCRIBE name, EXPLAIN statement
+  SELECT …          runs a bounded job, shows its rows and removes it
+  INSERT INTO …     submits a job and prints its id
+  STOP JOB 'id'
+quit leaves; Ctrl-C forgets what is typed, or ends a preview. Jobs go on."""
+_KEYWORDS = (
+    "AND AS BEGIN BETWEEN BIGINT BOOLEAN BY BYTES CASE CAST COMMENT CREATE DATE DECIMAL DESCRIBE "
+    "DOUBLE DROP ELSE END ENFORCED EXECUTE EXISTS EXPLAIN FALSE FLOAT FOR FROM FUNCTIONS GROUP "
+    "HAVING HOP IF IN INNER INSERT INT INTERVAL INTO IS JOB JOBS JOIN KEY LATERAL LEFT LIKE LIMIT "
+    "METADATA NOT NULL OF ON OR PRIMARY RESET SELECT SESSION SET SHARED SHOW SMALLINT STATEMENT "
+    "STOP STRING SYSTEM_TIME TABLE TABLES TEMPORARY THEN TIME TIMESTAMP TIMESTAMP_LTZ TINYINT TRUE "
+    "TUMBLE VARCHAR VIEW VIEWS VIRTUAL WATERMARK WHEN WHERE WITH"
+)
 
 
 def sql(
@@ -58,258 +70,129 @@ def sql(
         if execute is not None:
             talk.carry_out(execute)
         elif script is None and sys.stdin.isatty():
-            from service.cli.terminal.prompt import Prompt  # (readline changes the terminal)
-
             talk.in_parts = True
             Prompt(talk).run()
         else:
             talk.carry_out(read_script(script or Path("-")))
 
 
-@dataclass
-class Conversation:
-    """Statements that are carried out in order; each sees what those before it have declared.
+def _library() -> ModuleType | None:
+    try:
+        return import_module("readline")
+    except ImportError:
+        return None
 
-    What is declared is forgotten at the end, but what the catalog is to keep: shared tables, and
-    tables and views of a whole script that does nothing else.
 
-    Attributes:
-        tell: is given what each statement has brought.
-        live: makes what shows rows of a preview as they come; without it `tell` gets all of them.
-        in_parts: more comes: that a text only declares does not make it one for the catalog.
-        names: of the tables and views that are declared.
-        append: INSERTs may write to outputs of other jobs.
+def history_file() -> Path:
+    """Where what was typed is kept, with stars in place of what may be a credential."""
+    state_home = os.environ.get("XDG_STATE_HOME")
+    return (Path(state_home) if state_home else Path.home() / ".local/state") / "sluice/sql_history"
+
+
+def completions(text: str, names: Iterable[str], columns: Iterable[str] = ()) -> list[str]:
+    """Keywords, in the case of `text`, and names that begin with it; behind a dot columns only.
+
+    Args:
+        text: a word whose end is missing.
+        names: of tables and views.
+        columns: of all of them.
     """
-
-    client: "Sluice"
-    tell: Callable[[Result], None]
-    timeout_s: float
-    live: Callable[[], RowStream] | None = None
-    in_parts: bool = False
-    names: tuple[str, ...] = ()
-    append: bool = False
-    _declared: str = field(default="", repr=False)
-    _columns: tuple[str, ...] | None = ()
-
-    def carry_out(self, text: str) -> None:
-        """Carry out each statement of `text`; a fault in the grammar of one keeps all from it.
-
-        Raises:
-            SqlError: the text cannot be read.
-            SluiceError: a statement was refused; those before it are done.
-        """
-        from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
-        from service.sql.text.script import Script
-        from service.sql.text.statements import Use, only, pieces
-
-        whole = self._declared + text
-        statements = pieces(whole)
-        nodes = parse(Script(whole))
-        earlier = [piece for piece in statements if piece.start < len(self._declared)]
-        new = statements[len(earlier) :]
-        if not new:
-            raise SubmissionError("there is no statement", hint="Write one, such as SHOW JOBS.")
-        if self._is_for_catalog(nodes[len(earlier) :]):
-            self._keep(only(whole, new))
-            return
-        carry = {
-            Use.DECLARES: self._declare,
-            Use.ASKS: self._ask,
-            Use.RUNS: self._submit,
-            Use.PREVIEWS: self._preview,
-        }
-        try:
-            for piece, node in zip(new, nodes[len(earlier) :], strict=True):
-                if _is_dropped_for_good(node, nodes):
-                    self._drop(node)
-                    continue
-                carry[piece.use](only(whole, [*earlier, piece]), piece.word)
-                if piece.use is Use.DECLARES:
-                    earlier.append(piece)
-        finally:
-            self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
-
-    def _is_for_catalog(self, nodes: Sequence["Statement"]) -> bool:
-        """Whether statements declare what is to last, and do nothing else."""
-        from service.sql.grammar.syntax import CreateTable, CreateView
-
-        created = (node for node in nodes if isinstance(node, CreateTable | CreateView))
-        lasting = [node for node in created if not node.temporary]
-        shared = any(isinstance(node, CreateTable) and node.shared for node in lasting)
-        return len(lasting) == len(nodes) and (shared or not self.in_parts)
-
-    def _keep(self, script: str) -> None:
-        with working("checking what the script names"):
-            creation = self.client.catalog.create(script)
-        warn(creation.warnings)
-        rows = [[f"{name} is kept for later scripts"] for name in creation.created]
-        rows += [[f"{name} is there already"] for name in creation.kept]
-        self.tell({"statement": "CREATE", "columns": ["result"], "rows": rows})
-        self._look_again(self._declared)
-
-    def _drop(self, node: "Drop") -> None:
-        """Drop what is of the catalog."""
-        from service.client.refusals import NotFoundError
-
-        name, done = node.name.text, "is dropped"
-        try:
-            self.client.catalog.drop(name)
-        except NotFoundError:
-            if not node.if_exists:
-                raise
-            done = "is not there"
-        self.tell({"statement": "DROP", "columns": ["result"], "rows": [[f"{name} {done}"]]})
-        self._look_again(self._declared)
-
-    def _declare(self, script: str, word: str) -> None:
-        self._look_again(script)
-
-    def _look_again(self, script: str) -> None:
-        tables, views = self.client.statements(f"{script}\n;SHOW TABLES;SHOW VIEWS;")[-2:]
-        self.names = tuple(str(row[0]) for row in (*tables.rows, *views.rows))
-        self._columns = None if self.names else ()
-
-    def columns(self) -> tuple[str, ...]:
-        """The columns of what is declared; none while the control plane does not say."""
-        if self._columns is None:
-            questions = "".join(f"DESCRIBE `{name}`;" for name in self.names)
-            try:
-                answers = self.client.statements(f"{self._declared}\n;{questions}")
-            except SluiceError:
-                return ()
-            own = answers[-len(self.names) :]
-            self._columns = tuple(str(row[0]) for answer in own for row in answer.rows)
-        return self._columns
-
-    def _ask(self, script: str, word: str) -> None:
-        self.tell(plain(self.client.statements(script)[-1]))
-
-    def _submit(self, script: str, word: str) -> None:
-        with working("checking what the script names"):
-            job = self.client.submit(script, append=self.append)
-        document = job.status()
-        warn(warning.message for warning in document.warnings)
-        answer = {"statement": word, "columns": ["job id"], "rows": [[job.id]]}
-        self.tell({**answer, "job": plain(document)})
-
-    def _preview(self, script: str, word: str) -> None:
-        """Run the job of a bare SELECT, take its rows from its log, and remove it."""
-        most = _preview_rows(script)
-        with working("checking what the script names"):
-            job = self.client.submit(script)
-        try:
-            warn(warning.message for warning in job.status().warnings)
-            rows = self._rows(job, most)
-        finally:
-            with working("removing the preview"):
-                job.delete()
-        if self.live is None:
-            columns, own = rows.columns or [], rows.rows
-            self.tell({"statement": word, "columns": columns, "rows": own})
-
-    def _rows(self, job: "RemoteJob", most: int) -> "PreviewLog":
-        """What the job has printed, up to its end or to `most` rows; shown live as it comes."""
-        rows = PreviewLog(job, most)
-        shown = None if self.live is None else self.live()
-        with ExitStack() as stack:
-            show_progress = stack.enter_context(job_progress())
-            for document in looks(job, GOALS["finished"], self.timeout_s):
-                new = rows.read()
-                if new and shown is not None:
-                    stack.close()  # bars and rows are on one screen
-                    shown.show(rows.columns or [], new)
-                elif not rows.rows:
-                    show_progress(document)
-                if len(rows.rows) >= most:
-                    break
-        warn(_unread(document))
-        if shown is not None:
-            shown.end()
-        return rows
+    table, dot, beginning = text.rpartition(".")
+    if dot:
+        upper = beginning.upper()
+        own = (name for name in sorted(set(columns)) if name.upper().startswith(upper))
+        return [f"{table}.{name}" for name in own]
+    words = _KEYWORDS.split() if text[:1].isupper() or not text else _KEYWORDS.lower().split()
+    upper = text.upper()
+    keywords = [word for word in words if word.upper().startswith(upper)]
+    every = sorted({*names, *(columns if text else ())})
+    return [*keywords, *(name for name in every if name.upper().startswith(upper))]
 
 
-class PreviewLog:
-    """The rows in the log of a preview: lines such as `+I{"id": "1"}`.
-
-    Attributes:
-        columns: `op`, and those of the rows; None before the first one.
-        rows: all that were read.
-    """
-
-    def __init__(self, job: "RemoteJob", most: int) -> None:
-        self._job = job
-        self._most = most
-        self._at = 0
-        self._rest = ""
-        self.columns: list[str] | None = None
-        self.rows: list[list[str | None]] = []
-
-    def read(self) -> list[list[str | None]]:
-        """The rows that have come since the last call."""
-        before = len(self.rows)
-        while len(self.rows) < self._most:
-            block, after = self._job.log(self._at)
-            if after == self._at:
-                break
-            self._at = after
-            *lines, self._rest = (self._rest + block).split("\n")  # values may have other breaks
-            for line in lines:
-                self._add(line)
-        del self.rows[self._most :]
-        return self.rows[before:]
-
-    def _add(self, line: str) -> None:
-        row = _ROW.fullmatch(line)
-        if row is None:
-            return
-        try:
-            values = json.loads(row[2])
-        except ValueError:
-            return
-        self.columns = self.columns or ["op", *values]
-        self.rows.append([row[1], *values.values()])
-
-
-def _preview_rows(script: str) -> int:
-    """How many rows a script that ends in a SELECT may show."""
-    from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
-    from service.sql.grammar.syntax import Select
-    from service.sql.text.script import Script
-
-    query = parse(Script(script))[-1]
-    assert isinstance(query, Select), "a preview is a SELECT"
-    return query.preview_rows
-
-
-def _is_dropped_for_good(node: "Statement", nodes: Sequence["Statement"]) -> "TypeIs[Drop]":
-    """Whether a statement drops what no earlier one of the conversation has declared."""
-    from service.sql.grammar.syntax import CreateTable, CreateView, Drop
-
-    if not isinstance(node, Drop):
+def is_whole(text: str) -> bool:
+    """Whether a statement ends here; half a string or comment may go on in the next line."""
+    try:
+        statements = pieces(text)
+    except SqlError:
         return False
-    created = (each for each in nodes if isinstance(each, CreateTable | CreateView))
-    return all(each.name.text != node.name.text or each.at > node.at for each in created)
+    return bool(statements) and statements[-1].closed_at is not None
 
 
-def _unread(job: "JobDetail") -> Iterator[str]:
-    count = 0 if job.probe is None else job.probe.dead_letters
-    if count:
-        yield (
-            f"{count} records have no row, they could not be read; a job with a sink keeps such "
-            "records as dead letters, with the reason of each."
-        )
+class Prompt:
+    """Reads statements from whoever types, until the end of input; a refusal ends nothing.
 
+    Args:
+        talk: carries them out.
+        read: gives the line that is typed behind a prompt.
+    """
 
-def show_result(result: Result) -> None:
-    """What a statement has brought: a table, or lines where there is one column of text."""
-    columns, rows = result["columns"], result["rows"]
-    if len(columns) == 1 and columns[0] in ("result", "job id"):
-        for (text,) in rows:
-            typer.echo(clean(text or ""))
-    else:
-        made = table(*(one_line(column) for column in columns))
-        for row in rows:
-            made.add_row(*("NULL" if cell is None else one_line(cell, _WHOLE) for cell in row))
-        show(made)
-    if not rows:
-        say("(no rows)")
+    def __init__(self, talk: "Conversation", read: Callable[[str], str] = input) -> None:
+        self._talk = talk
+        self._read = read
+        self._readline = _library() if read is input else None
+        self._candidates: list[str] = []
+
+    def run(self) -> None:
+        """Read and carry out."""
+        say("Statements end with a semicolon; help says more, quit leaves.")
+        self._begin()
+        text = ""
+        while True:
+            try:
+                line = self._read(_NEXT if text else _FIRST)
+            except EOFError:
+                say("")
+                return
+            except KeyboardInterrupt:
+                text = ""
+                say("")
+                continue
+            word = line.strip().rstrip(";").lower()
+            if not text and word in _LEAVES:
+                return
+            if not text and word in ("help", "?"):
+                say(_HELP)
+                continue
+            text = f"{text}{line}\n" if text or line.strip() else ""
+            if is_whole(text):
+                self._carry_out(text)
+                text = ""
+
+    def _carry_out(self, text: str) -> None:
+        self._remember(text)
+        try:
+            self._talk.carry_out(text)
+        except SluiceError as exc:
+            say_error(_PLACE.sub("", exc.message), exc.hint, place_of(exc))
+        except KeyboardInterrupt:
+            say("interrupted")
+        sys.stdout.flush()
+
+    def _begin(self) -> None:
+        readline = self._readline
+        if readline is None:
+            return
+        readline.set_completer(self._complete)
+        readline.set_completer_delims(" \t\n`(),;='<>+-*/%|")
+        readline.parse_and_bind("tab: complete")
+        readline.set_auto_history(False)
+        with suppress(OSError):
+            readline.read_history_file(history_file())
+
+    def _complete(self, text: str, place: int) -> str | None:
+        if place == 0:
+            self._candidates = completions(text, self._talk.names, self._talk.columns())
+        return self._candidates[place] if place < len(self._candidates) else None
+
+    def _remember(self, text: str) -> None:
+        """Keep what was typed, as one line; nobody else may read the file."""
+        readline = self._readline
+        if readline is None:
+            return
+        readline.add_history(" ".join(masked(text).split()))
+        readline.set_history_length(_MOST_KEPT)
+        path = history_file()
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path.touch(mode=0o600)
+            readline.write_history_file(path)

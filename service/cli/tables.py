@@ -25,9 +25,9 @@ from service.cli.output import (
     show,
     table,
     tell,
+    working,
 )
 from service.cli.scripts import read_script, warn
-from service.cli.terminal.progress import working
 
 if TYPE_CHECKING:
     from service.schemas.catalog import CatalogTable, CatalogTableDetail, TableCreation

@@ -13,8 +13,7 @@ from service.cli.inspect import operator
 from service.cli.options import Form, Server, load_settings, open_client
 from service.cli.output import OutputFormat, instant, one_line, say, show, table, tell
 from service.errors import TokenNotFoundError
-from service.security.credentials import Credentials
-from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, TokenScope
+from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, Credentials, NewToken, TokenScope
 
 if TYPE_CHECKING:
     from service.config import Settings

@@ -9,7 +9,7 @@ from service.api.http.access import ADMIN, Caller
 from service.api.services import Injected
 from service.schemas.secrets import SecretList, SecretValue, SecretView, StoredSecret
 from service.schemas.tokens import CreatedToken, TokenPage, TokenRequest, TokenView
-from service.security.secret_store import KnownSecret, SecretStore
+from service.security.secrets import KnownSecret, SecretStore
 from service.security.tokens import AccessToken, NewToken
 
 tokens_router = APIRouter(prefix="/v1/tokens", tags=["tokens"], dependencies=[ADMIN])

@@ -29,8 +29,7 @@ from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.security.audit import KEPT_FILES, AuditEntry, AuditLog
-from service.security.credentials import Credentials
-from service.security.tokens import NewToken, TokenScope, without_secrets
+from service.security.tokens import Credentials, NewToken, TokenScope, without_secrets
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.control_plane import HOOKS, control_plane, script
 from tests.support.documents import Documents
