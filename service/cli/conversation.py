@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.cells import cell_len
 
-from service.cli.output import clean, one_line, plain, say, show, table, working
-from service.cli.scripts import warn
+from service.cli.output import clean, one_line, plain, say, show, table, warn, working
 from service.cli.wait import GOALS, job_progress, looks
 from service.errors import SubmissionError
 from watermark.errors import SluiceError

@@ -1,7 +1,7 @@
 """The command line, `sluice`: what starts something, and the program that all commands are part of.
 
 Data goes to standard output, talk to standard error. An error is two lines, what happened and what
-to do, with the place between them where a script is wrong; `cli_exits` has the exit codes.
+to do, with the place between them where a script is wrong; `ExitCode` has the codes.
 """
 
 import os
@@ -21,7 +21,6 @@ from service.cli import inspect as cli_inspect
 from service.cli import jobs as cli_jobs
 from service.cli import scripts as cli_scripts
 from service.cli import secrets as cli_secrets
-from service.cli import sql as cli_sql
 from service.cli import tables as cli_tables
 from service.cli import tokens as cli_tokens
 from service.cli import top as cli_top
@@ -155,7 +154,7 @@ for _command in (
     cli_scripts.submit,
     cli_scripts.validate,
     cli_scripts.explain,
-    cli_sql.sql,
+    cli_scripts.sql,
     cli_wait.wait,
     cli_top.top,
     cli_inspect.watermarks,

@@ -30,12 +30,12 @@ class ExitCode(IntEnum):
     | code | meaning |
     |---|---|
     | 0 | Done. |
-    | 1 | Not done, or what was examined (`doctor`, `replay`, `dlq replay`) is not as it should be. |
+    | 1 | Not done, or a check (`doctor`, `replay`, `dlq replay`) found a fault. |
     | 2 | The command line is wrong. |
-    | 3 | No control plane can be reached. |
-    | 4 | The control plane does not allow it to whoever asks: no token, or one that may not. |
-    | 5 | What was waited for has not happened in time; it goes on. |
-    | 130 | Interrupted; a job that was waited for goes on. |
+    | 3 | The control plane cannot be reached. |
+    | 4 | The control plane denies access: no token, or one of too small a scope. |
+    | 5 | Timed out waiting; the job goes on. |
+    | 130 | Interrupted; the job goes on. |
     | 143 | Ended by SIGTERM; `serve` and `up`, which stop in order, end with 0. |
     """
 
@@ -70,6 +70,7 @@ Answer = TypeVar("Answer")
 _PIPE_WIDTH = 240
 _CELL = 200
 _RANGES = 8
+_WARNING = 2000
 _STEPS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 
@@ -91,6 +92,12 @@ def say_error(message: str, hint: str, place: str = "") -> None:
     for line in place.splitlines():
         say(f"  {line}")
     say(f"hint: {' '.join(hint.split())}")
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Tell each warning of a submission."""
+    for warning in warnings:
+        say(f"warning: {one_line(warning, _WARNING)}")
 
 
 def clean(text: str) -> str:

@@ -1,4 +1,4 @@
-"""`sluice sql`: statements of a script, or typed at a prompt with history and completion."""
+"""The prompt of `sluice sql`: lines until a semicolon, with history and completion."""
 
 import os
 import re
@@ -8,14 +8,9 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
 
-import typer
-
-from service.cli.conversation import Conversation, RowStream, show_result
-from service.cli.options import Append, Form, Server, Timeout, open_client
-from service.cli.output import OutputFormat, place_of, say, say_error, show_json
-from service.cli.scripts import read_script
+from service.cli.conversation import Conversation
+from service.cli.output import place_of, say, say_error
 from service.sql.text.errors import SqlError
 from service.sql.text.masking import masked
 from service.sql.text.statements import pieces
@@ -42,38 +37,6 @@ _KEYWORDS = (
     "STOP STRING SYSTEM_TIME TABLE TABLES TEMPORARY THEN TIME TIMESTAMP TIMESTAMP_LTZ TINYINT TRUE "
     "TUMBLE VARCHAR VIEW VIEWS VIRTUAL WATERMARK WHEN WHERE WITH"
 )
-
-
-def sql(
-    script: Annotated[
-        Path | None,
-        typer.Argument(help="The statements, - for standard input; a prompt when left out."),
-    ] = None,
-    execute: Annotated[
-        str | None, typer.Option("--execute", "-e", help="Statements, instead of a script.")
-    ] = None,
-    append: Append = False,
-    timeout: Timeout = 3600.0,
-    server: Server = None,
-    output: Form = OutputFormat.TABLE,
-) -> None:
-    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives.
-
-    Tables and views of a script that does nothing else are kept for every later script.
-    """
-    if script is not None and execute is not None:
-        raise typer.BadParameter("give a script or --execute, not both")
-    is_json = output is OutputFormat.JSON
-    printer, live = (show_json, None) if is_json else (show_result, RowStream)
-    with open_client(server) as client:
-        talk = Conversation(client, printer, timeout, live, append=append)
-        if execute is not None:
-            talk.carry_out(execute)
-        elif script is None and sys.stdin.isatty():
-            talk.in_parts = True
-            Prompt(talk).run()
-        else:
-            talk.carry_out(read_script(script or Path("-")))
 
 
 def _library() -> ModuleType | None:
