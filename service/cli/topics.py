@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
     FILES,
@@ -45,8 +45,8 @@ from service.cli.options import open_client
 from service.errors import UnreachableError
 
 if TYPE_CHECKING:
+    from joins.plan.connections import RegistryOptions
     from joins.plan.plan import KafkaOptions  # slow to load, and few commands ask brokers
-    from joins.plan.registry import RegistryOptions
 
 
 _CLIENT = frozenset(
@@ -123,7 +123,7 @@ def kafka_of(topic: str, servers: str, known: dict[str, str]) -> "KafkaOptions":
 
 def registry_of(url: str | None, known: dict[str, str]) -> "RegistryOptions | None":
     """How a schema registry is reached; None without an address."""
-    from joins.plan.registry import RegistryOptions
+    from joins.plan.connections import RegistryOptions
 
     if url is None:
         return None

@@ -27,7 +27,7 @@ from service.errors import SecretError
 from service.jobs.store.layout import JobLayout, write_new, write_private
 from service.schemas.secrets import SecretSource
 from service.security.allowed import check_secret, confined_pem
-from watermark.redaction import Secret
+from watermark.errors import Secret
 
 VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
