@@ -14,7 +14,8 @@ import pyarrow as pa
 from joins.adapters.files.faults import bad_value, readable
 from joins.kernels.expressions.casts import mask_of
 from joins.kernels.formats.csv_rows import typed
-from joins.kernels.formats.decoders import CsvDialect, decoder_of, dialect_of
+from joins.kernels.formats.decoders import decoder_of
+from joins.kernels.formats.parsed import CsvDialect, dialect_of
 from joins.kernels.json.wire import to_wire
 from joins.plan.formats import IGNORE_PARSE_ERRORS, KafkaFormat, RecordFormat
 from joins.plan.plan import Field

@@ -36,8 +36,7 @@ from joins.kernels.formats.csv_scan import (
     split_rows,
     unescape,
 )
-from joins.kernels.formats.decoders import CsvDialect
-from joins.kernels.formats.parsed import BadRow, ParsedRows
+from joins.kernels.formats.parsed import BadRow, CsvDialect, ParsedRows
 from joins.kernels.texts import bytes_of, text_array, texts_at
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, arrow_type

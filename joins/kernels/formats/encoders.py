@@ -24,7 +24,7 @@ from joins.kernels.expressions.casts import mask_of
 from joins.kernels.expressions.nested import parts_of
 from joins.kernels.expressions.text_times import shown_time
 from joins.kernels.formats.avro_schema import schema_to_write
-from joins.kernels.formats.decoders import CsvDialect, dialect_of
+from joins.kernels.formats.parsed import CsvDialect, dialect_of
 from joins.kernels.formats.raw import RawForm
 from joins.kernels.json.encode import (
     JsonStyle,

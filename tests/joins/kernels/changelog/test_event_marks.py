@@ -11,9 +11,8 @@ from joins.kernels.changelog.digest import (
     ChangelogState,
     EventDigest,
 )
-from joins.plan.expressions import Call, Case, Column, Constant
 from joins.plan.plan import WatermarkSpec
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Case, Column, Constant, SqlType, TypeName
 from tests.support.laws import examples
 
 TIME, BIGINT = SqlType(TypeName.TIMESTAMP, 3), SqlType(TypeName.BIGINT)
