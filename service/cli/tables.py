@@ -30,9 +30,10 @@ from service.cli.scripts import read_script, warn
 from service.cli.terminal.progress import working
 
 if TYPE_CHECKING:
-    from service.schemas.catalog import CatalogTable, CatalogTableDetail, TableCreation
     from service.schemas.tables import (
         AbsentKey,
+        CatalogTable,
+        CatalogTableDetail,
         DimensionChanges,
         DimensionHistory,
         DimensionRows,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         PreviewBatch,
         PreviewRow,
         RowChange,
+        TableCreation,
         VersionOfKey,
     )
 

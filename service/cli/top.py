@@ -20,7 +20,7 @@ from service.errors import ControlPlaneError
 
 if TYPE_CHECKING:
     from service.client import Sluice
-    from service.schemas.job_list import ListedJob
+    from service.schemas.jobs import ListedJob
 
 _KEY_S = 0.5
 

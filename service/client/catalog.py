@@ -3,7 +3,7 @@
 from urllib.parse import quote
 
 from service.client.transport import Transport
-from service.schemas.catalog import (
+from service.schemas.tables import (
     CatalogList,
     CatalogTable,
     CatalogTableDetail,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from service.schemas.job_list import ListedJob
-    from service.schemas.jobs import DimensionView, JobDetail
+    from service.schemas.jobs import DimensionView, JobDetail, ListedJob
 
 _CELL = 200
 Facts = Iterable[tuple[str, str]]

@@ -13,13 +13,11 @@ from service.client.pages import Pages
 from service.client.remote_job import RemoteJob
 from service.client.transport import Transport, parsed
 from service.errors import JobNotFoundError
+from service.schemas.document import VersionView
 from service.schemas.inspection import CheckReport
-from service.schemas.job_list import JobPage, ListedJob
-from service.schemas.jobs import JobSummary
-from service.schemas.program import VersionView
+from service.schemas.jobs import JobPage, JobSummary, ListedJob
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
-from service.schemas.secrets import SecretList, StoredSecret
-from service.schemas.tokens import CreatedToken, TokenPage, TokenView
+from service.schemas.tokens import CreatedToken, SecretList, StoredSecret, TokenPage, TokenView
 from service.security.credentials import Credentials
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from service.config import Settings
 from service.errors import SecretError
 from service.jobs.store.layout import JobLayout, write_private
-from service.schemas.secrets import SecretSource
+from service.schemas.tokens import SecretSource
 from service.security.secrets import VARIABLE_PREFIX, check_name, references, variable_of
 
 MOST_CHARACTERS = 1024

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.jobs import Injected, Services
 from service.errors import JobNotFoundError
-from service.schemas.catalog import (
+from service.schemas.tables import (
     AttachedJob,
     CatalogColumn,
     CatalogList,
@@ -18,7 +18,7 @@ from service.schemas.catalog import (
 )
 from service.sql.answers.declarations import columns_of
 from service.sql.grammar.type_rules import type_text
-from service.sql.stored.entries import CatalogEntry
+from service.sql.stored import CatalogEntry
 
 router = APIRouter(prefix="/v1/tables", tags=["catalog"], dependencies=[VIEWER])
 CatalogName = Annotated[str, Path(min_length=1, max_length=100, description="As it was created.")]

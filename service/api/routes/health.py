@@ -14,7 +14,7 @@ from fastapi import APIRouter, Request
 from service.api.http.access import PUBLIC, VIEWER
 from service.api.routes.jobs import Injected
 from service.errors import StoreError
-from service.schemas.program import Health, VersionView
+from service.schemas.document import Health, VersionView
 from service.version import program_version
 
 _PATIENCE_S = 5.0

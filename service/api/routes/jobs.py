@@ -29,8 +29,7 @@ from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.runner_log import tail_before
 from service.jobs.supervise.supervisor import Supervisor
-from service.schemas.job_list import JobPage, ListedJob
-from service.schemas.jobs import JobDetail, RemovalView, SinkView, Submission
+from service.schemas.jobs import JobDetail, JobPage, ListedJob, RemovalView, SinkView, Submission
 
 _LOG_BLOCK_BYTES = 256 * 1024
 _REMOVAL_WAIT_S = 10.0

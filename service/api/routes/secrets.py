@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path
 
 from service.api.http.access import ADMIN
 from service.api.routes.jobs import Injected
-from service.schemas.secrets import SecretList, SecretValue, SecretView, StoredSecret
+from service.schemas.tokens import SecretList, SecretValue, SecretView, StoredSecret
 from service.security.secret_store import KnownSecret, SecretStore
 
 router = APIRouter(prefix="/v1/secrets", tags=["secrets"], dependencies=[ADMIN])

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from service.cli.exits import place_of
 from service.cli.output import say, say_error
-from service.sql.text.errors import SqlError
+from service.sql.text.dialect import pieces
 from service.sql.text.masking import masked
-from service.sql.text.statements import pieces
+from service.sql.text.script import SqlError
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from service.cli.output import brief, instant, one_line, span
 from service.cli.views import gate, sinks, state
 
 if TYPE_CHECKING:
-    from service.schemas.job_list import ListedJob
+    from service.schemas.jobs import ListedJob
 
 _WIDE = 120  # sink and reason stand beside the numbers, else below them
 _MOST_NAME, _MOST_SINK = 20, 28
