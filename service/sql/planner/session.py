@@ -1,4 +1,4 @@
-"""Declarations of a script, statement by statement: tables, views, settings, the current database."""
+"""Declarations of a script, in order: tables, views, settings, the current database."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
