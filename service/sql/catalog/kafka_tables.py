@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from joins.kernels.strings.java_regex import UnknownAnswerError
 from joins.kernels.strings.regular import compiled
-from joins.plan.formats import OF_CHANGES, KafkaFormat
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
     KEY_PASSWORD,
@@ -17,6 +16,7 @@ from joins.plan.kafka_client import (
     TRUSTSTORE_CERTIFICATES,
     TRUSTSTORE_FILE,
 )
+from joins.plan.formats import OF_CHANGES, KafkaFormat
 from joins.plan.plan import (
     BoundedMode,
     Field,

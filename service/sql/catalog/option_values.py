@@ -7,8 +7,8 @@ name a secret as `${secret:name}` if its option allows it; any other `${…}` is
 import re
 from dataclasses import dataclass, replace
 
+from joins.plan.errors import nearest
 from joins.plan.formats import KafkaFormat
-from joins.plan.names import nearest
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.catalog.options import CONNECTORS

@@ -6,8 +6,7 @@ from typing import Protocol
 from joins.kernels.strings.java_regex import UnknownAnswerError
 from joins.kernels.strings.regular import compiled
 from joins.kernels.strings.similar import SimilarError, matcher
-from joins.plan.expressions import Constant
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Constant, SqlType, TypeName
 from service.sql.expressions.functions import Takes
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, Node

@@ -1,8 +1,7 @@
 """A plan's expression as one line of text."""
 
-from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW
-from joins.plan.types import TypeName
+from joins.plan.types import Call, Case, Cast, Column, Constant, Expression, ProcTime, TypeName
 from service.sql.grammar.type_rules import TEMPORAL, type_text
 
 FORMS: dict[str, dict[str, str]] = {

@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.plan.expressions import Call, Case, Cast, Constant, Expression
-from joins.plan.types import TypeName
+from joins.plan.types import Call, Case, Cast, Constant, Expression, TypeName
 from service.sql.expressions.arguments import OperandPlanner, Special, check_count, literal_of
 from service.sql.expressions.functions import MAX_PADDED_LENGTH, PADDING, Takes
 from service.sql.expressions.scope import Typed

@@ -6,7 +6,6 @@ from enum import Enum, auto
 
 from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.probe.generate import row_limit
-from joins.plan.expressions import Constant, Expression
 from joins.plan.plan import (
     BlackholeSink,
     BoundedMode,
@@ -25,6 +24,7 @@ from joins.plan.plan import (
     TopicSource,
     Windowing,
 )
+from joins.plan.types import Constant, Expression
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.format_columns import refusal_of_delta, refusal_of_sink

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from joins.kernels.calendar.zones import UTC
-from joins.plan.expressions import Cast, Column, Expression, columns_of
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import (
     WINDOW,
@@ -16,7 +15,7 @@ from joins.plan.plan import (
     Windowing,
     WindowKind,
 )
-from joins.plan.types import TypeName
+from joins.plan.types import Cast, Column, Expression, TypeName, columns_of
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.settings import ALLOW_LATENESS, LOCAL_TIME_ZONE
 from service.sql.expressions.expression_planner import ExpressionPlanner

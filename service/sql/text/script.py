@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from joins.plan.names import nearest, suggestion
+from joins.plan.errors import nearest, suggestion
 from service.errors import ServiceError
 from service.sql.text.masking import masked, without_fragments
 
