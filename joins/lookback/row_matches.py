@@ -18,13 +18,13 @@ from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, Progress, newest_rows
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.spec import IndexSpec
-from joins.kernels.json.canonical import row_texts
+from joins.kernels.json.exact import row_texts
 from joins.kernels.probe.probe import ProbeKernelSpec, join_batch
 from joins.lookback.history import HistoryPlaces, user_metadata
 from joins.lookback.past_indexes import PastIndexes
 from joins.plan.errors import SinkError
-from joins.plan.expressions import Column
 from joins.plan.plan import DimensionJoin, JoinType, OutputColumn
+from joins.plan.types import Column
 from joins.worker.probe_task import pinned_context
 
 MAX_ROWS = 1000

@@ -12,11 +12,11 @@ from service.jobs.store.job import Job, JobError, JobState
 from service.jobs.store.runner_files import Status
 from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
 from service.schemas.inspection import WarningView
-from service.schemas.job_list import ListedJob
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,
     JobProgress,
+    ListedJob,
     ProbeView,
     ReportView,
     RunnerState,

@@ -6,10 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from joins.durable.app_ids import job_app_id
-from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id
 from joins.durable.probe_lives import known_topics
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Stalls
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.kernels.table_path import TablePath
@@ -17,7 +16,7 @@ from joins.plan.errors import SharedTableError, SourceUnavailableError
 from joins.plan.plan import Dimension, JoinPlan, SharedSource
 from joins.plan.stream_topics import StreamTopics
 from joins.source.coordinator import SourceView
-from joins.source.shared_coordinator import SharedCoordinator, SharedReport
+from joins.source.feed_coordinator import SharedCoordinator, SharedReport
 from joins.worker.probe_task import IndexPlace
 from joins.worker.row_files import RowFiles
 from joins.worker.schemas import task_schemas

@@ -13,11 +13,11 @@ from joins.adapters.delta.output import OutputLog
 from joins.adapters.delta.state_log import StateColumns, StateLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.event_batch import EventTables
-from joins.batch.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
+from joins.batch.event_stages import WAITING_COLUMNS, WINDOW_COLUMNS
 from joins.batch.event_state import EventSpec
-from joins.durable.app_ids import late_app_id, output_app_id, replay_app_id
+from joins.durable.checkpoint import late_app_id, output_app_id, replay_app_id
 from joins.durable.failpoints import Failpoints
-from joins.job.event_job import EventJob
+from joins.job.parts import EventJob
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.table_path import TablePath
 from joins.lookback.history import sent_note

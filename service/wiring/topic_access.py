@@ -12,11 +12,11 @@ from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.kafka.topic_writer import TopicWriter, Written
 from joins.adapters.registry.schemas import SchemaRegistry
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.inspect import TopicReport, inspect_topic
+from joins.kernels.formats.avro_payloads import AvroMemory
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
-from joins.plan.registry import RegistryOptions
 from joins.plan.stream_topics import StreamTopics
 
 _SAMPLED = ("key", "value", "partition", "offset")

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joins.durable.app_ids import job_app_id, output_app_id
-from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id, output_app_id
 from joins.kernels.table_path import TablePath
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import output_path
-from watermark.errors import SluiceError
-from watermark.redaction import redacted
+from watermark.errors import SluiceError, redacted
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.dimension.changelog_scan import SOURCE_TIME, Key, key_table
+from joins.dimension.changelog_scan import (
+    SOURCE_TIME,
+    VISIBLE,
+    DimensionStates,
+    Key,
+    RowPage,
+    State,
+    key_table,
+)
 from joins.dimension.changes import CHANGE_TYPE, ChangePage, KeyChange, json_columns
-from joins.dimension.states import VISIBLE, DimensionStates, RowPage, State
 from joins.kernels.changelog.changes import DELETED
 from joins.kernels.changelog.digest import POSITION_COLUMNS
 from joins.kernels.expressions.casts import whole

@@ -10,17 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from joins.adapters.delta.log import DeltaLog
-from joins.dimension.changes import changes_between
-from joins.dimension.key_history import KeyHistory, KeyHistoryPage, KeyVersion
-from joins.dimension.states import VISIBLE, DimensionStates, PageLimit
-from joins.durable.app_ids import job_app_id, output_app_id
-from joins.durable.checkpoint import Checkpoint
+from joins.dimension.changelog_scan import VISIBLE, DimensionStates, PageLimit
+from joins.dimension.changes import KeyHistory, KeyHistoryPage, KeyVersion, changes_between
+from joins.durable.checkpoint import Checkpoint, job_app_id, output_app_id
 from joins.durable.pins import PinStore
 from joins.kernels.changelog.changes import DELETED
 from joins.kernels.expressions.casts import whole
 from joins.kernels.json.exact import json_values
 from joins.kernels.probe.probe import kernel_spec
-from joins.lookback.output_preview import OutputPreview, WrittenRows
+from joins.lookback.history import OutputPreview, WrittenRows
 from joins.plan.errors import (
     NotReadableError,
     QuestionError,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from joins.durable.stalls import SOURCE
+from joins.durable.requests import SOURCE
 from service.jobs.inspect.event_waiting import Condition, event_time_conditions, holds_rows
 from service.jobs.inspect.facts import DISK_FULL, unread
 from service.jobs.supervise.watch import UNRESPONSIVE

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from joins.adapters.delta.entries import has_log
 from joins.adapters.store.path import StorePath
+from joins.plan.connections import StoreTable
 from joins.plan.errors import SinkError
 from joins.plan.plan import (
     DeltaSink,
@@ -24,7 +25,6 @@ from joins.plan.plan import (
     PrintSink,
     SharedSource,
 )
-from joins.plan.store_tables import StoreTable
 from service.config import Settings, runs_on_cluster
 from service.errors import JobConflictError, SubmissionError
 from service.jobs.store import plan_codec

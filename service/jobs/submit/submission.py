@@ -19,7 +19,7 @@ from service.jobs.supervise.hooks import Hooks, Seats
 from service.security.secrets import SecretResolver, write_secrets
 from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
 from service.sql.planner.planner import PlannedScript
-from service.sql.stored.entries import CatalogEntry
+from service.sql.stored import CatalogEntry
 
 SQL_LIMIT_BYTES = 64 * 1024
 OUTSIDE_S = 15.0

@@ -13,7 +13,7 @@ from service.config import Settings
 from service.errors import BusyError
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
-from service.sql.stored.entries import CatalogEntry
+from service.sql.stored import CatalogEntry
 
 
 class Seats:

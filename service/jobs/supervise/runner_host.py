@@ -30,7 +30,7 @@ from service.jobs.supervise.runner_process import (
     opened_log,
 )
 from service.jobs.supervise.watch import Watch
-from service.security.secret_hand_over import handed_over
+from service.security.secrets import handed_over
 
 BEGIN = b"!"
 _SOCKET = "host.sock"

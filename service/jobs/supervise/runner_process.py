@@ -22,8 +22,7 @@ import psutil
 import service
 from joins.adapters.process.forks import ForkedChild
 from service.jobs.store.layout import JobLayout, write_runner_pid
-from service.security.secret_hand_over import handed_over
-from service.security.secrets import VARIABLE_PREFIX
+from service.security.secrets import VARIABLE_PREFIX, handed_over
 
 LOG_LIMIT_BYTES = 16 << 20
 _LOOK_BYTES = 1 << 20
