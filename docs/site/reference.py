@@ -12,6 +12,7 @@ import re
 import textwrap
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from service.cli.main import app
 from service.cli.output import ExitCode
 from service.config import PREFIX, Settings, accepted
 from service.jobs.leadership import Leadership
+from service.jobs.store.job import JOB_STATES, JobState, Transitions
+from service.jobs.supervise.watch import RUNNER_STATES, RunnerState
 from service.sql.answers.language import answers
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS
@@ -299,6 +302,21 @@ def error_classes() -> set[type[SluiceError]]:
     return classes
 
 
+def states(of_what: str) -> Iterator[str]:
+    """The states of a machine in a table: what each means, and which may follow."""
+    yield "| state | meaning | may become |"
+    yield "|---|---|---|"
+    if of_what == "of-a-job":
+        yield from (_state(JOB_STATES, state) for state in JobState)
+    else:
+        yield from (_state(RUNNER_STATES, state) for state in RunnerState)
+
+
+def _state(table: Transitions[Any], state: StrEnum) -> str:
+    names = ", ".join(each for each in type(state) if each in table.following(state))
+    return f"| {state} | {table.meaning(state)} | {names or 'nothing: it is final'} |"
+
+
 def failpoints() -> Iterator[str]:
     """Each failpoint, and the modules that pass it."""
     texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "joins").rglob("*.py")}
@@ -360,6 +378,7 @@ BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "metrics": metrics,
     "errors": errors,
     "failpoints": failpoints,
+    "states": states,
     "promises": promises,
 }
 

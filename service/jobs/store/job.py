@@ -1,29 +1,18 @@
-"""A job's states, its one transition table, and what the store keeps of it.
-
-| state | meaning |
-|---|---|
-| CREATED | stored, no runner yet |
-| STARTING | a runner has been started and has not reported a state yet |
-| SNAPSHOT | a dimension's snapshot is being read; probe records are held |
-| CATCHING_UP | the binlog up to HIGH is being read and committed; probe records are held |
-| JOINING | the gate is open |
-| PAUSED | paused by a request; it keeps its place and processes nothing until it is resumed |
-| STALLED | something outside is in the way; the job goes on by itself when it is gone |
-| FAILED | the job cannot go on by itself |
-| STOPPED | stopped by a request; it can be started again |
-| FINISHED | all up to the end of its bounded stream is joined; it never runs again |
-"""
+"""A job: its states and their transitions, and what the store keeps of it."""
 
 import os
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Generic, TypeVar
 
-from service.errors import JobConflictError, JobStateError
+from service.errors import JobStateError
+from watermark.errors import InvalidTransitionError
 
 
 class JobState(StrEnum):
-    """Where a job stands; see the table of this module."""
+    """Where a job stands; `JOB_STATES` has meanings and transitions."""
 
     CREATED = "CREATED"
     STARTING = "STARTING"
@@ -46,37 +35,86 @@ class DesiredState(StrEnum):
     REMOVED = "REMOVED"
 
 
+_State = TypeVar("_State", bound=StrEnum)
+
+
+class Transitions(Generic[_State]):
+    """The table of a state machine: what each state means, and which states may follow it.
+
+    docs/site/reference.py draws it; `check` makes the code obey it.
+    """
+
+    def __init__(self, what: str, rows: Mapping[_State, tuple[str, Collection[_State]]]) -> None:
+        self._what = what
+        self._rows = {
+            state: (meaning, frozenset(next_)) for state, (meaning, next_) in rows.items()
+        }
+
+    def meaning(self, state: _State) -> str:
+        return self._rows[state][0]
+
+    def following(self, state: _State) -> frozenset[_State]:
+        return self._rows[state][1]
+
+    def check(self, origin: _State, target: _State) -> None:
+        """Raises InvalidTransitionError if the table has no such edge."""
+        following = self.following(origin)
+        if target not in following:
+            expected = ", ".join(sorted(following)) or "none: it is final"
+            raise InvalidTransitionError(
+                f'{self._what} in state "{origin}" cannot become "{target}", expected {expected}',
+                hint="Report this as a defect with the job's events.",
+            )
+
+
 _END = frozenset({JobState.FAILED, JobState.STOPPED})
 _HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
+_COPYING = frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP})
+_ALL = frozenset(JobState) - {JobState.CREATED}
 ENDED = _END | {JobState.FINISHED}
 RESTING = ENDED | {JobState.PAUSED}  # no runner belongs to it
-TRANSITIONS: dict[JobState, frozenset[JobState]] = {
-    JobState.CREATED: frozenset({JobState.STARTING, JobState.PAUSED}) | _END,
-    JobState.STARTING: frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP, JobState.JOINING})
-    | _HALTED,
-    JobState.SNAPSHOT: frozenset({JobState.CATCHING_UP, JobState.JOINING}) | _HALTED,
-    JobState.CATCHING_UP: frozenset({JobState.SNAPSHOT, JobState.JOINING}) | _HALTED,
-    JobState.JOINING: _HALTED,
-    JobState.PAUSED: frozenset(JobState) - {JobState.CREATED, JobState.PAUSED},
-    JobState.STALLED: frozenset(JobState) - {JobState.CREATED, JobState.STALLED},
-    JobState.FAILED: frozenset({JobState.STARTING, JobState.STOPPED}),
-    JobState.STOPPED: frozenset({JobState.STARTING}),
-    JobState.FINISHED: frozenset(),
-}
-
-
-def check_transition(origin: JobState, target: JobState) -> None:
-    """Let a lawful transition pass.
-
-    Raises:
-        JobConflictError: the table does not have it.
-    """
-    if target not in TRANSITIONS[origin]:
-        allowed = ", ".join(sorted(TRANSITIONS[origin]))
-        raise JobConflictError(
-            f'job in state "{origin}" cannot become "{target}", expected {allowed}',
-            hint="Look at the job's events to see what led here.",
-        )
+JOB_STATES = Transitions(
+    "job",
+    {
+        JobState.CREATED: (
+            "It is stored and has no runner yet.",
+            {JobState.STARTING, JobState.PAUSED} | _END,
+        ),
+        JobState.STARTING: (
+            "A runner has been started and has not reported a state yet.",
+            {JobState.JOINING} | _COPYING | _HALTED,
+        ),
+        JobState.SNAPSHOT: (
+            "The snapshot of a table is being read; the stream's records are held.",
+            {JobState.CATCHING_UP, JobState.JOINING} | _HALTED,
+        ),
+        JobState.CATCHING_UP: (
+            "Changes up to HIGH are being committed; the stream's records are held.",
+            {JobState.SNAPSHOT, JobState.JOINING} | _HALTED,
+        ),
+        JobState.JOINING: ("The gate is open.", _HALTED),
+        JobState.PAUSED: (
+            "It was paused by a request and keeps its position until it is resumed.",
+            _ALL - {JobState.PAUSED},
+        ),
+        JobState.STALLED: (
+            "Something outside prevents progress; it continues when that is gone.",
+            _ALL - {JobState.STALLED},
+        ),
+        JobState.FAILED: (
+            "It cannot continue without an operator.",
+            {JobState.STARTING, JobState.STOPPED},
+        ),
+        JobState.STOPPED: (
+            "It was stopped by a request and can be started again.",
+            {JobState.STARTING},
+        ),
+        JobState.FINISHED: (
+            "Everything up to the end of its bounded stream is joined; it never runs again.",
+            (),
+        ),
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from service.errors import JobConflictError, JobNotFoundError, TableConflictError
 from service.jobs.store.job import (
+    JOB_STATES,
     DesiredState,
     Job,
     JobError,
@@ -16,7 +17,6 @@ from service.jobs.store.job import (
     JobState,
     NewJob,
     StateUpdate,
-    check_transition,
 )
 
 LOCK_SPACE = 0x534C4349  # "SLCI": our advisory locks among those of others in the database
@@ -284,7 +284,7 @@ def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
         record_event(connection, job.id, job.state, replace(change, target=job.state))
         return job
     if change.target is not job.state:
-        check_transition(job.state, change.target)
+        JOB_STATES.check(job.state, change.target)
         record_event(connection, job.id, job.state, change)
     values: dict[str, Any] = {
         "state": change.target.value,

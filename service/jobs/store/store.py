@@ -42,6 +42,7 @@ from service.jobs.store.rows import (
     update_job,
 )
 from service.jobs.store.token_store import TokenStore
+from watermark.errors import InvalidTransitionError
 
 Found = TypeVar("Found")
 _ALL_JOBS = JobFilter()
@@ -205,7 +206,7 @@ class JobStore:
     def transition(self, job_id: str, change: StateUpdate) -> Job:
         """Change and record the job's state; an equal state only updates the reason.
 
-        Raises JobNotFoundError, or TransitionError if the table has no such edge.
+        Raises JobNotFoundError, or InvalidTransitionError if `JOB_STATES` has no such edge.
         """
         with self._changing(job_id) as (connection, job):
             move_job(connection, job, change)
@@ -220,7 +221,7 @@ class JobStore:
             for change in changes:
                 try:
                     job = move_job(connection, job, change)
-                except JobConflictError:
+                except InvalidTransitionError:
                     continue
             update_job(connection, job_id, {"events_offset": events_offset})
             return get_job(connection, job_id)

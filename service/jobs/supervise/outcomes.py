@@ -12,7 +12,15 @@ from service.jobs.store.runner_files import Status, read_changes, read_status
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.background import back_off_s
 from service.jobs.supervise.runner_process import RunnerProcess
-from service.jobs.supervise.watch import Watch, answers, mute, own, unresponsive
+from service.jobs.supervise.watch import (
+    ENDING,
+    RunnerState,
+    Watch,
+    answers,
+    mute,
+    own,
+    unresponsive,
+)
 
 _MISMATCH_S = 1.5
 _NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
@@ -27,7 +35,7 @@ class RunnerReports:
 
     def follow(self, job: Job, watch: Watch) -> Job:
         job_dir = self._settings.jobs_dir / job.id
-        status = own(read_status(job_dir), watch)
+        status = own(read_status(job_dir), watch.runner)
         if status is not None:
             watch.sampler = watch.sampler or JobSampler(job_dir)
             watch.sampler.sample(status)
@@ -40,9 +48,9 @@ class RunnerReports:
         return self._reconcile(job, watch, status)
 
     def _reconcile(self, job: Job, watch: Watch, status: Status | None) -> Job:
-        if watch.runner is None or not watch.runner.running() or watch.stop_deadline is not None:
+        if watch.runner is None or not watch.runner.running():
             return job
-        if answers(job):
+        if watch.state in ENDING or answers(job):
             return job
         silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
         starting = job.state is JobState.STARTING
@@ -69,11 +77,11 @@ class RunnerReports:
         assert runner is not None
         starting = job.state is JobState.STARTING
         limit_s = watch.silence.kill_after_s(self._settings, starting=starting)
-        if silent_s > limit_s and not watch.hung:
-            watch.hung = True
+        if silent_s > limit_s and watch.state is not RunnerState.HUNG:
+            watch.move(RunnerState.HUNG)
             watch.silence.hangs += 1
             _log.error("silent runner is killed", job_id=job.id, pid=runner.pid, after_s=limit_s)
-        if watch.hung:
+        if watch.state is RunnerState.HUNG:
             runner.kill()
         if mute(job) or job.state is JobState.FINISHED:
             return job
@@ -127,16 +135,15 @@ class Outcomes:
             )
         _log.warning("job waits", job_id=job.id, error=error.message, retry_in_s=wait_s)
 
-    def stopped(self, job: Job, watch: Watch, *, interrupted: bool) -> None:
+    def stopped(self, job: Job, *, killed: bool, interrupted: bool) -> None:
         """The runner was stopped by request, or `interrupted` with the control plane."""
         limit_s = self._settings.stop_timeout_s
         how = f"; its runner had not ended after {limit_s:g} s and was killed"
         if interrupted and job.desired_state is DesiredState.RUNNING:
             self._pause(job, _INTERRUPTED)
         else:
-            self.rest(job, how if watch.killed else "")
-        watch.stop_deadline = None
-        _log.info("runner stopped", job_id=job.id, killed=watch.killed)
+            self.rest(job, how if killed else "")
+        _log.info("runner stopped", job_id=job.id, killed=killed)
 
     def stopped_unseen(self, job: Job) -> Job:
         return self._pause(job, _STOPPED_UNSEEN)

@@ -37,6 +37,8 @@ from service.jobs.supervise.runner_process import (
     end_all,
 )
 from service.jobs.supervise.watch import (
+    ENDING,
+    RunnerState,
     RunnerView,
     Watch,
     answers,
@@ -235,9 +237,9 @@ class Supervisor:
             return
         watch = self._watches.get(job.id)
         if watch is None:
-            never_started = job.state is JobState.CREATED
-            watch = Watch(runner=None if never_started else self._adopt(job))
-            self._watches[job.id] = watch
+            watch = self._watches[job.id] = Watch()
+            if job.state is not JobState.CREATED:
+                self._adopt(job, watch)
             if watch.runner is None and job.state not in _AT_REST:
                 job = self._ended_unseen(job, watch)
         if watch.runner is None:
@@ -250,14 +252,13 @@ class Supervisor:
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)
 
-    def _adopt(self, job: Job) -> RunnerProcess | None:
+    def _adopt(self, job: Job, watch: Watch) -> None:
         if self._processes is None:  # once a look at all jobs: there may be hundreds
             self._processes = processes_on_jobs()
         process = living_runner(self._layout(job).job_dir, self._processes)
-        if process is None:
-            return None
-        _log.info("runner adopted", job_id=job.id, pid=process.pid)
-        return RunnerProcess.adopt(process)
+        if process is not None:
+            watch.adopt(RunnerProcess.adopt(process))
+            _log.info("runner adopted", job_id=job.id, pid=process.pid)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
         """Record the end of a runner that ended without a control plane."""
@@ -312,7 +313,7 @@ class Supervisor:
         except OSError as exc:
             self._outcomes.fail(job, cannot_start(exc))
             return
-        watch.mismatch_since, watch.hung, watch.start_at_ms = None, False, None
+        watch.mismatch_since, watch.start_at_ms = None, None
         watch.silence.begin()
         if not first:
             self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
@@ -334,32 +335,35 @@ class Supervisor:
     def _with_runner(self, job: Job, watch: Watch) -> None:
         if watch.runner is None:
             return
-        if job.state is not JobState.STARTING and not answers(job):
-            watch.starting_since = None
+        has_reported = job.state is not JobState.STARTING and not answers(job)
+        if watch.state is RunnerState.STARTING and has_reported:
+            watch.move(RunnerState.RUNNING)
         unwanted = job.desired_state is not DesiredState.RUNNING and not answers(job)
         unwanted |= self._ending.is_set()
-        if unwanted or watch.stop_deadline is not None:
+        if unwanted or watch.state in ENDING:
             self._stop(job, watch, watch.runner)
         elif (job.crashes or watch.waits) and healthy(job, watch.runner):
             watch.waits, watch.silence.hangs = 0, 0
             self._store.count(job.id, crashes=0, restarts=job.restarts)
 
     def _stop(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
-        now = time.monotonic()
-        if watch.stop_deadline is None:
-            watch.stop_deadline = now + self._settings.stop_timeout_s
+        if watch.state not in ENDING:
+            watch.move(RunnerState.STOPPING)
             runner.terminate()
             _log.info("runner asked to stop", job_id=job.id, pid=runner.pid)
-        elif now > watch.stop_deadline:
-            watch.killed = True
+            return
+        is_late = time.monotonic() > watch.since + self._settings.stop_timeout_s
+        if watch.state is RunnerState.STOPPING and is_late:
+            watch.move(RunnerState.KILLED)
+        if watch.state is RunnerState.KILLED:
             runner.kill()
 
     def _ended(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
-        watch.runner, watch.starting_since = None, None
+        ended = watch.end()
         if answers(job):
             self._answered(watch, well=runner.exit_code == 0)
             return
-        status = own(read_status(self._layout(job).job_dir), Watch(runner=runner))
+        status = own(read_status(self._layout(job).job_dir), runner)
         error = None if status is None else status.error
         failed = runner.exit_code == EXIT_FAILED or (
             runner.exit_code is None and status is not None and status.state is JobState.FAILED
@@ -368,12 +372,13 @@ class Supervisor:
             self._outcomes.finished(job, status)
         elif failed:
             self._outcomes.fail(job, error or failed_silently(runner))
-        elif job.desired_state is not DesiredState.RUNNING or watch.stop_deadline is not None:
-            self._outcomes.stopped(job, watch, interrupted=self._ending.is_set())
+        elif job.desired_state is not DesiredState.RUNNING or ended in ENDING:
+            killed = ended is RunnerState.KILLED
+            self._outcomes.stopped(job, killed=killed, interrupted=self._ending.is_set())
             self.wake()
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
-        elif watch.hung:
+        elif ended is RunnerState.HUNG:
             self._outcomes.crashed(job, watch, "killed, because it did not report any more", None)
         elif error is not None and status is not None and status.state is JobState.STALLED:
             self._outcomes.waits(job, watch, error)
@@ -389,7 +394,7 @@ class Supervisor:
 
     def _locked(self, job: Job, watch: Watch) -> None:
         """Another process holds the checkpoint: an unknown runner, or a dying JVM."""
-        watch.runner = self._adopt(job)
+        self._adopt(job, watch)
         watch.silence.begin()
         if watch.runner is None:
             self._outcomes.crashed(job, watch, "checkpoint is in use by another process", None)

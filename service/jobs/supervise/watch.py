@@ -7,10 +7,11 @@ clock that is set, or a machine that slept, makes no healthy runner look dead.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from service.config import Settings
 from service.jobs.store.history import JobSampler
-from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState
+from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, Transitions
 from service.jobs.store.runner_files import Status
 from service.jobs.supervise.runner_process import RunnerProcess
 
@@ -64,30 +65,89 @@ _HEALTHY_S = 60.0
 _START_SLOT_S = 60.0
 
 
+class RunnerState(StrEnum):
+    """Where the runner of a job stands; `RUNNER_STATES` has meanings and transitions."""
+
+    ABSENT = "ABSENT"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    HUNG = "HUNG"
+    STOPPING = "STOPPING"
+    KILLED = "KILLED"
+
+
+ENDING = frozenset({RunnerState.STOPPING, RunnerState.KILLED})
+RUNNER_STATES = Transitions(
+    "runner",
+    {
+        RunnerState.ABSENT: (
+            "No runner lives; the supervisor starts one when it is due, or adopts a living one.",
+            {RunnerState.STARTING, RunnerState.RUNNING},
+        ),
+        RunnerState.STARTING: (
+            "It was started and its job has not reported yet; for a minute it holds a start slot.",
+            {RunnerState.RUNNING, RunnerState.HUNG, RunnerState.STOPPING, RunnerState.ABSENT},
+        ),
+        RunnerState.RUNNING: (
+            "Its job has reported, or the supervisor has adopted it alive.",
+            {RunnerState.HUNG, RunnerState.STOPPING, RunnerState.ABSENT},
+        ),
+        RunnerState.HUNG: (
+            "It was killed because it had not reported for `SLUICE_RUNNER_HANG_KILL_S`.",
+            {RunnerState.STOPPING, RunnerState.ABSENT},
+        ),
+        RunnerState.STOPPING: (
+            "It got SIGTERM and has `SLUICE_STOP_TIMEOUT_S` to end.",
+            {RunnerState.KILLED, RunnerState.ABSENT},
+        ),
+        RunnerState.KILLED: (
+            "It was killed because it had not ended in that time.",
+            {RunnerState.ABSENT},
+        ),
+    },
+)
+
+
 @dataclass(slots=True)
 class Watch:
-    """A job's runner, and what is to become of it."""
+    """A job's runner, its state since when, and when the next one starts.
+
+    The supervisor's thread owns it; `runner` is None exactly in state ABSENT.
+    """
 
     runner: RunnerProcess | None = None
+    state: RunnerState = RunnerState.ABSENT
+    since: float = 0.0
     start_at: float = 0.0
     start_at_ms: int | None = None
-    stop_deadline: float | None = None
-    killed: bool = False
     waits: int = 0
     mismatch_since: float | None = None
     silence: Silence = field(default_factory=Silence)
-    hung: bool = False
-    starting_since: float | None = None
     is_asked: bool = True
     sampler: JobSampler | None = None
 
     def holds_slot(self, now: float) -> bool:
-        return self.starting_since is not None and now - self.starting_since < _START_SLOT_S
+        return self.state is RunnerState.STARTING and now - self.since < _START_SLOT_S
+
+    def move(self, target: RunnerState) -> None:
+        """Change the state. Raises InvalidTransitionError if the table has no such edge."""
+        RUNNER_STATES.check(self.state, target)
+        self.state, self.since = target, time.monotonic()
 
     def begin(self, runner: RunnerProcess) -> None:
+        self.move(RunnerState.STARTING)
         self.runner = runner
-        self.stop_deadline, self.killed = None, False
-        self.starting_since = time.monotonic()
+
+    def adopt(self, runner: RunnerProcess) -> None:
+        self.move(RunnerState.RUNNING)
+        self.runner = runner
+
+    def end(self) -> RunnerState:
+        """Forget the runner; returns the state in which it ended."""
+        ended = self.state
+        self.move(RunnerState.ABSENT)
+        self.runner = None
+        return ended
 
     def start_after(self, wait_s: float) -> None:
         self.start_at = time.monotonic() + wait_s
@@ -130,8 +190,8 @@ def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
     )
 
 
-def own(status: Status | None, watch: Watch) -> Status | None:
-    if status is None or watch.runner is None or status.pid != watch.runner.pid:
+def own(status: Status | None, runner: RunnerProcess | None) -> Status | None:
+    if status is None or runner is None or status.pid != runner.pid:
         return None
     return status
 
