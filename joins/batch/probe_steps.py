@@ -18,7 +18,7 @@ from joins.batch.batches import BatchRunner, FinishedBatch, ProbeHooks, ProbeSet
 from joins.batch.event_state import Advance, EventState
 from joins.batch.event_view import EventView
 from joins.durable.pins import Pin
-from joins.loop.loop import Loop, LoopSettings
+from joins.loop import Loop, LoopSettings
 from joins.stream.bounds import is_reached
 
 _SHOW_EVERY_S = 0.5  # while batch follows batch; what is due next is read from files

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, GENERATION
 from joins.kernels.expressions.casts import whole
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.segment import IndexSpec
 from joins.kernels.table_path import TablePath, dataset_of
 from joins.plan.errors import SinkError, VersionExpiredError
 from joins.plan.plan import Dimension, Field

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joins.kernels.changelog.digest import ChangelogState
-from joins.lookup.fold_commits import Folded
+from joins.worker.index_source import Folded
 
 SMALL_ROWS = 100_000
 

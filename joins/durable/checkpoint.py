@@ -14,7 +14,7 @@ from typing import Any
 
 from joins.durable.stored import stored_files
 from joins.durable.whole_files import create_here, write_here
-from joins.kernels.file_locks import take_lock
+from joins.kernels.local_files import take_lock
 from joins.plan.errors import CheckpointError, CheckpointInUseError
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 

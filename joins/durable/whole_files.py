@@ -4,7 +4,7 @@ import os
 import uuid
 from pathlib import Path
 
-from joins.kernels.durable import sync
+from joins.kernels.local_files import sync
 
 
 def write_here(path: Path, content: bytes, mode: int = 0o666) -> None:

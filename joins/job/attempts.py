@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from joins.kernels.durable import is_full
+from joins.kernels.local_files import is_full
 from joins.plan.errors import DiskFullError
 from watermark.errors import SluiceError
 

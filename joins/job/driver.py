@@ -19,7 +19,7 @@ from joins.adapters.delta.output import keep_rows_out_of_logs
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.job.session import PYTHON, SparkSettings, remove_directories, start_session
 from joins.plan.errors import JoinError
-from joins.worker.threads import TAG
+from joins.worker.work import TAG
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _LOOK_S = 0.05

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from joins.durable.stalls import Stalls
-from joins.loop.loop import Loop
+from joins.loop import Loop
 from joins.plan.causes import cause_of
 from joins.plan.errors import CheckpointError, FencedError
 from watermark.errors import SluiceError

@@ -15,7 +15,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 from joins.plan.errors import JoinError
 from joins.worker import daemon
 

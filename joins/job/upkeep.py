@@ -19,7 +19,7 @@ from joins.durable.leases import (
 from joins.job.attempts import UpkeepAttempts, UpkeepFault
 from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
-from joins.worker.threads import enter_pool
+from joins.worker.work import enter_pool
 
 _TRIM_EVERY_S = 20.0
 Steps = list[tuple[str, Callable[[], object]]]

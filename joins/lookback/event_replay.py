@@ -21,7 +21,7 @@ from joins.batch.event_stages import MergedSteps, run_stages
 from joins.batch.event_state import Advance, EventSpec, EventState
 from joins.durable.pins import Pin
 from joins.kernels.index.index import DimensionIndex
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import JoinedBatch, ProbeKernelSpec
 from joins.kernels.table_path import TablePath, readable

@@ -16,7 +16,8 @@ from joins.durable.pins import Pin
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.probe.event_times import LATE_RECORDS, event_times
 from joins.kernels.probe.probe import JoinedBatch, join_arrivals, parse_records
-from joins.kernels.windows import WindowSpec, partials
+from joins.kernels.windows.partials import partials
+from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import DUE, END, START
 from joins.lookback.event_replay import PastState
 from joins.lookback.history import History, PastEvent

@@ -13,7 +13,7 @@ import pyarrow as pa
 from joins.adapters.delta.log import DeltaLog
 from joins.kernels.changelog.changes import CHANGE_COLUMNS
 from joins.kernels.index.index import DimensionIndex, IndexSpec, build, remove_versions
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 from joins.lookback.history import HistoryPlaces
 from joins.plan.errors import (
     IndexBuildError,

@@ -24,7 +24,7 @@ from joins.durable.requests import Requests
 from joins.durable.stalls import Fault
 from joins.job.session import remove_directories
 from joins.job.temporal_join import TemporalJoin
-from joins.kernels.durable import is_full
+from joins.kernels.local_files import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown

@@ -23,8 +23,7 @@ from joins.kernels.changelog.changes import (
     numbers,
 )
 from joins.kernels.expressions.casts import Mask, mask_of, whole
-from joins.kernels.index.hash_table import Rows
-from joins.kernels.index.hashing import Hashes, hash_rows
+from joins.kernels.index.hash_table import Hashes, Rows, hash_rows
 from joins.kernels.table_path import TablePath, readable, row_count
 
 FILE_ROWS = 1 << 20

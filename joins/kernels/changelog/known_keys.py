@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.kernels.index.hashing import Hashes, hash_rows
+from joins.kernels.index.hash_table import Hashes, hash_rows
 
 Numbers = npt.NDArray[np.int32]
 KeyHashes = tuple[Hashes, Hashes]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from joins.kernels.csv.dialect import CsvDialect
 from joins.kernels.expressions.casts import mask_of
 from joins.kernels.expressions.nested import parts_of
-from joins.kernels.expressions.text_times import shown_time
+from joins.kernels.expressions.time_casts import shown_time
 from joins.kernels.json.encode import base64_text, decimal_text, join_text
 from joins.plan.types import SqlType, TypeName
 

@@ -8,7 +8,7 @@ taken from the state of its key (`ChangelogNormalize`).
 import numpy as np
 import numpy.typing as npt
 
-from joins.kernels.index.hashing import Hashes
+from joins.kernels.index.hash_table import Hashes
 
 Times = npt.NDArray[np.int64]
 

@@ -1,7 +1,6 @@
 """Which topics are read, from where and up to where, and which consumer group goes with that."""
 
-from joins.kernels.strings.java_regex import UnknownAnswerError
-from joins.kernels.strings.regular import compiled
+from joins.kernels.strings.regular import UnknownAnswerError, compiled
 from joins.plan.plan import BoundedMode, StartupMode
 from service.sql.catalog.option_values import OptionValues
 from service.sql.catalog.options import DISCOVERY, OF_A_GROUP

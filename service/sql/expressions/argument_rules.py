@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from joins.kernels.strings.java_regex import UnknownAnswerError
-from joins.kernels.strings.regular import compiled
-from joins.kernels.strings.similar import SimilarError, matcher
+from joins.kernels.strings.regular import SimilarError, UnknownAnswerError, compiled, matcher
 from joins.plan.expressions import Constant
 from joins.plan.types import SqlType, TypeName
 from service.sql.expressions.scope import Typed

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.known_keys import KnownKeys, key_hashes
-from joins.kernels.index.hashing import hash_rows
+from joins.kernels.index.hash_table import hash_rows
 from tests.support.laws import examples
 
 _WORD = 2**64

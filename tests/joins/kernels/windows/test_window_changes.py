@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.row_kinds import SIGNS
-from joins.kernels.windows import project
+from joins.kernels.windows.firing import project
 from joins.plan.expressions import Call, Column, Constant
 from joins.plan.plan import WINDOW, OutputColumn, WindowKind
 from joins.plan.types import SqlType, TypeName
