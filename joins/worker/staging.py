@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from joins.adapters.registry.schemas import shared_schemas
 from joins.kernels.probe.files import FileOrigin, StagedFile
 from joins.plan.causes import fault_in, fault_line
-from joins.plan.registry import RegistryOptions
+from joins.plan.connections import RegistryOptions
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"

@@ -34,8 +34,17 @@ from joins.kernels.expressions.operation import (
 )
 from joins.kernels.expressions.time_casts import cut_fraction
 from joins.plan.errors import ExpressionError
-from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
-from joins.plan.types import SqlType, arrow_type
+from joins.plan.types import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constant,
+    Expression,
+    ProcTime,
+    SqlType,
+    arrow_type,
+)
 
 _REASON_CHARACTERS = 200
 

@@ -23,7 +23,6 @@ from joins.kernels.probe.arrival_files import (
 )
 from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE
 from joins.kernels.records.partitions import of_topics
-from joins.plan.expressions import Case, Expression, columns_of
 from joins.plan.plan import (
     Aggregate,
     ComputedField,
@@ -40,7 +39,7 @@ from joins.plan.plan import (
     Windowing,
 )
 from joins.plan.stream_topics import StreamTopics, index_of
-from joins.plan.types import arrow_type
+from joins.plan.types import Case, Expression, arrow_type, columns_of
 
 
 def window_input_columns(window: Windowing) -> tuple[OutputColumn, ...]:

@@ -37,8 +37,7 @@ from joins.kernels.windows.state import (
     partial_schema,
     state_schema,
 )
-from joins.plan.expressions import Column, Expression
-from joins.plan.types import arrow_type
+from joins.plan.types import Column, Expression, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.plan.errors import ExpressionError
-from joins.plan.expressions import Column, Expression
 from joins.plan.plan import (
     AggregateKind,
     DeltaSink,
@@ -20,7 +19,7 @@ from joins.plan.plan import (
     Windowing,
     WindowKind,
 )
-from joins.plan.types import SqlType
+from joins.plan.types import Column, Expression, SqlType
 
 Rows = npt.NDArray[np.int64]
 

@@ -1,11 +1,10 @@
-"""GROUP BY over a window: its keys, its aggregates, and expressions made of the two."""
+"""GROUP BY over a window: keys, aggregates, and expressions of both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW, Aggregate, AggregateKind, OutputColumn, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Cast, Column, Constant, Expression, ProcTime, SqlType, TypeName
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed
@@ -26,12 +25,16 @@ from service.sql.grammar.type_rules import (
     type_text,
 )
 from service.sql.grammar.window_parser import GROUP_FORM
-from service.sql.planner.group_windows import GroupWindow, part_of, same_intervals
 from service.sql.planner.join_planner import relations_of
-from service.sql.planner.kept_types import refuse_unkept
-from service.sql.planner.window_planner import OpenWindow, window_value
-from service.sql.text.errors import SqlError
-from service.sql.text.script import Script
+from service.sql.planner.update_sinks import refuse_unkept
+from service.sql.planner.window_planner import (
+    GroupWindow,
+    OpenWindow,
+    part_of,
+    same_intervals,
+    window_value,
+)
+from service.sql.text.script import Script, SqlError
 
 _ORDERED = NUMERIC | TEMPORAL | {TypeName.STRING}
 _SCALARS = _ORDERED | {TypeName.BOOLEAN}

@@ -1,10 +1,10 @@
-"""Dimensions of a plan: the tables that are joined, and what a join by event time asks of them."""
+"""Dimensions of a plan, and the rules of joins by event time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from joins.plan.expressions import Column
+from joins.plan.connections import StoreTable, is_in_store
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
@@ -18,8 +18,7 @@ from joins.plan.plan import (
     MysqlCdcSource,
     TopicSource,
 )
-from joins.plan.store_tables import StoreTable, is_in_store
-from joins.plan.types import TypeName
+from joins.plan.types import Column, TypeName
 from service.sql.catalog.catalog import (
     Table,
     check_dimension,
@@ -34,8 +33,7 @@ from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation,
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.grammar.type_rules import type_text
-from service.sql.text.errors import SqlError
-from service.sql.text.script import Script
+from service.sql.text.script import Script, SqlError
 
 _UTC = "UTC"
 _TIMES = (RECORD_TIMESTAMP, SOURCE_TIMESTAMP)

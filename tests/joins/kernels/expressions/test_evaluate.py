@@ -22,8 +22,18 @@ from joins.kernels.strings.encodings import DIGESTS, ENCODINGS
 from joins.kernels.strings.regular import REGULAR
 from joins.kernels.strings.texts import WORDS
 from joins.plan.errors import ExpressionError
-from joins.plan.expressions import Call, Case, Cast, Column, Constant, ProcTime
-from joins.plan.types import Member, SqlType, TypeName, arrow_type
+from joins.plan.types import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constant,
+    Member,
+    ProcTime,
+    SqlType,
+    TypeName,
+    arrow_type,
+)
 from tests.support.laws import examples
 
 TINYINT = SqlType(TypeName.TINYINT)

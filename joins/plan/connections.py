@@ -1,0 +1,138 @@
+"""How Kafka, a schema registry and object stores are reached: what plans keep of it."""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
+CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"
+SCOPE = "sasl.oauthbearer.scope"
+TRUSTSTORE_CERTIFICATES = "ssl.truststore.certificates"
+TRUSTSTORE_FILE = "ssl.truststore.location"
+KEYSTORE_CERTIFICATES = "ssl.keystore.certificate.chain"
+KEYSTORE_KEY = "ssl.keystore.key"
+KEYSTORE_FILE = "ssl.keystore.location"
+KEY_PASSWORD = "ssl.key.password"
+VERIFIED_NAME = "ssl.endpoint.identification.algorithm"
+OF_THE_TOKEN_ENDPOINT = (CLIENT_ID, CLIENT_SECRET)
+"""Who gets to know them is not a broker."""
+FILES = {TRUSTSTORE_FILE: TRUSTSTORE_CERTIFICATES, KEYSTORE_FILE: KEYSTORE_CERTIFICATES}
+"""What names a file → what its text is."""
+KAFKA_CREDENTIALS = frozenset(
+    {"sasl.password", CLIENT_SECRET, KEYSTORE_KEY, KEYSTORE_FILE, KEY_PASSWORD}
+)
+
+
+class ClientNumber(StrEnum):
+    """Properties that are numbers."""
+
+    FETCH_BYTES = "fetch.max.bytes"
+    PARTITION_BYTES = "max.partition.fetch.bytes"
+    IDLE_MS = "connections.max.idle.ms"
+    METADATA_MS = "metadata.max.age.ms"
+    BACKOFF_MS = "reconnect.backoff.ms"
+    BACKOFF_MAX_MS = "reconnect.backoff.max.ms"
+    RETRY_MS = "retry.backoff.ms"
+    RECEIVE_BYTES = "receive.buffer.bytes"
+    SEND_BYTES = "send.buffer.bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryOptions:
+    """A registry with Confluent's interface.
+
+    Attributes:
+        url: of its root.
+        user_info: who asks, where it wants to know: `user:password` (basic authentication).
+        ca: the certificates that are trusted, PEM; None: those of the machine.
+        cert: our own certificate, PEM, and `key` its key, where it wants one.
+    """
+
+    url: str
+    user_info: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = field(default=None, repr=False)
+
+
+S3_ENDPOINT, S3_KEY, S3_SECRET = "s3.endpoint", "s3.access-key", "s3.secret-key"
+S3_TOKEN, S3_REGION, S3_PATH_STYLE = "s3.session-token", "s3.region", "s3.path.style.access"
+AZURE_ENDPOINT, AZURE_ACCOUNT = "azure.endpoint", "azure.account"
+AZURE_KEY, AZURE_SAS = "azure.account-key", "azure.sas-token"
+STORE_CREDENTIALS = (S3_KEY, S3_SECRET, S3_TOKEN, AZURE_KEY, AZURE_SAS)
+"""The options that nobody may see."""
+OF_STORES = (
+    *(S3_ENDPOINT, S3_KEY, S3_SECRET, S3_TOKEN, S3_REGION, S3_PATH_STYLE),
+    *(AZURE_ENDPOINT, AZURE_ACCOUNT, AZURE_KEY, AZURE_SAS),
+)
+StoreOptions = tuple[tuple[str, str], ...]
+"""Options of a table as the script has them, secrets by reference; none if the table is local."""
+
+_SCHEME = re.compile(r"(s3a?|abfss|az)://")
+_AZURE_HOST = re.compile(r"(?P<account>[a-z0-9]{3,24})\.(?:dfs|blob)\.core\.windows\.net")
+_S3_SERVER = "s3.amazonaws.com:443"
+STORE_PATH = (
+    r"(?:s3a?://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
+    r"|abfss://[a-z0-9$][a-z0-9-]{1,62}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"
+    r"|az://[a-z0-9$][a-z0-9-]{1,62})"
+    r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)+/?"
+)
+"""What the path of a table in a store looks like."""
+
+
+def is_in_store(path: str) -> bool:
+    return _SCHEME.match(path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTable:
+    """Where a table in an object store is.
+
+    Attributes:
+        scheme: `s3`, `abfss` or `az`.
+        bucket: or container.
+        account: of Azure, empty of S3, or where an option names it.
+        key: of the table's root, without slashes at its ends.
+    """
+
+    scheme: str
+    bucket: str
+    account: str
+    key: str
+
+    @classmethod
+    def of(cls, path: str) -> "StoreTable":
+        """The table that `path`, which `is_in_store`, names."""
+        parts = urlsplit(path)
+        container, _, host = parts.netloc.rpartition("@")
+        match = _AZURE_HOST.fullmatch(host) if container else None
+        scheme = "s3" if parts.scheme == "s3a" else parts.scheme
+        bucket, account = (container, match["account"]) if match else (parts.netloc, "")
+        return cls(scheme, bucket, account, parts.path.strip("/"))
+
+    @property
+    def is_azure(self) -> bool:
+        return self.scheme != "s3"
+
+    @property
+    def url(self) -> str:
+        if self.account:
+            return f"{self.scheme}://{self.bucket}@{self.account}.dfs.core.windows.net"
+        return f"{self.scheme}://{self.bucket}"
+
+    def server(self, options: StoreOptions) -> str:
+        """host:port of whoever is sent the requests."""
+        chosen = dict(options)
+        endpoint = chosen.get(AZURE_ENDPOINT if self.is_azure else S3_ENDPOINT)
+        if endpoint is not None:
+            parts = urlsplit(endpoint)
+            return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+        if not self.is_azure:
+            return _S3_SERVER
+        return f"{self.account or chosen.get(AZURE_ACCOUNT, '*')}.blob.core.windows.net:443"
+
+
+def has_credentials(options: StoreOptions) -> bool:
+    return any(name in STORE_CREDENTIALS for name, _ in options)
