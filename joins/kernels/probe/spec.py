@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.formats.decoders import SchemasOf
+from joins.kernels.formats.decoders import RecordColumns, SchemasOf
 from joins.kernels.index.segment import IndexSpec
 from joins.kernels.probe.arrival_files import (
     OFFSET,
@@ -21,8 +20,7 @@ from joins.kernels.probe.arrival_files import (
     WATERMARK,
     ArrivalColumns,
 )
-from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE
-from joins.kernels.records.partitions import of_topics
+from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE, of_topics
 from joins.plan.plan import (
     Aggregate,
     ComputedField,

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
-from joins.kernels.json.canonical import row_texts
+from joins.kernels.json.exact import row_texts
 from joins.kernels.probe.arrival_files import OFFSET, PARTITION, WATERMARK
 from joins.kernels.windows.sessions import fire_sessions
 from joins.kernels.windows.spec import Groups, Rows, WindowSpec
