@@ -9,7 +9,7 @@ from typing import Any
 from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id
 from joins.durable.probe_lives import known_topics
 from joins.durable.requests import Stalls
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.segment import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import SharedTableError, SourceUnavailableError
@@ -19,7 +19,7 @@ from joins.source.coordinator import SourceView
 from joins.source.feed_coordinator import SharedCoordinator, SharedReport
 from joins.worker.probe_task import IndexPlace
 from joins.worker.row_files import RowFiles
-from joins.worker.schemas import task_schemas
+from joins.worker.staging import task_schemas
 from service.config import Settings, runs_on_cluster
 from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout

@@ -25,15 +25,14 @@ from joins.lookback.letter_rows import LetterWriter
 from joins.plan.errors import SinkError
 from joins.plan.plan import BlackholeSink, DeltaSink, KafkaSink, PrintSink, SinkWriter
 from joins.sinks.console import ConsoleLetterWriter, ConsoleSinkWriter
+from joins.sinks.delta import DeltaOutputLetterWriter, DeltaOutputWriter, MergeSinkWriter
 from joins.sinks.kafka import (
     KafkaLetterWriter,
     KafkaSinkWriter,
     RecordEncoding,
     TransactionalSinkWriter,
 )
-from joins.sinks.merge import MergeSinkWriter
 from joins.sinks.port import BatchWriter
-from joins.sinks.spark import DeltaOutputLetterWriter, DeltaOutputWriter
 from joins.worker.event_task import (
     EventPlaces,
     EventTask,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from joins.durable.checkpoint import create_json_once, json_lines, read_json, remove_durably
-from joins.kernels.durable import append_line, sync
+from joins.kernels.local_files import append_line, sync
 from joins.plan.errors import (
     CheckpointError,
     ForeignRecordError,
