@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from joins.kernels.strings.java_regex import UnknownAnswerError
-from joins.kernels.strings.regular import compiled
+from joins.kernels.strings.regular import UnknownAnswerError, compiled
 from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
