@@ -29,7 +29,7 @@ from service.cli.output import ExitCode
 from service.config import PREFIX, Settings, accepted
 from service.jobs.leadership import Leadership
 from service.jobs.store.job import JOB_STATES, JobState, Transitions
-from service.jobs.supervise.watch import RUNNER_STATES, RunnerState
+from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage
 from service.sql.answers.language import answers
 from service.sql.catalog.connectors import CONNECTORS
 from service.sql.catalog.option import Option, OptionType
@@ -310,7 +310,7 @@ def states(of_what: str) -> Iterator[str]:
     if of_what == "of-a-job":
         yield from (_state(JOB_STATES, state) for state in JobState)
     else:
-        yield from (_state(RUNNER_STATES, state) for state in RunnerState)
+        yield from (_state(RUNNER_STATES, state) for state in RunnerStage)
 
 
 def _state(table: Transitions[Any], state: StrEnum) -> str:

@@ -14,7 +14,7 @@ from service.jobs.supervise.background import back_off_s
 from service.jobs.supervise.runner_process import RunnerProcess
 from service.jobs.supervise.watch import (
     ENDING,
-    RunnerState,
+    RunnerStage,
     Watch,
     answers,
     mute,
@@ -77,11 +77,11 @@ class RunnerReports:
         assert runner is not None
         starting = job.state is JobState.STARTING
         limit_s = watch.silence.kill_after_s(self._settings, starting=starting)
-        if silent_s > limit_s and watch.state is not RunnerState.HUNG:
-            watch.move(RunnerState.HUNG)
+        if silent_s > limit_s and watch.state is not RunnerStage.HUNG:
+            watch.move(RunnerStage.HUNG)
             watch.silence.hangs += 1
             _log.error("silent runner is killed", job_id=job.id, pid=runner.pid, after_s=limit_s)
-        if watch.state is RunnerState.HUNG:
+        if watch.state is RunnerStage.HUNG:
             runner.kill()
         if mute(job) or job.state is JobState.FINISHED:
             return job

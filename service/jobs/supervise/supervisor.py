@@ -38,7 +38,7 @@ from service.jobs.supervise.runner_process import (
 )
 from service.jobs.supervise.watch import (
     ENDING,
-    RunnerState,
+    RunnerStage,
     RunnerView,
     Watch,
     answers,
@@ -336,8 +336,8 @@ class Supervisor:
         if watch.runner is None:
             return
         has_reported = job.state is not JobState.STARTING and not answers(job)
-        if watch.state is RunnerState.STARTING and has_reported:
-            watch.move(RunnerState.RUNNING)
+        if watch.state is RunnerStage.STARTING and has_reported:
+            watch.move(RunnerStage.RUNNING)
         unwanted = job.desired_state is not DesiredState.RUNNING and not answers(job)
         unwanted |= self._ending.is_set()
         if unwanted or watch.state in ENDING:
@@ -348,14 +348,14 @@ class Supervisor:
 
     def _stop(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
         if watch.state not in ENDING:
-            watch.move(RunnerState.STOPPING)
+            watch.move(RunnerStage.STOPPING)
             runner.terminate()
             _log.info("runner asked to stop", job_id=job.id, pid=runner.pid)
             return
         is_late = time.monotonic() > watch.since + self._settings.stop_timeout_s
-        if watch.state is RunnerState.STOPPING and is_late:
-            watch.move(RunnerState.KILLED)
-        if watch.state is RunnerState.KILLED:
+        if watch.state is RunnerStage.STOPPING and is_late:
+            watch.move(RunnerStage.KILLED)
+        if watch.state is RunnerStage.KILLED:
             runner.kill()
 
     def _ended(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
@@ -373,12 +373,12 @@ class Supervisor:
         elif failed:
             self._outcomes.fail(job, error or failed_silently(runner))
         elif job.desired_state is not DesiredState.RUNNING or ended in ENDING:
-            killed = ended is RunnerState.KILLED
+            killed = ended is RunnerStage.KILLED
             self._outcomes.stopped(job, killed=killed, interrupted=self._ending.is_set())
             self.wake()
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
-        elif ended is RunnerState.HUNG:
+        elif ended is RunnerStage.HUNG:
             self._outcomes.crashed(job, watch, "killed, because it did not report any more", None)
         elif error is not None and status is not None and status.state is JobState.STALLED:
             self._outcomes.waits(job, watch, error)

@@ -65,7 +65,7 @@ _HEALTHY_S = 60.0
 _START_SLOT_S = 60.0
 
 
-class RunnerState(StrEnum):
+class RunnerStage(StrEnum):
     """Where the runner of a job stands; `RUNNER_STATES` has meanings and transitions."""
 
     ABSENT = "ABSENT"
@@ -76,33 +76,33 @@ class RunnerState(StrEnum):
     KILLED = "KILLED"
 
 
-ENDING = frozenset({RunnerState.STOPPING, RunnerState.KILLED})
+ENDING = frozenset({RunnerStage.STOPPING, RunnerStage.KILLED})
 RUNNER_STATES = Transitions(
     "runner",
     {
-        RunnerState.ABSENT: (
+        RunnerStage.ABSENT: (
             "No runner lives; the supervisor starts one when it is due, or adopts a living one.",
-            {RunnerState.STARTING, RunnerState.RUNNING},
+            {RunnerStage.STARTING, RunnerStage.RUNNING},
         ),
-        RunnerState.STARTING: (
+        RunnerStage.STARTING: (
             "It was started and its job has not reported yet; for a minute it holds a start slot.",
-            {RunnerState.RUNNING, RunnerState.HUNG, RunnerState.STOPPING, RunnerState.ABSENT},
+            {RunnerStage.RUNNING, RunnerStage.HUNG, RunnerStage.STOPPING, RunnerStage.ABSENT},
         ),
-        RunnerState.RUNNING: (
+        RunnerStage.RUNNING: (
             "Its job has reported, or the supervisor has adopted it alive.",
-            {RunnerState.HUNG, RunnerState.STOPPING, RunnerState.ABSENT},
+            {RunnerStage.HUNG, RunnerStage.STOPPING, RunnerStage.ABSENT},
         ),
-        RunnerState.HUNG: (
+        RunnerStage.HUNG: (
             "It was killed because it had not reported for `SLUICE_RUNNER_HANG_KILL_S`.",
-            {RunnerState.STOPPING, RunnerState.ABSENT},
+            {RunnerStage.STOPPING, RunnerStage.ABSENT},
         ),
-        RunnerState.STOPPING: (
+        RunnerStage.STOPPING: (
             "It got SIGTERM and has `SLUICE_STOP_TIMEOUT_S` to end.",
-            {RunnerState.KILLED, RunnerState.ABSENT},
+            {RunnerStage.KILLED, RunnerStage.ABSENT},
         ),
-        RunnerState.KILLED: (
+        RunnerStage.KILLED: (
             "It was killed because it had not ended in that time.",
-            {RunnerState.ABSENT},
+            {RunnerStage.ABSENT},
         ),
     },
 )
@@ -116,7 +116,7 @@ class Watch:
     """
 
     runner: RunnerProcess | None = None
-    state: RunnerState = RunnerState.ABSENT
+    state: RunnerStage = RunnerStage.ABSENT
     since: float = 0.0
     start_at: float = 0.0
     start_at_ms: int | None = None
@@ -127,25 +127,25 @@ class Watch:
     sampler: JobSampler | None = None
 
     def holds_slot(self, now: float) -> bool:
-        return self.state is RunnerState.STARTING and now - self.since < _START_SLOT_S
+        return self.state is RunnerStage.STARTING and now - self.since < _START_SLOT_S
 
-    def move(self, target: RunnerState) -> None:
+    def move(self, target: RunnerStage) -> None:
         """Change the state. Raises InvalidTransitionError if the table has no such edge."""
         RUNNER_STATES.check(self.state, target)
         self.state, self.since = target, time.monotonic()
 
     def begin(self, runner: RunnerProcess) -> None:
-        self.move(RunnerState.STARTING)
+        self.move(RunnerStage.STARTING)
         self.runner = runner
 
     def adopt(self, runner: RunnerProcess) -> None:
-        self.move(RunnerState.RUNNING)
+        self.move(RunnerStage.RUNNING)
         self.runner = runner
 
-    def end(self) -> RunnerState:
+    def end(self) -> RunnerStage:
         """Forget the runner; returns the state in which it ended."""
         ended = self.state
-        self.move(RunnerState.ABSENT)
+        self.move(RunnerStage.ABSENT)
         self.runner = None
         return ended
 

@@ -17,10 +17,10 @@ from service.jobs.store.job import (
 )
 from service.jobs.store.store import JobStore
 from service.jobs.supervise.runner_process import RunnerProcess
-from service.jobs.supervise.watch import RUNNER_STATES, RunnerState, Watch
+from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage, Watch
 from watermark.errors import InvalidTransitionError
 
-MACHINES = {"job": (JOB_STATES, JobState), "runner": (RUNNER_STATES, RunnerState)}
+MACHINES = {"job": (JOB_STATES, JobState), "runner": (RUNNER_STATES, RunnerStage)}
 ILLEGAL = [
     (name, origin, target)
     for name, (table, states) in MACHINES.items()
@@ -28,7 +28,7 @@ ILLEGAL = [
     if target not in table.following(origin)
 ]
 ANY_JOB_STATES = st.lists(st.sampled_from(JobState), max_size=12)
-ANY_RUNNER_STATES = st.lists(st.sampled_from(RunnerState), max_size=20)
+ANY_RUNNER_STATES = st.lists(st.sampled_from(RunnerStage), max_size=20)
 
 
 @pytest.mark.parametrize(("name", "origin", "target"), ILLEGAL)
@@ -52,8 +52,8 @@ def test_every_state_can_be_reached_and_no_state_follows_itself(name):
 
 def test_every_runner_ends():
     """From each state but ABSENT there is a direct way to it: a process may end at any time."""
-    living = set(RunnerState) - {RunnerState.ABSENT}
-    assert all(RunnerState.ABSENT in RUNNER_STATES.following(state) for state in living)
+    living = set(RunnerStage) - {RunnerStage.ABSENT}
+    assert all(RunnerStage.ABSENT in RUNNER_STATES.following(state) for state in living)
 
 
 @given(ANY_RUNNER_STATES)
@@ -81,7 +81,7 @@ def test_a_watch_has_a_runner_unless_it_is_absent(steps):
             assert (watch.state, watch.runner) == (before, had)
         else:
             assert ended == (before if step == "end" else None)
-        assert (watch.runner is None) == (watch.state is RunnerState.ABSENT)
+        assert (watch.runner is None) == (watch.state is RunnerStage.ABSENT)
 
 
 @pytest.fixture(scope="module")
