@@ -36,12 +36,11 @@ class DecodedRecords:
     """Records of one partition in the order of their offsets.
 
     Attributes:
-        data: what the texts are in.
+        data: bytes of keys, values and headers.
         places: a row a record: offset, timestamp in ms, start and end of key, value and headers in
-            `data`; of a NULL the start is negative.
-        next_offset: behind the last batch, whether its records are among these or not; None if
-            there was no whole batch.
-        batches: the headers of the batches that they are from, in their order.
+            `data`; the start of a NULL is negative.
+        next_offset: offset behind the last whole batch, None without one.
+        batches: headers of the batches that the records are from.
     """
 
     data: NDArray[np.uint8]
@@ -67,7 +66,7 @@ class DecodedRecords:
             raise RecordFormatError(f"{exc} of records come at once") from exc
 
     def of_batches(self, fact: Callable[[BatchHeader], Any]) -> list[Any]:
-        """For each record what `fact` tells of its batch."""
+        """`fact` of each record's batch."""
         first = np.array([header.base_offset for header in self.batches], np.int64)
         batch = np.searchsorted(first, self.places[:, OFFSET], side="right") - 1
         facts = [fact(header) for header in self.batches]
@@ -77,7 +76,6 @@ class DecodedRecords:
         return [list(dict(self.headers(row)).items()) for row in range(len(self))]
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
-        """The headers of one record, in their order."""
         start, end = (int(place) for place in self.places[row, HEADERS : HEADERS + 2])
         count, at = _varint(self.data, start, end)
         headers = []
@@ -90,7 +88,7 @@ class DecodedRecords:
 
 @compiled
 def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
-    """The signed number at a place, and the place behind it; -1 if it does not end in time."""
+    """The signed number at `at` and the position behind it, -1 if it does not end in time."""
     value, shift = 0, 0
     while 0 <= at < limit and shift < 64:
         byte = np.int64(data[at])
@@ -111,12 +109,12 @@ def _text(data: NDArray[np.uint8], at: int, limit: int) -> tuple[bytes | None, i
 
 @compiled
 def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[np.int64]) -> bool:
-    """Take records apart; returns whether they are as their lengths say.
+    """Splits batches into records; false if the lengths of a batch do not fit.
 
     Args:
-        data: the bodies.
-        batches: of each batch start and end of its body, first and last offset, time, whether
-            records tell how much later they are, and how many there are.
+        data: bodies of the batches.
+        batches: per batch start and end of its body, first and last offset, time, whether records
+            have own timestamp deltas, and the number of records.
         places: receives a row a record.
     """
     row = 0
@@ -148,7 +146,7 @@ def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[
 
 
 def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Header and body of each; what the broker has cut off at the end comes with the next fetch."""
+    """Header and body of each batch; the next fetch repeats a batch that the broker has cut off."""
     at = 0
     while (header := BatchHeader.at(data, at)) is not None:
         end = at + header.size
@@ -163,12 +161,10 @@ def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]
 def _committed(
     batches: Iterable[tuple[BatchHeader, memoryview]], aborted: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Without control batches, and without records of aborted transactions.
+    """Batches without control batches and aborted transactions.
 
-    Args:
-        batches: of one response.
-        aborted: (producer id, first offset) of the response's aborted transactions; each ends with
-            the producer's next control batch.
+    `aborted` has (producer id, first offset) of each aborted transaction, which ends with the next
+    control batch of its producer.
     """
     coming = sorted(aborted, key=lambda each: each[1], reverse=True)
     ended: set[int] = set()
@@ -182,7 +178,7 @@ def _committed(
 
 
 def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> bytes | memoryview:
-    """The records of a batch; so many have room there, whatever comes of them."""
+    """The decompressed records of a batch, which has room for their number."""
     kind = header.compression
     plain = body if kind is Compression.NONE else decompress(kind, bytes(body))
     if not 0 <= header.records <= len(plain):
@@ -213,14 +209,14 @@ def decode(
     aborted: Sequence[tuple[int, int]],
     decompress: Decompress,
 ) -> DecodedRecords:
-    """The records of `data` with offsets from `bounds[0]` to before `bounds[1]`.
+    """The records with offsets from `bounds[0]` to before `bounds[1]`.
 
     Args:
-        data: of one partition in a Fetch response: whole batches, and perhaps a part of one.
-        bounds: first offset, and the one behind the last.
-        aborted: (producer id, first offset) of aborted transactions, as the response has them for
-            `read_committed`; none for who reads all.
-        decompress: the codecs.
+        data: one partition of a Fetch response: whole batches, and perhaps a part of one.
+        bounds: first offset, and the offset behind the last.
+        aborted: (producer id, first offset) of aborted transactions in the response; empty for
+            `read_uncommitted`.
+        decompress: decompresses a batch.
 
     Raises:
         RecordFormatError: a batch is damaged, or older than format v2.
@@ -246,7 +242,6 @@ def decode(
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
     origin = BatchOrigin(-1, -1, -1)
     batch = record_batch(_EMPTY_RECORD, 1, Compression.NONE, 0, origin)
     with one_at_a_time():
