@@ -35,17 +35,13 @@ _BIT_COLUMN = ConnectType("bytes", BITS)
 
 @dataclass(frozen=True, slots=True)
 class PlacedRows:
-    """Columns of some records.
-
-    Attributes:
-        rows: the positions of these records, ascending.
-    """
+    """Columns of the records at the positions `rows`, which ascend."""
 
     rows: Rows
     columns: list[pa.Array]
 
     def spread(self, visible: Mask) -> list[pa.Array]:
-        """The columns for all records: NULL of those that are not here, or not `visible`."""
+        """The columns for all records; NULL where there is no row, or it is not `visible`."""
         if len(self.rows) == len(visible) and visible.all():
             return self.columns
         places = np.full(len(visible), -1, np.int64)
@@ -57,11 +53,10 @@ class PlacedRows:
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Which rows are read, and what they are called.
+    """Which rows are read.
 
     Attributes:
-        fields: the columns.
-        member: of the schema, that these rows have; empty if it is that of the row itself.
+        member: the schema's field of these rows; empty if the schema is that of the row itself.
         fault: of a column that cannot be read.
     """
 
@@ -72,13 +67,9 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads rows of records.
+    """Reads rows of records in groups of one schema; records that cannot be read go to `faults`.
 
-    Attributes:
-        columns: reads the values.
-        schemas: the number of each record's schema.
-        type_of: the schema of a number, None if there is none.
-        faults: gets the records whose rows cannot be read.
+    `schemas` has the number of each record's schema, `type_of` gives the schema of a number.
     """
 
     columns: ColumnReader
@@ -87,7 +78,7 @@ class RowReader:
     faults: Faults
 
     def read(self, objects: RawValues, chosen: Mask, place: RowPlace) -> PlacedRows:
-        """The columns of the `objects`, one a record, that are `chosen` and have no fault yet."""
+        """Columns of the `objects`, one a record, that are `chosen` and have no fault yet."""
 
         def of_group(rows: Rows, connect: ConnectType | None) -> list[pa.Array]:
             names = [item.name for item in place.fields]
@@ -105,7 +96,7 @@ class RowReader:
         return self._by_schema(chosen, place, of_group)
 
     def read_bare(self, values: RawValues, chosen: Mask, place: RowPlace) -> PlacedRows:
-        """The same of values that are the only column themselves."""
+        """The same for values that are the only column."""
         (item,) = place.fields
 
         def of_group(rows: Rows, connect: ConnectType | None) -> list[pa.Array]:
@@ -147,7 +138,7 @@ class RowReader:
         item: Field,
         more: tuple[Mapping[str, ConnectType] | None, RecordFault],
     ) -> pa.Array:
-        """One column of the records `rows`; `more` are the types in their schema, and the fault."""
+        """One column of the records `rows`; `fields` are the types in their schema."""
         fields, fault = more
         connect = None if fields is None else fields.get(item.name, UNKNOWN)
         if connect is None and item.name in self.columns.options.bit_columns:
@@ -173,7 +164,7 @@ _OTHER_KEY = "it has other columns than the declared primary key"
 
 
 class DebeziumDecoder:
-    """Reads the records of one topic, for one thread; it remembers the schemas that it has seen."""
+    """Decodes records of one topic, on one thread; it caches schemas."""
 
     def __init__(
         self,
@@ -184,14 +175,14 @@ class DebeziumDecoder:
         before: Sequence[str] = (),
         payloads: tuple[PayloadReader, PayloadReader] | None = None,
     ) -> None:
-        """A decoder.
+        """A decoder of `columns`; records may have more.
 
         Args:
-            columns: the declared ones, which a record may have more than.
-            primary_key: names of columns; none of a table without a key.
-            options: Debezium's defaults if there are none.
-            before: the columns of `ChangeRows.before`.
-            payloads: take keys and values apart; None: they are JSON.
+            columns: declared columns.
+            primary_key: names of columns; empty for a table without a key.
+            options: None for Debezium's defaults.
+            before: names of the columns of `ChangeRows.before`.
+            payloads: readers of keys and of values; None for JSON.
         """
         by_name = {column.name: column for column in columns}
         self._options = options or DebeziumOptions()
@@ -206,10 +197,7 @@ class DebeziumDecoder:
         self._keys, self._values = payloads or (JsonPayloads(include), JsonPayloads(include))
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
-        """The changes of `records`, of which `key` and `value` (binary) are read.
-
-        It does not raise for data: what is wrong with a record is told in `ChangeRows.bad`.
-        """
+        """Decodes `key` and `value` (binary); faults of records are in `ChangeRows.bad`."""
         options, faults = self._options, Faults.of(records.num_rows)
         values, keys = (RawValues.of(records.column(name)) for name in ("value", "key"))
         payloads = self._values.unwrapped(values)
@@ -240,7 +228,7 @@ class DebeziumDecoder:
         return after
 
     def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
-        """The primary keys of the records that have a key."""
+        """Primary keys of the records that have a key."""
         is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
         if not self._key.fields:
             return PlacedRows(np.zeros(0, np.int64), [])
@@ -264,7 +252,7 @@ class DebeziumDecoder:
     def _key_columns(
         self, read: PlacedRows, after: PlacedRows, changes: Changes, rows: RowReader
     ) -> list[pa.Array]:
-        """The key of all records: of the record's key, or else of its row."""
+        """The key of all records: the record's key, or else that of its row."""
         faults, count = rows.faults, len(changes.codes)
         visible = np.ones(count, np.bool_)
         has_key, is_new = np.zeros(count, np.bool_), np.isin(changes.codes, WITH_ROW)
@@ -331,7 +319,6 @@ def _batch(fields: Sequence[Field], columns: list[pa.Array], count: int) -> pa.R
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
     kinds = (
         SqlType(TypeName.BIGINT),
         SqlType(TypeName.STRING),

@@ -76,19 +76,13 @@ _INT = range(-(2**31), 2**31)
 
 @dataclass(frozen=True, slots=True)
 class TypeGuess:
-    """A type to declare.
-
-    Attributes:
-        sql: None if no type can be declared.
-        note: what else it may be, or why there is none.
-    """
+    """A proposed type, None if there is none; `note` has alternatives or the reason."""
 
     sql: str | None
     note: str = ""
 
 
 def of_schema(connect: ConnectType) -> TypeGuess:
-    """The type of a column whose schema is known."""
     sql = _sql(connect)
     if sql is None:
         return TypeGuess(None, f"{connect} cannot be declared")
@@ -209,11 +203,9 @@ class ColumnReport:
     """A column of the rows.
 
     Attributes:
-        encodings: how its values are written, the most frequent first: the schema's type, or the
-            kind of JSON.
-        sql: the type that is proposed, None if there is none for it.
-        note: what else it may be, or why there is no type; empty if nothing is to be said.
-        in_key: whether the record's key has it.
+        encodings: types in the schema, or else kinds of JSON, by descending frequency.
+        sql: the proposed type, None if there is none.
+        note: alternatives, or why there is no type.
     """
 
     name: str
@@ -228,14 +220,14 @@ class TopicReport:
     """What a sample shows.
 
     Attributes:
-        records: how many were looked at.
-        layout: None if the records are no changes that are known.
-        with_schema: how many values have a schema in front.
-        kinds: operations and how often they are there; `tombstone`, `flat`, `unreadable`.
-        tables: (database, schema, table) and how often they are there.
-        columns: of the rows, in the order of the newest row.
-        key: the columns of the keys, in their order.
-        marks: by partition the marks of snapshots, and how often they are there.
+        records: size of the sample.
+        layout: None if the records are no known changes.
+        with_schema: number of values with a schema in front.
+        kinds: frequency by operation, `tombstone`, `flat` or `unreadable`.
+        tables: frequency by (database, schema, table).
+        columns: in the order of the rows.
+        key: columns of the keys.
+        marks: by partition the frequency of each snapshot mark.
     """
 
     records: int
@@ -248,7 +240,7 @@ class TopicReport:
     marks: Mapping[int, Mapping[str, int]]
 
     def create_table(self, name: str, options: Mapping[str, str]) -> str:
-        """A CREATE TABLE of the columns that have a type; notes are comments."""
+        """CREATE TABLE with the columns that have a type; notes are comments."""
         lines: list[tuple[str, str]] = []
         comments = []
         for column in self.columns:
@@ -286,11 +278,9 @@ def _literal(text: str) -> str:
 def inspect_topic(
     records: pa.RecordBatch, payloads: tuple[PayloadReader, PayloadReader] | None = None
 ) -> TopicReport:
-    """What `records` look like, of which `key`, `value` (binary) and `partition` are read.
+    """Reports on `key`, `value` (binary) and `partition` of a sample in the order of its offsets.
 
-    Args:
-        records: a sample, in the order of their offsets.
-        payloads: take keys and values apart; None: they are JSON.
+    `payloads` are the readers of keys and of values; None for JSON.
     """
     keys, values = payloads or (JsonPayloads(), JsonPayloads())
     sample = _Sample()
@@ -320,7 +310,6 @@ def inspect_topic(
 
 @dataclass(slots=True)
 class _Values:
-    """What a column has in the sample."""
 
     values: list[object] = field(default_factory=list)
     encodings: Counter[str] = field(default_factory=Counter)
@@ -336,7 +325,6 @@ class _Sample:
     marks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, payload: object, connect: ConnectType | None, partition: int) -> None:
-        """Look at the payload of one more record."""
         self.with_schema += connect is not None
         if payload is None:
             self.kinds["tombstone"] += 1
@@ -393,7 +381,7 @@ _KINDS: Mapping[type, str] = {
 def _taken_apart(
     column: pa.Array, reader: PayloadReader
 ) -> Iterator[tuple[int, object, ConnectType | None]]:
-    """Position, payload and type of each; an odd payload is a text."""
+    """Position, payload and type of each; an unreadable payload is an empty text."""
     payloads = reader.unwrapped(RawValues.of(column))
     numbers = payloads.schemas.tolist()
     for at, text in enumerate(payloads.values.copied().to_pylist()):

@@ -23,10 +23,10 @@ from joins.kernels.texts import bytes_of, text_array
 
 
 def normal(value: bytes) -> bytes:
-    """The same JSON as the compiled pass takes it.
+    """Equal JSON for the compiled pass: names have no escapes, numbers keep their digits.
 
     Raises:
-        ValueError: it is no JSON, with the reason.
+        ValueError: it is no JSON, or an object has two members of one name; with the reason.
     """
     try:
         return _written(_DECODER.decode(value.decode("utf-8"))).encode("utf-8")
@@ -86,9 +86,9 @@ class RawValues:
     """Values of JSON.
 
     Attributes:
-        firsts: where each begins, an address.
-        lasts: where it ends; `NULL` or `ABSENT` of none.
-        kept: what the addresses are in, so that it stays there.
+        firsts: address of each one's first byte.
+        lasts: address behind its last byte; `NULL` or `ABSENT` without a value.
+        kept: keeps the memory of the addresses alive.
     """
 
     firsts: Rows
@@ -100,7 +100,7 @@ class RawValues:
 
     @classmethod
     def of(cls, values: pa.Array) -> Self:
-        """Binary values, which need not be JSON; what is NULL in Arrow is `ABSENT`."""
+        """Binary values, which need not be JSON; NULL in Arrow is `ABSENT`."""
         data, bounds = bytes_of(values)
         bounds += data.ctypes.data
         firsts, lasts = bounds[:-1], bounds[1:].copy()
@@ -116,7 +116,6 @@ class RawValues:
         return type(self)(self.firsts[rows], self.lasts[rows], self.kept)
 
     def at(self, row: int) -> bytes:
-        """The bytes of one."""
         return self.copied(np.array([row]))[0].as_py() or b""
 
     def shown(self, row: int) -> str:
@@ -125,7 +124,7 @@ class RawValues:
         return text[:_SHOWN_BYTES].decode("utf-8", "replace") + cut
 
     def copied(self, rows: Rows | None = None) -> pa.BinaryArray:
-        """The bytes of all, or of those at `rows`."""
+        """The bytes of all values, or of those at `rows`."""
         chosen = self if rows is None else self.take(rows)
         valid = chosen.lasts >= 0
         offsets = np.zeros(len(chosen) + 1, np.int64)
@@ -138,7 +137,7 @@ class RawValues:
         return self.copied().view(pa.string())
 
     def texts(self) -> pa.StringArray:
-        """What the values say, which are strings or nothing."""
+        """The unescaped texts; all values are strings or absent."""
         valid = self.lasts >= 0
         firsts, lasts = self.firsts + 1, np.where(valid, self.lasts - 1, ABSENT)
         out = np.empty(int(np.where(valid, lasts - firsts, 0).sum()), np.uint8)
@@ -152,7 +151,7 @@ class RawValues:
         return kinds
 
     def are(self, text: bytes) -> Mask:
-        """Which have exactly these bytes."""
+        """Which values have exactly these bytes."""
         equal = np.zeros(len(self), np.bool_)
         if ((self.lasts - self.firsts) == len(text)).any():
             data = np.frombuffer(text, np.uint8)
@@ -162,11 +161,7 @@ class RawValues:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of objects, by name; `ABSENT` of what is no object.
-
-    Attributes:
-        reasons: why there are none, by position.
-    """
+    """Members of objects by name, `ABSENT` for what is no object; `reasons` why, by position."""
 
     values: dict[str, RawValues]
     reasons: dict[int, str]
@@ -176,7 +171,7 @@ class Members:
 
 
 def members_of(objects: RawValues, names: Sequence[str]) -> Members:
-    """The members of `objects` with these names, which differ; what is not there has none."""
+    """Members of `objects` with these different names; `ABSENT` if there is none."""
     present = np.flatnonzero(objects.lasts >= 0)
     count = len(objects)
     chosen = objects if len(present) == count else objects.take(present)
@@ -240,9 +235,9 @@ class Payloads:
     """Payloads of keys or values.
 
     Attributes:
-        values: `ABSENT` of what there is none of, `NULL` of what is null.
-        schemas: the number of each one's schema of its reader, or `NO_SCHEMA`.
-        reasons: why there is none, by position.
+        values: `ABSENT` for an unreadable one, `NULL` for null.
+        schemas: the number of each one's schema in its reader, or `NO_SCHEMA`.
+        reasons: why a payload is unreadable, by position.
     """
 
     values: RawValues
@@ -251,24 +246,22 @@ class Payloads:
 
 
 class PayloadReader(Protocol):
-    """Takes the keys, or the values, of a topic apart; it remembers schemas."""
+    """Separates payloads and schemas of a topic's keys, or of its values; caches schemas."""
 
     def unwrapped(self, values: RawValues) -> Payloads:
         """The payloads of `values`, in JSON."""
         ...
 
     def type_of(self, number: int) -> ConnectType | None:
-        """The schema with a number of `Payloads.schemas`, None if there is none."""
+        """The schema of a number in `Payloads.schemas`, None for `NO_SCHEMA`."""
         ...
 
 
 @dataclass(slots=True)
 class JsonPayloads:
-    """Payloads of JSON, of which a schema may be in front.
+    """Payloads in JSON, with or without a schema in front.
 
-    Attributes:
-        include: whether there is one; None: each value tells by itself, an object of `schema` and
-            `payload` and nothing else is one that has it.
+    With `include` None, an object of the members `schema` and `payload` only is one with a schema.
     """
 
     include: bool | None = None
@@ -277,7 +270,6 @@ class JsonPayloads:
     _prefixes: dict[bytes, int] = field(default_factory=dict)
 
     def unwrapped(self, values: RawValues) -> Payloads:
-        """The payloads of `values`."""
         if len(self._types) > _MOST_TYPES:
             self._types, self._numbers, self._prefixes = [], {}, {}
         work = _Unwrapping.of(values)
@@ -319,7 +311,7 @@ class JsonPayloads:
         self._read(work, others, must=must)
 
     def _read(self, work: "_Unwrapping", rows: Rows, *, must: bool) -> None:
-        """Take apart what looks as if it had a schema, and remember what these begin with."""
+        """Splits values that may have a schema, and caches the bytes that they begin with."""
         chosen = work.values.take(rows)
         members = members_of(chosen, _WRAPPED)
         schemas, inner = members["schema"], members["payload"]
@@ -342,7 +334,7 @@ class JsonPayloads:
                 work.match(prefix, number)
 
     def _number_of(self, text: bytes | None) -> int:
-        """The number of the schema in JSON, `NO_SCHEMA` of `null`."""
+        """The number of a schema in JSON, `NO_SCHEMA` for `null`."""
         if text is None:
             return NO_SCHEMA
         if text not in self._numbers:
@@ -357,7 +349,7 @@ class JsonPayloads:
 
 @dataclass(slots=True)
 class _Unwrapping:
-    """Values of which some are taken apart already."""
+    """Values of which some are split already; `lasts` is `ABSENT` for the others."""
 
     values: RawValues
     firsts: Rows
@@ -376,7 +368,7 @@ class _Unwrapping:
         return np.flatnonzero((self.lasts == ABSENT) & (self.values.lasts >= 0))
 
     def match(self, prefix: bytes, number: int) -> None:
-        """Take off what values have in front that begin with these bytes."""
+        """Splits the values that begin with `prefix`."""
         data, was_open = np.frombuffer(prefix, np.uint8), self.lasts == ABSENT
         text, places = (data.ctypes.data, len(data)), (self.firsts, self.lasts)
         if tokens.unwrap(self.values.firsts, self.values.lasts, text, places):
@@ -393,7 +385,7 @@ class _Unwrapping:
 
 
 def counts_of(objects: RawValues, reasons: dict[int, str]) -> Rows:
-    """How many members there are in each object that has no reason against it."""
+    """The number of members of each object, 0 for those with a reason."""
     lasts = objects.lasts.copy()
     lasts[list(reasons)] = ABSENT
     counts = np.empty(len(objects), np.int64)

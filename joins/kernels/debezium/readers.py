@@ -36,7 +36,6 @@ _WHOLE = SqlType(TypeName.DECIMAL, 38)
 
 
 def read_by_kind(values: RawValues, readers: Readers, to: pa.DataType) -> Checked:
-    """`values` by the reader of each one's kind."""
     kinds = values.kinds()
     counts = np.bincount(kinds, minlength=tokens.ARRAY + 1)
     present = [kind for kind in range(1, len(counts)) if counts[kind]]
@@ -94,7 +93,7 @@ def ranged(numbers: Rows, fits: Mask, valid: Mask, to: pa.DataType) -> Checked:
 
 
 def booleans_as_integers(to: pa.DataType) -> Reader:
-    """1 for `true`, 0 for `false`: of TINYINT(1) a connector knows in some places only."""
+    """1 for `true`, 0 for `false`: connectors write a TINYINT(1) as either."""
 
     def read(values: RawValues) -> Checked:
         numbers, valid = np.empty(len(values), np.int64), values.lasts >= 0
@@ -126,7 +125,7 @@ def texts(values: RawValues) -> Checked:
 
 
 def doubles(values: RawValues) -> Checked:
-    """Numbers that a DOUBLE keeps: integers of many digits only if it has all of them."""
+    """Numbers as DOUBLE; integers of many digits only if all of them survive."""
     numbers = values.numbers()
     read = from_text(numbers, pa.float64())
     failed = read.failed | ~mask_of(pc.fill_null(pc.is_finite(read.values), True))
@@ -155,7 +154,7 @@ def _narrowed(exact: npt.NDArray[np.float64], good: Mask, valid: Mask) -> Checke
 
 
 def floats_of_bits(kind: SqlType, connect: str) -> Reader:
-    """FLOAT or DOUBLE of the bits of one of them."""
+    """FLOAT or DOUBLE from the bits of either, as `connect` says."""
 
     def read(values: RawValues) -> Checked:
         numbers, fits = int64s(values)
@@ -174,7 +173,7 @@ def floats_of_bits(kind: SqlType, connect: str) -> Reader:
 
 
 def decimals_of_bits(kind: SqlType, connect: str) -> Reader:
-    """DECIMAL of the bits of a FLOAT or DOUBLE."""
+    """DECIMAL from the bits of a FLOAT or DOUBLE."""
     own = SqlType(TypeName.FLOAT if connect == FLOAT_BITS else TypeName.DOUBLE)
     number = floats_of_bits(own, connect)
 
@@ -221,7 +220,7 @@ def rounded_decimals(kind: SqlType) -> Reader:
 
 
 def _trusted(read: Checked, kind: SqlType) -> Checked:
-    """What was a double without the numbers of more digits than one keeps."""
+    """Decimals that were doubles, without numbers of more digits than a double keeps."""
     if kind.precision <= _EXACT_DIGITS:
         return read
     limit = Decimal(10) ** (_EXACT_DIGITS - kind.scale)
@@ -233,7 +232,7 @@ def _trusted(read: Checked, kind: SqlType) -> Checked:
 
 
 def not_negative(reader: Reader) -> Reader:
-    """What `reader` reads without the negative numbers."""
+    """`reader` without negative numbers."""
 
     def read(values: RawValues) -> Checked:
         read = reader(values)
@@ -247,7 +246,7 @@ def decimals_of(numbers: pa.StringArray, kind: SqlType) -> Checked:
 
 
 def unsigned_longs(values: RawValues) -> Checked:
-    """BIGINT UNSIGNED as DECIMAL(20, 0): a number beyond 63 bits comes as a negative one."""
+    """BIGINT UNSIGNED as DECIMAL(20, 0): a number beyond 63 bits is written as a negative one."""
     numbers, fits = int64s(values)
     words = np.stack([numbers, np.zeros_like(numbers)], axis=1)
     valid = values.lasts >= 0
@@ -274,7 +273,7 @@ def unscaled_decimals(kind: SqlType, scale: int) -> Reader:
 
 
 def _unscaled_each(values: RawValues, kind: SqlType, scale: int) -> Checked:
-    """The same for any size of numbers and another scale than the declared one."""
+    """The same for numbers of any size and a scale other than the declared one."""
     unscaled = binaries(is_url=False)(values)
     written: list[str | None] = []
     for each in unscaled.values.to_pylist():
@@ -311,7 +310,7 @@ def variable_decimals(kind: SqlType) -> Reader:
 
 
 def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> Reader:
-    """Integers that come as decimals of no scale, as `reader` reads those."""
+    """Integers that are written as decimals without scale, by `reader`."""
     to = arrow_type(kind)
     limits = np.iinfo(as_type(type, to.to_pandas_dtype()))
 
@@ -325,7 +324,7 @@ def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> 
 
 
 def binaries(*, is_url: bool) -> Reader:
-    """Bytes of base64, whose digits are those of addresses with `is_url`."""
+    """Bytes in base64, in the URL-safe alphabet if `is_url`."""
 
     def read(values: RawValues) -> Checked:
         sizes = np.empty(len(values), np.int64)
@@ -341,7 +340,7 @@ def binaries(*, is_url: bool) -> Reader:
 
 
 def hexadecimals(values: RawValues) -> Checked:
-    """Bytes of two digits each, small ones as Debezium writes them."""
+    """Bytes of two lower-case digits each."""
     texts = values.texts().to_pylist()
     made = [
         bytes.fromhex(each) if each is not None and _HEX.fullmatch(each) else None for each in texts

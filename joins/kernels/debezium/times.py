@@ -36,7 +36,6 @@ _DURATIONS = ("years", "months", "days", "hours", "minutes", "seconds", "nanos",
 
 
 class TimeUnit(Enum):
-    """What a number counts."""
 
     MILLIS = "ms"
     MICROS = "us"
@@ -45,7 +44,7 @@ class TimeUnit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """The numbers that a type may have, and how fine they are."""
+    """Range of a type, and the step between its values."""
 
     least: int
     greatest: int
@@ -66,7 +65,7 @@ class _Limits:
 
 
 def last_and_first(kind: SqlType) -> tuple[int, int]:
-    """The greatest and the least number of a DATE, in days, or of a timestamp, in microseconds."""
+    """Greatest and least value of a DATE, in days, or of a timestamp, in microseconds."""
     limits = _Limits.of(kind)
     return limits.greatest // limits.step * limits.step, limits.least
 
@@ -80,7 +79,7 @@ def _typed(numbers: Rows, fits: Mask, valid: Mask, kind: SqlType) -> Checked:
 
 
 def counted(kind: SqlType, unit: TimeUnit) -> Reader:
-    """Numbers of a unit: of a DATE days, whatever the unit is."""
+    """Numbers of a unit; a DATE counts days."""
     limits = _Limits.of(kind)
 
     def read(values: RawValues) -> Checked:
@@ -112,7 +111,7 @@ def written(kind: SqlType) -> Reader:
 
 
 def structured(kind: SqlType) -> Reader:
-    """Objects with the parts of a date, a time, a timestamp; a date of zeros is NULL."""
+    """Objects with the parts of a date, a time or a timestamp; a date of zeros is NULL."""
     if kind.name is TypeName.TIME:
         return _by_parts(kind, (*_PARTS, *_DURATIONS[:6], "offsetSeconds"), _clock_of)
     made = _day_of if kind.name is TypeName.DATE else _instant_of
@@ -122,7 +121,7 @@ def structured(kind: SqlType) -> Reader:
 def _by_parts(
     kind: SqlType, names: tuple[str, ...], made: Callable[[Mapping[str, int]], int | None]
 ) -> Reader:
-    """Objects with integer members; `made` gives the number, None of NULL, or ValueError."""
+    """Objects with integer members; `made` gives the number, None for NULL, or ValueError."""
 
     def read(values: RawValues) -> Checked:
         members = members_of(values, (*names, "specialValue"))
@@ -164,7 +163,7 @@ def _instant_of(parts: Mapping[str, int]) -> int | None:
 
 
 def _clock_of(parts: Mapping[str, int]) -> int:
-    """Microseconds of a time of the day, or of a duration without months and years."""
+    """Microseconds of a time of day, or of a duration without months and years."""
     if parts.get("years") or parts.get("months"):
         raise ValueError("months have no length")
     hours = parts.get("days", 0) * 24 + parts.get("hours", 0) + parts.get("hour", 0)
@@ -199,9 +198,12 @@ _NO_NUMBER = (b'"NaN"', b'"NAN"')
 def without_specials(
     values: RawValues, kind: SqlType, read: Checked, handling: SpecialValues
 ) -> Checked:
-    """What was `read` of `values`, with the special ones among the failed as `handling` says.
+    """`read` without the special values that `handling` does not fail.
 
-    NaN, and infinite numbers, which have no last day, are NULL unless they fail.
+    NaN, and infinite decimals, are NULL unless they fail. Special values are infinite days and
+    instants and NaN of PostgreSQL in the forms that connectors write (recorded in tests/golden): a
+    snapshot and the log have different ones. As nanoseconds (`time.precision.mode=nanoseconds`) an
+    infinite instant is written as one of 1970, which cannot be told from a real one.
     """
     if handling is SpecialValues.FAIL or kind.name not in _INFINITE or not read.failed.any():
         return read
