@@ -107,7 +107,7 @@ class ColumnReader:
     options: DebeziumOptions
 
     def read(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
-        """Values of one column as `kind`; `connect` is their type in the schema, None without one."""
+        """Values of one column as `kind`; `connect` is the type in their schema, if any."""
         if connect is not None and connect.type == UNION_TYPE:
             return self._branches(values, kind, connect)
         if kind.is_nested:
@@ -150,13 +150,17 @@ class ColumnReader:
 
     def _readers(self, kind: SqlType, connect: ConnectType | None) -> Readers:
         if kind.name is TypeName.BOOLEAN:
-            return _booleans(connect)
+            if connect is None or str(connect) in _INTEGERS | {"boolean"}:
+                of_integer = readers.integers_as_booleans
+                return {tokens.BOOLEAN: readers.booleans, tokens.INTEGER: of_integer}
+            return _NO_READER
         if kind.name in (TypeName.FLOAT, TypeName.DOUBLE):
             return _floats(kind, connect)
         if kind.name is TypeName.DECIMAL:
             return self._decimals(kind, connect)
         if kind.name is TypeName.STRING:
-            return {tokens.STRING: readers.texts} if _is_text(connect) else _NO_READER
+            is_text = connect is None or connect.type == "string"
+            return {tokens.STRING: readers.texts} if is_text else _NO_READER
         if kind.name is TypeName.BYTES:
             return self._binaries(connect)
         if kind.name in (TypeName.DATE, TypeName.TIME, *_INSTANTS):
@@ -376,12 +380,6 @@ def _may_be_unsigned(kind: SqlType) -> bool:
     return (kind.precision, kind.scale) == _UNSIGNED_DECIMAL
 
 
-def _booleans(connect: ConnectType | None) -> Readers:
-    if connect is None or str(connect) in _INTEGERS | {"boolean"}:
-        return {tokens.BOOLEAN: readers.booleans, tokens.INTEGER: readers.integers_as_booleans}
-    return _NO_READER
-
-
 def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     to = arrow_type(kind)
     plain: Readers = {
@@ -390,7 +388,7 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     }
     if connect is None or str(connect) in _INTEGERS | {"boolean"}:
         is_unsigned = connect is not None and (connect.source_type or "").startswith(_UNSIGNED)
-        return {tokens.INTEGER: readers.unsigned(to)} if is_unsigned else plain
+        return {tokens.INTEGER: readers.integers(to, least=0)} if is_unsigned else plain
     if connect.name in _COUNTS or (connect.type in _INTEGERS and connect.name in _COUNTED_TIMES):
         return {tokens.INTEGER: readers.integers(to)}
     if connect.name == DECIMAL:
@@ -410,10 +408,6 @@ def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
     number: Reader = readers.floats if kind.name is TypeName.FLOAT else readers.doubles
     named = readers.named_floats(arrow_type(kind))
     return {tokens.INTEGER: number, tokens.FRACTION: number, tokens.STRING: named}
-
-
-def _is_text(connect: ConnectType | None) -> bool:
-    return connect is None or connect.type == "string"
 
 
 def _repeats(keys: pa.StringArray, parts: Parts, count: int) -> Mask:

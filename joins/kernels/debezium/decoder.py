@@ -21,7 +21,14 @@ from joins.kernels.debezium.envelopes import (
     flat_rows,
 )
 from joins.kernels.debezium.options import BITS, ConnectType, DebeziumOptions, ValueLayout
-from joins.kernels.debezium.raw import JsonPayloads, PayloadReader, RawValues, counts_of, members_of
+from joins.kernels.debezium.raw import (
+    JsonPayloads,
+    Members,
+    PayloadReader,
+    RawValues,
+    counts_of,
+    members_of,
+)
 from joins.kernels.expressions.casts import mask_of
 from joins.kernels.json.plain import ABSENT
 from joins.plan.plan import Field
@@ -31,6 +38,11 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _BIT_COLUMN = ConnectType("bytes", BITS)
+_DELETE, _TOMBSTONE = CODES[RecordKind.DELETE], CODES[RecordKind.TOMBSTONE]
+_KEYED = [*WITH_ROW, _DELETE, _TOMBSTONE]
+_WITH_BEFORE = [CODES[RecordKind.UPDATE], _DELETE]
+_OTHER_ROW = "its key is not that of the row before: the row of that key would stay"
+_OTHER_KEY = "it has other columns than the declared primary key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,40 +89,14 @@ class RowReader:
     type_of: Callable[[int], ConnectType | None]
     faults: Faults
 
-    def read(self, objects: RawValues, chosen: Mask, place: RowPlace) -> PlacedRows:
-        """Columns of the `objects`, one a record, that are `chosen` and have no fault yet."""
-
-        def of_group(rows: Rows, connect: ConnectType | None) -> list[pa.Array]:
-            names = [item.name for item in place.fields]
-            own = objects if len(rows) == len(objects) else objects.take(rows)
-            members = members_of(own, names)
-            self.faults.add_all(
-                place.fault, {int(rows[at]): said for at, said in members.reasons.items()}
-            )
-            known = None if connect is None else connect.fields
-            return [
-                self._column(members[item.name], rows, item, (known, place.fault))
-                for item in place.fields
-            ]
-
-        return self._by_schema(chosen, place, of_group)
-
-    def read_bare(self, values: RawValues, chosen: Mask, place: RowPlace) -> PlacedRows:
-        """The same for values that are the only column."""
-        (item,) = place.fields
-
-        def of_group(rows: Rows, connect: ConnectType | None) -> list[pa.Array]:
-            known = None if connect is None else {item.name: connect}
-            return [self._column(values.take(rows), rows, item, (known, place.fault))]
-
-        return self._by_schema(chosen, place, of_group)
-
-    def _by_schema(
-        self,
-        chosen: Mask,
-        place: RowPlace,
-        read: Callable[[Rows, ConnectType | None], list[pa.Array]],
+    def read(
+        self, objects: RawValues, chosen: Mask, place: RowPlace, *, is_bare: bool = False
     ) -> PlacedRows:
+        """Columns of the `objects`, one a record, that are `chosen` and have no fault yet.
+
+        With `is_bare` the objects are values of the only column.
+        """
+        names = [item.name for item in place.fields]
         rows = np.flatnonzero(chosen & self.faults.sound)
         numbers = self.schemas[rows]
         groups = np.unique(numbers).tolist()
@@ -123,7 +109,22 @@ class RowReader:
             connect = self.type_of(number)
             if connect is not None and place.member:
                 connect = connect.fields.get(place.member, UNKNOWN)
-            parts.append(read(own, connect))
+            values = objects if len(own) == len(objects) else objects.take(own)
+            known: Mapping[str, ConnectType] | None = None
+            if is_bare:
+                members = Members({names[0]: values}, {})
+                known = None if connect is None else {names[0]: connect}
+            else:
+                members = members_of(values, names)
+                known = None if connect is None else connect.fields
+            reasons = {int(own[at]): said for at, said in members.reasons.items()}
+            self.faults.add_all(place.fault, reasons)
+            parts.append(
+                [
+                    self._column(members[item.name], own, item, known, place.fault)
+                    for item in place.fields
+                ]
+            )
             order.append(own)
         if len(parts) == 1:
             return PlacedRows(rows, parts[0])
@@ -136,10 +137,10 @@ class RowReader:
         values: RawValues,
         rows: Rows,
         item: Field,
-        more: tuple[Mapping[str, ConnectType] | None, RecordFault],
+        fields: Mapping[str, ConnectType] | None,
+        fault: RecordFault,
     ) -> pa.Array:
         """One column of the records `rows`; `fields` are the types in their schema."""
-        fields, fault = more
         connect = None if fields is None else fields.get(item.name, UNKNOWN)
         if connect is None and item.name in self.columns.options.bit_columns:
             connect = _BIT_COLUMN
@@ -154,13 +155,6 @@ class RowReader:
             said = self.columns.refused(values.shown(at), item.type, connect)
             self.faults.add(fault, int(rows[at]), f'column "{item.name}": {said}')
         return checked.values
-
-
-_DELETE, _TOMBSTONE = CODES[RecordKind.DELETE], CODES[RecordKind.TOMBSTONE]
-_KEYED = [*WITH_ROW, _DELETE, _TOMBSTONE]
-_WITH_BEFORE = [CODES[RecordKind.UPDATE], _DELETE]
-_OTHER_ROW = "its key is not that of the row before: the row of that key would stay"
-_OTHER_KEY = "it has other columns than the declared primary key"
 
 
 class DebeziumDecoder:
@@ -213,7 +207,25 @@ class DebeziumDecoder:
         if self._before.fields:
             has_before = np.isin(changes.codes, _WITH_BEFORE) & (changes.before.lasts >= 0)
             before = rows.read(changes.before, has_before, self._before)
-        return self._finished(changes, (key, after, before), faults)
+        sound = faults.sound
+        codes = np.where(sound, changes.codes, CODES[RecordKind.BAD])
+        keyed = PlacedRows(np.arange(len(codes)), key).spread(sound & np.isin(codes, _KEYED))
+        return ChangeRows(
+            kind=pa.array([kind.value for kind in KINDS], pa.string()).take(pa.array(codes)),
+            key=_batch(self._key.fields, keyed, len(codes)),
+            after=_batch(self._after.fields, after.spread(sound), len(codes)),
+            before=None
+            if before is None
+            else _batch(self._before.fields, before.spread(sound), len(codes)),
+            snapshot=changes.source.snapshot,
+            source_ts_ms=changes.source.ts_ms,
+            position=changes.source.position,
+            connector=changes.source.connector,
+            database=changes.source.database,
+            schema=changes.source.schema,
+            table=changes.source.table,
+            bad=faults.records(),
+        )
 
     def _member(self, name: str) -> str:
         return name if self._options.layout is ValueLayout.ENVELOPE else ""
@@ -239,7 +251,7 @@ class DebeziumDecoder:
         reader = RowReader(self._reader, payloads.schemas, self._keys.type_of, own)
         values, has_key = payloads.values, payloads.values.lasts >= 0
         if len(self._key.fields) == 1 and not (values.kinds() == tokens.OBJECT).any():
-            read = reader.read_bare(values, has_key, self._key)
+            read = reader.read(values, has_key, self._key, is_bare=True)
         else:
             read = reader.read(values, has_key, self._key)
             others = dict.fromkeys(np.flatnonzero(~own.sound).tolist(), "")
@@ -263,7 +275,9 @@ class DebeziumDecoder:
         is_old = (changes.codes == _DELETE) & ~has_key & (changes.before.lasts >= 0)
         old = rows.read(changes.before, is_old, self._old_key).spread(visible)
         is_both = pa.array(has_key & is_new)
-        was = self._keys_before(changes, has_key, rows).spread(visible)
+        is_told = np.isin(changes.codes, _WITH_BEFORE) & has_key & (changes.before.lasts >= 0)
+        lenient = replace(rows, faults=Faults.of(count))
+        was = lenient.read(changes.before, is_told, self._old_key).spread(visible)
         columns = []
         for own, of_new, of_old, before in zip(read.spread(visible), new, old, was, strict=True):
             contradicts = pc.fill_null(pc.not_equal(own, before), False)
@@ -276,40 +290,6 @@ class DebeziumDecoder:
             columns.append(key)
         return columns
 
-    def _keys_before(self, changes: Changes, has_key: Mask, rows: RowReader) -> PlacedRows:
-        is_told = np.isin(changes.codes, _WITH_BEFORE) & has_key & (changes.before.lasts >= 0)
-        lenient = replace(rows, faults=Faults.of(len(changes.codes)))
-        return lenient.read(changes.before, is_told, self._old_key)
-
-    def _finished(
-        self,
-        changes: Changes,
-        parts: tuple[list[pa.Array], PlacedRows, PlacedRows | None],
-        faults: Faults,
-    ) -> ChangeRows:
-        """What is left, without that of bad records."""
-        key, after, before = parts
-        sound = faults.sound
-        codes = np.where(sound, changes.codes, CODES[RecordKind.BAD])
-        everywhere = np.arange(len(codes))
-        keyed = PlacedRows(everywhere, key).spread(sound & np.isin(codes, _KEYED))
-        return ChangeRows(
-            kind=pa.array([kind.value for kind in KINDS], pa.string()).take(pa.array(codes)),
-            key=_batch(self._key.fields, keyed, len(codes)),
-            after=_batch(self._after.fields, after.spread(sound), len(codes)),
-            before=None
-            if before is None
-            else _batch(self._before.fields, before.spread(sound), len(codes)),
-            snapshot=changes.source.snapshot,
-            source_ts_ms=changes.source.ts_ms,
-            position=changes.source.position,
-            connector=changes.source.connector,
-            database=changes.source.database,
-            schema=changes.source.schema,
-            table=changes.source.table,
-            bad=faults.records(),
-        )
-
 
 def _batch(fields: Sequence[Field], columns: list[pa.Array], count: int) -> pa.RecordBatch:
     if not fields:
@@ -319,28 +299,18 @@ def _batch(fields: Sequence[Field], columns: list[pa.Array], count: int) -> pa.R
 
 
 def warm_up() -> None:
-    kinds = (
-        SqlType(TypeName.BIGINT),
-        SqlType(TypeName.STRING),
-        SqlType(TypeName.DECIMAL, 10, 2),
-        SqlType(TypeName.DATE),
-        SqlType(TypeName.TIME, 6),
-        SqlType(TypeName.TIMESTAMP_LTZ, 6),
-        SqlType(TypeName.BYTES),
-        array_type(SqlType(TypeName.BOOLEAN)),
-    )
-    values = [
-        "1",
-        '""',
-        '"AA=="',
-        '"1970-01-01"',
-        '"00:00:00"',
-        '"1970-01-01T00:00:00Z"',
-        '"AA=="',
-        "[true]",
-    ]
-    names = [f"c{at}" for at in range(len(kinds))]
-    row = ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True))
+    by_type = {
+        SqlType(TypeName.BIGINT): "1",
+        SqlType(TypeName.STRING): '""',
+        SqlType(TypeName.DECIMAL, 10, 2): '"AA=="',
+        SqlType(TypeName.DATE): '"1970-01-01"',
+        SqlType(TypeName.TIME, 6): '"00:00:00"',
+        SqlType(TypeName.TIMESTAMP_LTZ, 6): '"1970-01-01T00:00:00Z"',
+        SqlType(TypeName.BYTES): '"AA=="',
+        array_type(SqlType(TypeName.BOOLEAN)): "[true]",
+    }
+    names = [f"c{at}" for at in range(len(by_type))]
+    row = ",".join(f'"{name}":{value}' for name, value in zip(names, by_type.values(), strict=True))
     value = f'{{"schema":null,"payload":{{"op":"c","after":{{{row}}},"source":{{}}}}}}'
     records = pa.RecordBatch.from_pydict(
         {
@@ -348,6 +318,6 @@ def warm_up() -> None:
             "value": pa.array([value.encode()] * 2, pa.binary()),
         }
     )
-    columns = [Field(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    columns = [Field(name, kind) for name, kind in zip(names, by_type, strict=True)]
     with one_at_a_time():
         DebeziumDecoder(columns, names[:1]).decode(records)

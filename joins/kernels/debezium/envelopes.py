@@ -104,7 +104,12 @@ def flat_rows(
         name, value = (op_name, op) if no_op[row] else (deleted_name, deleted)
         faults.add(RecordFault.LAYOUT, row, f'"{name}" is {value.shown(row)}, which says nothing')
     said_of = [members[name] for name in long]
-    said_of[3:] = [_either(a, members[name]) for a, name in zip(said_of[3:], short, strict=True)]
+    for at, name in enumerate(short, 3):
+        first, second = said_of[at], members[name]
+        has_first = first.lasts != ABSENT
+        firsts = np.where(has_first, first.firsts, second.firsts)
+        lasts = np.where(has_first, first.lasts, second.lasts)
+        said_of[at] = RawValues(firsts, lasts, first.kept)
     positions = _positions([members[name] for name in places], codes)
     source = _source_of(said_of, positions, np.zeros(len(rows), np.bool_), faults)
     _leave_others(codes, source, table, faults)
@@ -117,12 +122,6 @@ def _codes_of(op: RawValues) -> Codes:
     letters = np.zeros(len(op), np.uint8)
     tokens.letters_of(op.firsts, op.lasts, letters)
     return _LETTERS[letters]
-
-
-def _either(first: RawValues, second: RawValues) -> RawValues:
-    has_first = first.lasts != ABSENT
-    firsts = np.where(has_first, first.firsts, second.firsts)
-    return RawValues(firsts, np.where(has_first, first.lasts, second.lasts), first.kept)
 
 
 def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:

@@ -69,7 +69,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\dZ?")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_YEARS = 1_990, 2_100  # whoever counts milliseconds or microseconds mostly means these
+_RECENT = tuple(datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1_990, 2_100))
 _DAYS = range(7_000, 48_000)  # 1989 to 2101
 _INT = range(-(2**31), 2**31)
 
@@ -148,18 +148,13 @@ def _of_integers(values: Sequence[int]) -> TypeGuess:
     if set(values) <= {0, 1}:
         return TypeGuess(sql, "or BOOLEAN")
     for divisor, kind in ((1_000, "TIMESTAMP(3)"), (1_000_000, "TIMESTAMP(6)")):
-        if all(_is_recent(value / divisor) for value in values):
+        if all(_RECENT[0] <= value / divisor < _RECENT[1] for value in values):
             shown = datetime.fromtimestamp(values[-1] / divisor, UTC).replace(tzinfo=None)
             return TypeGuess(sql, f"or {kind}: {shown.isoformat(' ')}")
     if all(value in _DAYS for value in values):
         shown = datetime.fromtimestamp(values[-1] * 86_400, UTC)
         return TypeGuess(sql, f"or DATE: {shown.date().isoformat()}")
     return TypeGuess(sql)
-
-
-def _is_recent(seconds: float) -> bool:
-    least, greatest = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in _YEARS)
-    return least <= seconds < greatest
 
 
 def _of_texts(values: Sequence[str]) -> TypeGuess:
@@ -310,7 +305,6 @@ def inspect_topic(
 
 @dataclass(slots=True)
 class _Values:
-
     values: list[object] = field(default_factory=list)
     encodings: Counter[str] = field(default_factory=Counter)
     connect: ConnectType | None = None

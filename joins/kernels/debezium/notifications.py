@@ -101,8 +101,7 @@ def read_notification(
         return UnknownNotification(str(exc), (value or b"")[:_SHOWN_BYTES].decode(errors="replace"))
 
 
-class _NotUnderstoodError(Exception):
-    ...
+class _NotUnderstoodError(Exception): ...
 
 
 def _payload(text: bytes | None) -> Mapping[str, object]:

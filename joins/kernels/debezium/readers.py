@@ -67,19 +67,12 @@ def int64s(values: RawValues) -> tuple[Rows, Mask]:
     return numbers, fits
 
 
-def integers(to: pa.DataType) -> Reader:
-    def read(values: RawValues) -> Checked:
-        return ranged(*int64s(values), values.lasts >= 0, to)
-
-    return read
-
-
-def unsigned(to: pa.DataType) -> Reader:
-    """Of integers that cannot be negative those in the range of a type."""
-
+def integers(to: pa.DataType, least: int | None = None) -> Reader:
     def read(values: RawValues) -> Checked:
         numbers, fits = int64s(values)
-        return ranged(numbers, fits & (numbers >= 0), values.lasts >= 0, to)
+        if least is not None:
+            fits &= numbers >= least
+        return ranged(numbers, fits, values.lasts >= 0, to)
 
     return read
 
@@ -176,12 +169,7 @@ def decimals_of_bits(kind: SqlType, connect: str) -> Reader:
     """DECIMAL from the bits of a FLOAT or DOUBLE."""
     own = SqlType(TypeName.FLOAT if connect == FLOAT_BITS else TypeName.DOUBLE)
     number = floats_of_bits(own, connect)
-
-    def read(values: RawValues) -> Checked:
-        wide = number(values)
-        return _trusted(decimals_of(wide.values.cast(pa.string()), kind), kind)
-
-    return read
+    return lambda values: _trusted(decimals_of(number(values).values.cast(pa.string()), kind), kind)
 
 
 def named_floats(to: pa.DataType) -> Reader:
@@ -201,17 +189,11 @@ def named_floats(to: pa.DataType) -> Reader:
 
 
 def decimals_as_text(kind: SqlType) -> Reader:
-    def read(values: RawValues) -> Checked:
-        return decimals_of(values.texts(), kind)
-
-    return read
+    return lambda values: decimals_of(values.texts(), kind)
 
 
 def decimals_as_numbers(kind: SqlType) -> Reader:
-    def read(values: RawValues) -> Checked:
-        return decimals_of(values.numbers(), kind)
-
-    return read
+    return lambda values: decimals_of(values.numbers(), kind)
 
 
 def rounded_decimals(kind: SqlType) -> Reader:

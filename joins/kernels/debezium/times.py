@@ -36,6 +36,7 @@ _DURATIONS = ("years", "months", "days", "hours", "minutes", "seconds", "nanos",
 
 
 class TimeUnit(Enum):
+    """Unit of a number that is a time."""
 
     MILLIS = "ms"
     MICROS = "us"
@@ -214,13 +215,10 @@ def without_specials(
     column = read.values
     if handling is SpecialValues.LAST_DAY and kind.name is not TypeName.DECIMAL:
         for which, limit in zip((positive, negative), last_and_first(kind), strict=True):
-            scalar = pa.array([limit]).cast(_storage(kind)).cast(arrow_type(kind))[0]
+            storage = pa.int32() if kind.name is TypeName.DATE else pa.int64()
+            scalar = pa.array([limit]).cast(storage).cast(arrow_type(kind))[0]
             column = pc.if_else(pa.array(which), scalar, column)
     return Checked(column, read.failed & ~special)
-
-
-def _storage(kind: SqlType) -> pa.DataType:
-    return pa.int32() if kind.name is TypeName.DATE else pa.int64()
 
 
 def _any(values: RawValues, forms: Sequence[bytes]) -> npt.NDArray[np.bool_]:
