@@ -43,15 +43,15 @@ _STREAMED = pa.array(["c", "u", "d"])
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """How a changelog is compacted.
+    """A compaction.
 
     Attributes:
-        primary_key: columns whose newest record is the row.
-        progress: the watermark records of the whole changelog.
-        complete: the greatest generation that every partition has completed, -1 for none.
+        primary_key: columns of the key.
+        progress: watermark records of the whole changelog.
+        complete: greatest generation that every partition has completed, -1 for none.
         is_whole: whether no older rows exist than those given.
-        versioned: the rowtime column of a dimension with event time.
-        needed_from_ms: versions that end before are not asked for any more; None keeps all.
+        versioned: rowtime column of a dimension with event time.
+        needed_from_ms: versions that end before it are not needed; None keeps all.
     """
 
     primary_key: tuple[str, ...]
@@ -64,14 +64,13 @@ class CompactionTask:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What is left, watermark records last, and how many `r` records of each generation are not."""
+    """Kept rows, watermark records last; and the number of removed `r` records by generation."""
 
     rows: pa.Table
     dropped_reads: Mapping[int, int]
 
 
 def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
-    """The rows of `rows`, in any order, that are still needed."""
     rows = rows.combine_chunks()
     marks = mask_of(pc.equal(rows.column("_op"), "w"))
     milestones = _milestones(rows)
@@ -87,7 +86,7 @@ def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
 
 
 def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestones: Rows) -> Rows:
-    """Where the newest record of each key is, without those that may go, and its versions."""
+    """Places of each key's newest record, unless it may be removed, and of needed versions."""
     usable = np.flatnonzero(~marks & ~task.progress.ignored(rows))
     rowtime = [] if task.versioned is None else [task.versioned]
     kept = [*task.primary_key, *rowtime, "_op", GENERATION, *POSITION_COLUMNS, "_offset"]
@@ -106,7 +105,7 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
 def _versions(
     keyed: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int | None
 ) -> pa.Table:
-    """The versions that somebody may still ask for."""
+    """Versions that may still be looked up."""
     dated = with_rowtime(keyed, rowtime)
     identity = list(dict.fromkeys([*primary_key, rowtime]))
     newest = newest_rows(dated, identity, versioned=rowtime)
@@ -114,7 +113,7 @@ def _versions(
 
 
 def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedArray) -> Mask:
-    """Records that hide their key and are older than whatever may still be sent again.
+    """Records that hide their key and are older than anything that may be sent again.
 
     The key of a milestone keeps its newest record, for the milestone may be an older one.
     """
@@ -130,7 +129,7 @@ def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedAr
 
 
 def _milestones(rows: pa.Table) -> Rows:
-    """Where the records are that tell how far each partition is."""
+    """Places of the records that define the progress of each partition."""
     partition, offset, generation = (
         numbers(rows, name) for name in ("_partition", "_offset", GENERATION)
     )
@@ -151,7 +150,6 @@ def _milestones(rows: pa.Table) -> Rows:
 
 
 def watermarks(rows: Sequence[pa.Table]) -> Progress:
-    """The watermark records among `rows`."""
     progress = Progress()
     for table in rows:
         progress = progress.with_records(table.filter(pc.equal(table.column("_op"), "w")))
@@ -167,14 +165,14 @@ _SMALL_ROWS = FILE_ROWS // 2
 
 @dataclass(frozen=True, slots=True)
 class FoldTask:
-    """What is folded, and how.
+    """A fold.
 
     Attributes:
-        files: data files of the changelog that no fold has, in any order.
-        primary_key: columns whose newest record is the row.
-        progress: the watermark records up to there; `r` records behind them are ignored.
-        complete: rows of generations before this one are gone.
-        current: the data files of the table; none before the first fold.
+        files: data files of the changelog that are not folded yet, in any order.
+        primary_key: columns of the key.
+        progress: watermark records up to there; `r` records behind them are ignored.
+        complete: rows of older generations are removed.
+        current: data files of the table; empty before the first fold.
     """
 
     files: Sequence[TablePath]
@@ -186,11 +184,10 @@ class FoldTask:
 
 @dataclass(frozen=True, slots=True)
 class FoldSlice:
-    """Some rows of the files that a fold writes, and what is new about the table with them.
+    """Rows that a fold writes.
 
-    Attributes:
-        rows: for the table, with its columns.
-        images: rows that came or went, with `CHANGE_TYPE`, as Delta's change data feed has them.
+    `images` are inserted, updated and deleted rows with `CHANGE_TYPE`, for Delta's change data
+    feed.
     """
 
     rows: pa.RecordBatch
@@ -198,10 +195,9 @@ class FoldSlice:
 
 
 class FoldRows:
-    """What a fold does to a table. Rows are numbered: those of its files, then the changelog's.
+    """Result of a fold. Rows are numbered: first those of the table's files, then the changelog's.
 
-    Attributes:
-        rewritten: which files of `task.current` the fold replaces.
+    `rewritten` has the places of the files in `task.current` that the fold replaces.
     """
 
     def __init__(self, task: FoldTask) -> None:
@@ -214,7 +210,7 @@ class FoldRows:
         self.rewritten = self._rewritten()
 
     def slices(self, schema: pa.Schema) -> Iterator[FoldSlice]:
-        """What is written, with the columns of `schema`, in the order of the files."""
+        """Rows to write with the columns of `schema`, in the order of the files."""
         for at in self.rewritten:
             start = int(self._starts[at])
             for rows in _batches(self._task.current[at], schema):
@@ -247,7 +243,7 @@ class FoldRows:
             yield FoldSlice(batch, _typed(batch, own))
 
     def _compared(self) -> tuple[Rows, Rows, Rows]:
-        """Changes that are rows, rows that are gone, and of both those whose key was and is."""
+        """Numbers of changes that become rows, of rows that go, and of those whose key stays."""
         changes = self._changes()
         held = self._replaceable(changes)
         newest = newest_rows(pa.concat_tables([*held, changes]), self._task.primary_key)
@@ -264,7 +260,7 @@ class FoldRows:
         )
 
     def _changes(self) -> pa.Table:
-        """Keys and positions of the records that say something about their key."""
+        """Keys and positions of changes, without watermark records and ignored records."""
         names = list(dict.fromkeys([*self._task.primary_key, *CHANGE_COLUMNS]))
         keyed = []
         starts = self._starts[len(self._task.current) : -1]
@@ -274,7 +270,7 @@ class FoldRows:
         return pa.concat_tables(keyed)
 
     def _replaceable(self, changes: pa.Table) -> list[pa.Table]:
-        """Keys and positions of the table's rows that a change may be of, or a new generation."""
+        """Keys and positions of the table's rows that a change or a new generation may replace."""
         schema = pa.schema([field for field in changes.schema if field.name != _AT])
         hashes = np.unique(self._hashes(changes))
         held = []
@@ -292,14 +288,14 @@ class FoldRows:
         return hash_rows([whole(rows.column(name)) for name in self._task.primary_key])
 
     def _shared(self, gone: pa.Table, kept: pa.Table) -> Rows:
-        """Numbers of the rows of either whose key the other has, too."""
+        """Numbers of rows in both tables whose key is in the other one."""
         both = pa.concat_tables([gone, kept])
         codes = exact_codes([whole(both.column(name)) for name in self._task.primary_key])
         shared = np.intersect1d(codes[: gone.num_rows], codes[gone.num_rows :])
         return np.sort(numbers(both, _AT)[np.isin(codes, shared)])
 
     def _rewritten(self) -> tuple[int, ...]:
-        """Files that lose rows, and small ones that have no more rows than are written anyway."""
+        """Files that lose rows, and small ones that add no more rows than are written anyway."""
         ends = self._starts[: len(self._task.current) + 1]
         sizes, lost = np.diff(ends), np.diff(np.searchsorted(self._gone, ends))
         chosen = set(np.flatnonzero(lost).tolist())
@@ -343,7 +339,7 @@ def _read(file: TablePath, columns: Sequence[str]) -> pa.Table:
 
 
 def _batches(file: TablePath, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Slices of a file of the table, whoever wrote it."""
+    """Slices of a Parquet file, with the table's types."""
     with pq.ParquetFile(readable(file), coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_BATCH_ROWS, columns=schema.names, use_threads=False):
             rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)

@@ -42,17 +42,12 @@ _LARGEST = 1 << 26  # of one value in JSON
 
 @dataclass(slots=True)
 class AvroMemory:
-    """The schemas that were seen in the keys, or the values, of a topic.
-
-    Attributes:
-        schema_of: asks for one; what it raises goes through.
-    """
+    """Values in the wire format; caches their schemas. What `schema_of` raises goes through."""
 
     schema_of: WriterSchema
     _programs: dict[int, Program | str] = field(default_factory=dict)
 
     def unwrapped(self, values: RawValues) -> Payloads:
-        """The payloads of `values`, and the numbers of their schemas."""
         schemas = np.full(len(values), NO_SCHEMA, np.int64)
         tokens.schema_ids(values.firsts, values.lasts, schemas)
         firsts, lasts = values.firsts.copy(), np.full(len(values), ABSENT, np.int64)
@@ -87,7 +82,7 @@ class AvroMemory:
             try:
                 schema = self.schema_of(number)
                 if schema is None:
-                    return f"nobody has schema {number}"  # it may come
+                    return f"the registry does not have schema {number}"  # it may come
                 known = Program.of(schema)
             except ValueError as exc:
                 known = f"its schema {number} cannot be read: {exc}"
@@ -104,7 +99,7 @@ def _form_of(value: bytes) -> str:
 
 
 def _other_form(value: bytes) -> str | None:
-    """What another registry's, or another, serializer has written; None if that is not seen."""
+    """Describes the wire format of another registry or serializer; None if it is not recognised."""
     if len(value) >= 18 and value[0] == 3 and value[1] in (0, 5):
         schema = UUID(bytes=value[2:18])
         return (
@@ -132,16 +127,11 @@ def _other_form(value: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class OneSchema:
-    """Values of one schema, which they do not name.
-
-    Attributes:
-        program: of the schema.
-    """
+    """Values of one schema, without a header."""
 
     program: Program
 
     def unwrapped(self, values: RawValues) -> Payloads:
-        """The payloads of `values`, all of the schema 0."""
         there = np.flatnonzero(values.lasts >= 0)
         firsts, lasts = values.firsts.copy(), np.full(len(values), ABSENT, np.int64)
         written = _written(values.take(there), self.program, header=0)
@@ -162,7 +152,7 @@ def warm_up() -> None:
 
 
 def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -> RawValues:
-    """Values of one schema as JSON, behind a header of so many bytes; `ABSENT` of broken ones."""
+    """Values of one schema as JSON, behind a header of `header` bytes; `ABSENT` if broken."""
     starts, count = values.firsts + header, len(values)
     texts = np.frombuffer(program.texts, np.uint8)
     size = int((values.lasts - starts).sum()) * _ROOM + count * (len(texts) + _ROW_ROOM)
@@ -190,7 +180,7 @@ def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -
 
 
 class AvroRows:
-    """Reads values of one topic, for one thread; it remembers the schemas that it has seen."""
+    """Reads the columns of a topic's values, on one thread; it caches schemas."""
 
     def __init__(
         self,
@@ -202,10 +192,10 @@ class AvroRows:
         """A reader of the declared `columns`.
 
         Args:
-            columns: those of which a record has some, by name.
-            schema: asks for the schema of a number, and what it raises goes through; or the schema
-                of all values, which are without Confluent's header then.
-            null_if_missing: a column that a record does not have is NULL; else the record is bad.
+            columns: matched with the record's fields by name.
+            schema: gives the schema of an id; or the schema of all values, which have no header
+                then.
+            null_if_missing: a missing column is NULL, else the record is bad.
         """
         self._columns = tuple(columns)
         self._memory: OneSchema | AvroMemory = (
@@ -214,7 +204,6 @@ class AvroRows:
         self._reader = ColumnReader(DebeziumOptions(null_if_missing=null_if_missing))
 
     def parse(self, values: pa.Array) -> ParsedRows:
-        """The rows of `values` (binary, nullable), as `parse` gives those of JSON."""
         raw = RawValues.of(values)
         faults = Faults.of(len(raw))
         payloads = self._memory.unwrapped(raw)

@@ -30,11 +30,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class RawForm:
-    """The column, and how its values are bytes.
-
-    Attributes:
-        read: whether it is read; if not, only the rows are.
-    """
+    """The column and the encoding of its values; if `read` is false only the rows are read."""
 
     column: Field
     charset: str = "utf-8"
@@ -61,7 +57,7 @@ class RawForm:
         return ParsedRows(batch, pa.array(good), bad)
 
     def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
-        """The value of each row, NULL of a NULL."""
+        """The value of each row, NULL for NULL."""
         column, kind = rows.column(0), self.column.type.name
         if kind is TypeName.BYTES:
             return column

@@ -42,13 +42,13 @@ Place = tuple[int | None, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two sets of rows differ, for one record.
+    """A difference between two sets of rows in one record.
 
     Attributes:
         kind: `missing` (expected, not found), `extra` (found, not expected) or `changed`.
-        partition: of the record, None where the rows do not tell.
-        expected: the row as JSON text; None if `kind` is `extra`.
-        actual: likewise, None if `kind` is `missing`.
+        partition: None if the rows have no partition.
+        expected: JSON text of the row; None if `kind` is `extra`.
+        actual: JSON text of the row; None if `kind` is `missing`.
     """
 
     kind: str
@@ -85,7 +85,7 @@ class CanonicalRows:
         return int(self.table.num_rows)
 
     def without_places(self) -> Self:
-        """The same rows without the records that they come from."""
+        """The same rows without partitions and offsets."""
         count = len(self)
         columns = [pa.nulls(count, pa.int32()), pa.nulls(count, pa.int64())]
         table = pa.table([*columns, self.table.column("row")], schema=_SCHEMA)
@@ -103,7 +103,7 @@ class CanonicalRows:
         return list(zip(*columns, strict=True))
 
     def digest(self) -> str:
-        """SHA-256 over all rows; equal for equal multisets of rows."""
+        """SHA-256 over all rows."""
         lines = pc.binary_join_element_wise(
             *(
                 pc.fill_null(self.table.column(name).cast(pa.string()), "")
@@ -124,7 +124,7 @@ class CanonicalRows:
 
 
 def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Difference]:
-    """What of `expected` is not in `actual` and the other way round, by record."""
+    """Symmetric difference of both sets, by record."""
     if expected.table.equals(actual.table):
         return []
     missing = _by_place(expected.counted() - actual.counted())
@@ -136,10 +136,7 @@ def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Differen
 
 
 def row_texts(rows: pa.RecordBatch) -> pa.Array:
-    """One JSON object a row, members in the order of the columns; no value is lost.
-
-    Unlike in the output of a Kafka sink, NaN and infinities are told apart, as strings.
-    """
+    """A lossless JSON object a row, members in column order; NaN and infinities are strings."""
     if rows.num_columns == 0:
         return pa.array(["{}"] * rows.num_rows, pa.string())
     names = encode_values(pa.array(rows.schema.names, pa.string())).to_pylist()
@@ -186,7 +183,7 @@ _MICROS = 1_000_000
 
 
 def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:
-    """The values of `column`; `kind` tells TIME from BIGINT, both are int64."""
+    """The values of `column`; a TIME needs `kind`, for it is int64 like BIGINT."""
     if kind is not None and kind.name is TypeName.TIME:
         return [None if micros is None else _time_text(micros) for micros in column.to_pylist()]
     arrow = column.type
@@ -227,7 +224,7 @@ def _nested(column: pa.Array) -> list[object]:
 
 
 def typed_values(texts: Sequence[str | None], kind: SqlType) -> Checked:
-    """The values that `json_values` shows as `texts`; what cannot be one is marked."""
+    """Reads texts of `json_values`; marks texts that do not fit."""
     column = pa.array(texts, pa.string())
     if kind.name is TypeName.TIME:
         return rowwise(lambda text: _micros(str(text)), [column], arrow_type(kind))

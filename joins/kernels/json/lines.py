@@ -28,13 +28,12 @@ _Reader = Callable[[Any], object]
 
 
 class WrittenNumber(str):
-    """A number with the digits that the JSON text has."""
+    """A number with its digits in the JSON text."""
 
     __slots__ = ()
 
 
-class _UnfitError(ValueError):
-    """A line is not what is asked for."""
+class _UnfitError(ValueError): ...
 
 
 def has_map(kind: pa.DataType) -> bool:
@@ -49,11 +48,10 @@ def broken(error: Exception) -> str:
 
 
 def with_entries(lines: pa.Array, schema: pa.Schema) -> pa.Array:
-    """`lines`, one JSON object each or NULL, with a list of entries for each map of `schema`.
+    """`lines` with a list of entries for each map of `schema`; lines that do not fit become NULL.
 
-    Args:
-        lines: strings, or NULL; those that do not fit become NULL.
-        schema: of the columns that will be read.
+    Numbers keep their digits, members that are not read are omitted, and of equal keys in a map the
+    last one counts, as in Flink.
     """
     read = _members({item.name: item.type for item in schema})
     doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
@@ -86,7 +84,7 @@ _FRAGMENTS = json.JSONDecoder(
 
 
 def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
-    """Reads the members of an object that are asked for; the others are ignored."""
+    """Reads the members that are in `fields`."""
     readers = {name: _reader(kind) for name, kind in fields.items()}
 
     def read(members: tuple[tuple[str, object], ...]) -> object:
@@ -103,7 +101,7 @@ def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
 
 
 def _reader(kind: pa.DataType) -> _Reader:
-    """Brings values into the form for Arrow's reader; types are looked at once."""
+    """Converts values for Arrow's reader."""
     if pa.types.is_list(kind):
         return _expecting(list, _elements(_reader(kind.value_type)))
     if pa.types.is_map(kind):
@@ -114,7 +112,7 @@ def _reader(kind: pa.DataType) -> _Reader:
 
 
 def _expecting(right: type, read: _Reader) -> _Reader:
-    """`read` for values of the right kind; NULL stays NULL."""
+    """`read` for values of the type `right`; NULL stays NULL."""
 
     def checked(value: object) -> object:
         if value is None:
@@ -154,12 +152,7 @@ def has_decimal(kind: pa.DataType) -> bool:
 
 
 def with_bearable_decimals(lines: pa.Array, schema: pa.Schema) -> pa.Array:
-    """`lines`, one JSON object each or NULL, with NULL where there is such a decimal.
-
-    Args:
-        lines: strings, or NULL.
-        schema: of the columns that will be read.
-    """
+    """`lines` (JSON objects or NULL), with NULL for lines that have a very small decimal."""
     doubtful = mask_of(pc.match_substring_regex(lines, _DOUBTFUL))
     if not doubtful.any():
         return lines
@@ -178,7 +171,6 @@ def _is_bearable(line: str, kind: pa.DataType) -> bool:
 
 
 def _has_tiny(value: object, kind: pa.DataType) -> bool:
-    """Whether there is a decimal in `value` that is too small."""
     if pa.types.is_decimal(kind) and isinstance(value, str):
         return is_beyond_scales(value, kind)
     if pa.types.is_struct(kind) and isinstance(value, tuple):
@@ -197,11 +189,7 @@ _WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was gi
 
 
 def lines_of(values: pa.Array) -> pa.Array:
-    """Strings that are one line each, as long as `values`; NULL for what must not be in a block.
-
-    Args:
-        values: binary or large binary, at most 2 GiB of it.
-    """
+    """A line for each of `values` (at most 2 GiB), NULL for values that must not be in a block."""
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -225,10 +213,9 @@ def _decoded(values: pa.Array) -> pa.Array:
 
 
 def _not_utf_8(values: pa.Array) -> Mask:
-    """The values that Python cannot decode, found in one pass over all bytes.
+    """Values that are not UTF-8, found in one pass over all bytes.
 
-    A value that begins in the middle of a character is cut from the one before, which it might
-    complete.
+    A value that begins inside a character is cut from the one before, which it might complete.
     """
     ends, data = _content(values)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
@@ -255,7 +242,7 @@ def _not_utf_8(values: pa.Array) -> Mask:
 
 
 def _content(text: pa.Array) -> tuple[_Rows, _Bytes]:
-    """Where each value ends in the bytes of all values, and these bytes."""
+    """The end of each value in the bytes of all values, and these bytes."""
     _, offset_buffer, data_buffer = text.buffers()
     if offset_buffer is None or data_buffer is None:
         return np.zeros(len(text), dtype=np.int64), np.zeros(0, dtype=np.uint8)
@@ -265,7 +252,7 @@ def _content(text: pa.Array) -> tuple[_Rows, _Bytes]:
 
 
 def _are_odd(text: pa.Array) -> Mask:
-    """The values that do not begin with `{`, end with `}` and have no byte below 14 between."""
+    """Values that do not begin with `{` and end with `}`, or have a byte below 14."""
     ends, data = _content(text)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])[: len(ends)]
     odd: Mask = ends == starts

@@ -16,7 +16,7 @@ _MICROSECOND_DIGITS = 6
 
 
 class Encoding(StrEnum):
-    """How a database's type is written; see the table in ARCHITECTURE.md."""
+    """How a database's type is written in JSON; see the table in docs/reference/contracts.md."""
 
     INTEGER = "integer"
     UNSIGNED = "unsigned"
@@ -66,10 +66,10 @@ _DECLARED_ENCODINGS = {
 
 
 def wire_type(encoding: Encoding, sql_type: SqlType) -> pa.DataType:
-    """What carries values in Arrow when they are read from JSON.
+    """Arrow type of values when they are read from JSON.
 
-    Parts of nested values are written by their declared types, a MAP as the list of its entries: no
-    reader of JSON takes an object with any members.
+    Parts of nested values are written by their declared types, a MAP as the list of its entries:
+    Arrow's reader takes no object with arbitrary members.
     """
     if encoding is not Encoding.NESTED:
         return WIRE_TYPES[encoding]
@@ -77,7 +77,7 @@ def wire_type(encoding: Encoding, sql_type: SqlType) -> pa.DataType:
 
 
 def _shape(sql_type: SqlType, leaf: Callable[[SqlType], pa.DataType]) -> pa.DataType:
-    """The wire form of a type, with what `leaf` gives of its scalar parts."""
+    """Wire form of a type; `leaf` gives that of its scalar parts."""
     if not sql_type.members:
         return leaf(sql_type)
     parts = [pa.field(part.name, _shape(part.type, leaf)) for part in sql_type.members]
@@ -88,7 +88,7 @@ def _shape(sql_type: SqlType, leaf: Callable[[SqlType], pa.DataType]) -> pa.Data
 
 
 def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
-    """A wire column as the Arrow type of its declared type; what does not fit is marked."""
+    """A wire column as its declared type; marks values that do not fit."""
     target = arrow_type(sql_type)
     if encoding is Encoding.NESTED:
         return _nested_declared(wire, sql_type)
@@ -144,10 +144,10 @@ def declared_encoding(sql_type: SqlType) -> Encoding:
 
 
 def to_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
-    """Arrow values that fit `sql_type` as the wire column of its `declared_encoding`.
+    """Arrow values that fit `sql_type` as a wire column of its `declared_encoding`.
 
     BYTES stay binary, as `encode_records` takes them. A timestamp may be of any unit; without a
-    zone it counts as UTC. Nested values have the declared parts, in their order.
+    zone it counts as UTC. Nested values have the declared parts in their order.
 
     Raises:
         pa.ArrowInvalid: a value does not fit the declared type.
