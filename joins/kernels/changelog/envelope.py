@@ -65,7 +65,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CapturedColumn:
-    """A captured column; `encoding`, which follows from the database's type, is its form in JSON."""
+    """A captured column; `encoding`, from the database type, is its form in JSON."""
 
     name: str
     sql_type: SqlType
