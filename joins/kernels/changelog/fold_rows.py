@@ -94,22 +94,20 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
     keyed = rows.select(names).take(pa.array(usable)).append_column(_AT, pa.array(usable))
     newest = newest_rows(keyed, task.primary_key)
     if task.versioned is not None:
-        versions = _versions(keyed, task.primary_key, task.versioned, task.needed_from_ms)
+        # versions that may still be looked up
+        identity = list(dict.fromkeys([*task.primary_key, task.versioned]))
+        dated = with_rowtime(keyed, task.versioned)
+        versions = without_ended(
+            newest_rows(dated, identity, versioned=task.versioned),
+            task.primary_key,
+            task.versioned,
+            task.needed_from_ms,
+        )
         return np.concatenate([numbers(newest, _AT), numbers(versions, _AT)])
     if task.is_whole and newest.num_rows:
         protected = rows.column(task.primary_key[0]).take(pa.array(milestones))
         newest = newest.filter(pa.array(~_forgettable(newest, task, protected)))
     return numbers(newest, _AT)
-
-
-def _versions(
-    keyed: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int | None
-) -> pa.Table:
-    """Versions that may still be looked up."""
-    dated = with_rowtime(keyed, rowtime)
-    identity = list(dict.fromkeys([*primary_key, rowtime]))
-    newest = newest_rows(dated, identity, versioned=rowtime)
-    return without_ended(newest, primary_key, rowtime, from_ms)
 
 
 def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedArray) -> Mask:
@@ -266,7 +264,8 @@ class FoldRows:
         starts = self._starts[len(self._task.current) : -1]
         for file, start in zip(self._task.files, starts, strict=True):
             rows = _numbered(_read(file, names), int(start))
-            keyed.append(rows.filter(pa.array(_counted(rows, self._task.progress))))
+            marks = mask_of(pc.equal(rows.column("_op"), "w"))
+            keyed.append(rows.filter(pa.array(~marks & ~self._task.progress.ignored(rows))))
         return pa.concat_tables(keyed)
 
     def _replaceable(self, changes: pa.Table) -> list[pa.Table]:
@@ -305,11 +304,6 @@ class FoldRows:
                 chosen.add(at)
                 written += int(sizes[at])
         return tuple(sorted(chosen))
-
-
-def _counted(rows: pa.Table, progress: Progress) -> Mask:
-    marks = mask_of(pc.equal(rows.column("_op"), "w"))
-    return ~marks & ~progress.ignored(rows)
 
 
 def _is_in(hashes: Hashes, ordered: Hashes) -> Mask:

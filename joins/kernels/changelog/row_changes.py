@@ -55,8 +55,8 @@ def changes_at(
     commit.
     """
     before, after = (
-        _taken(side, rows.column(name))
-        for side, name in zip(sides, ("before", "after"), strict=True)
+        None if taken.null_count == len(taken) else side.take(taken.combine_chunks())
+        for side, taken in zip(sides, (rows.column("before"), rows.column("after")), strict=True)
     )
     ordinals = np.arange(first, first + rows.num_rows)
     return Envelopes(
@@ -117,9 +117,3 @@ def _same(
 def _comparable(values: pa.ChunkedArray) -> pa.Array:
     column = whole(values)
     return encode_values(column) if pa.types.is_nested(column.type) else column
-
-
-def _taken(side: pa.RecordBatch, rows: pa.ChunkedArray) -> pa.RecordBatch | None:
-    if rows.null_count == len(rows):
-        return None
-    return side.take(rows.combine_chunks())

@@ -381,14 +381,13 @@ def _taken_apart(
     for at, text in enumerate(payloads.values.copied().to_pylist()):
         number = numbers[at]
         connect = None if number == NO_SCHEMA else reader.type_of(number)
-        yield at, _parsed(text) if at not in payloads.reasons else "", connect
-
-
-def _parsed(text: bytes | None) -> object:
-    try:
-        return None if text is None else json.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return ""
+        payload: object = "" if at in payloads.reasons else None
+        if text is not None and at not in payloads.reasons:
+            try:
+                payload = json.loads(text.decode("utf-8"))
+            except (ValueError, RecursionError):
+                payload = ""
+        yield at, payload, connect
 
 
 def _column(name: str, seen: _Values, *, in_key: bool) -> ColumnReport:

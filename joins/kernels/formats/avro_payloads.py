@@ -54,7 +54,13 @@ class AvroMemory:
         reasons: dict[int, str] = {}
         kept: tuple[object, ...] = ()
         odd = np.flatnonzero((schemas == NO_SCHEMA) & (values.lasts >= 0))
-        reasons.update((row, _form_of(values.at(row))) for row in odd.tolist())
+        for row in odd.tolist():
+            value = values.at(row)
+            shown = value[:5].hex(" ") or "nothing"
+            reasons[row] = _other_form(value) or (
+                f"it is not in Confluent's wire format, a byte 0 and four bytes of the schema's "
+                f"id, but begins with {shown}; ids in a header of the record are not read"
+            )
         for number in np.unique(schemas).tolist():
             if number == NO_SCHEMA:
                 continue
@@ -88,14 +94,6 @@ class AvroMemory:
                 known = f"its schema {number} cannot be read: {exc}"
             self._programs[number] = known
         return known
-
-
-def _form_of(value: bytes) -> str:
-    shown = value[:5].hex(" ") or "nothing"
-    return _other_form(value) or (
-        f"it is not in Confluent's wire format, a byte 0 and four bytes of the schema's id, but "
-        f"begins with {shown}; ids in a header of the record are not read"
-    )
 
 
 def _other_form(value: bytes) -> str | None:

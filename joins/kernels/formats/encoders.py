@@ -76,19 +76,14 @@ def without_gone(values: pa.Array, kinds: pa.Array | None) -> pa.Array:
 
 def csv_rows(rows: pa.RecordBatch, kinds: Sequence[SqlType], dialect: CsvDialect) -> pa.StringArray:
     is_alone = rows.num_columns == 1
-    cells = [
-        _csv_cells(column, kind, dialect, is_alone=is_alone)
-        for column, kind in zip(rows.columns, kinds, strict=True)
-    ]
-    return pc.binary_join_element_wise(*cells, dialect.delimiter)
-
-
-def _csv_cells(column: pa.Array, kind: SqlType, dialect: CsvDialect, *, is_alone: bool) -> pa.Array:
-    text = _csv_texts(column, kind, dialect)
     marks = {dialect.delimiter, dialect.quote, dialect.escape}
-    if kind.is_nested or kind.name is TypeName.STRING or marks & _OF_NUMBERS:
-        text = _protected(text, dialect, is_alone=is_alone)
-    return pc.fill_null(text, dialect.null or "")
+    cells = []
+    for column, kind in zip(rows.columns, kinds, strict=True):
+        text = _csv_texts(column, kind, dialect)
+        if kind.is_nested or kind.name is TypeName.STRING or marks & _OF_NUMBERS:
+            text = _protected(text, dialect, is_alone=is_alone)
+        cells.append(pc.fill_null(text, dialect.null or ""))
+    return pc.binary_join_element_wise(*cells, dialect.delimiter)
 
 
 def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:
@@ -100,17 +95,15 @@ def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Strin
     if kind.name is TypeName.BYTES:
         return base64_text(column)
     if kind.name is TypeName.DECIMAL:
-        return _scientific(column) if dialect.is_scientific else decimal_text(column)
+        if not dialect.is_scientific:
+            return decimal_text(column)
+        texts = [None if v is None else str(v.normalize(_NORMALIZED)) for v in column.to_pylist()]
+        return pa.array(texts, pa.string())
     text = column.cast(pa.string())
     if pa.types.is_floating(column.type):
         text = pc.replace_substring_regex(text, r"^(-?)inf$", r"\1Infinity")
         text = pc.replace_substring_regex(text, r"^-?nan$", "NaN")
     return text
-
-
-def _scientific(column: pa.Array) -> pa.StringArray:
-    texts = [None if v is None else str(v.normalize(_NORMALIZED)) for v in column.to_pylist()]
-    return pa.array(texts, pa.string())
 
 
 def _csv_nested(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:

@@ -213,19 +213,17 @@ def _text_of(value: bytes | None) -> str:
     """The text of a record without blanks around it."""
     if value is None:
         raise _BadValueError("the value is null")
-    text = _decoded(value).strip(" \t\n\r")
+    for encoding in (json.detect_encoding(value), "utf-8"):
+        with suppress(UnicodeDecodeError):
+            text = value.decode(encoding).strip(" \t\n\r")
+            break
+    else:
+        raise _BadValueError("the value is not UTF-8")
     if not text:
         raise _BadValueError("the value is empty")
     if text[0] not in "{[":
         raise _BadValueError(_NO_OBJECT)
     return text
-
-
-def _decoded(value: bytes) -> str:
-    for encoding in (json.detect_encoding(value), "utf-8"):
-        with suppress(UnicodeDecodeError):
-            return value.decode(encoding)
-    raise _BadValueError("the value is not UTF-8")
 
 
 def _broken(error: Exception) -> _BadValueError:

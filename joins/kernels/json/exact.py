@@ -66,7 +66,16 @@ class CanonicalRows:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[pa.RecordBatch, pa.RecordBatch | None]]) -> Self:
-        tables = [_table(rows, coordinates) for rows, coordinates in parts]
+        tables = []
+        for rows, coordinates in parts:
+            if coordinates is None:
+                count = rows.num_rows
+                places = [pa.nulls(count, pa.int32()), pa.nulls(count, pa.int64())]
+            else:
+                places = [
+                    coordinates.column(name).cast(_SCHEMA.field(name).type) for name in _PLACE
+                ]
+            tables.append(pa.table([*places, row_texts(rows)], schema=_SCHEMA))
         whole = pa.concat_tables([_SCHEMA.empty_table(), *tables])
         return cls(whole.sort_by([(name, "ascending") for name in _SCHEMA.names]))
 
@@ -151,14 +160,6 @@ def _exact(column: pa.Array) -> pa.Array:
     text = column.cast(pa.string())
     quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
     return pc.fill_null(pc.if_else(pc.is_finite(column), text, quoted), "null")
-
-
-def _table(rows: pa.RecordBatch, coordinates: pa.RecordBatch | None) -> pa.Table:
-    if coordinates is None:
-        places = [pa.nulls(rows.num_rows, pa.int32()), pa.nulls(rows.num_rows, pa.int64())]
-    else:
-        places = [coordinates.column(name).cast(_SCHEMA.field(name).type) for name in _PLACE]
-    return pa.table([*places, row_texts(rows)], schema=_SCHEMA)
 
 
 def _by_place(rows: Counter[tuple[int | None, int | None, str]]) -> dict[Place, list[str]]:

@@ -103,7 +103,8 @@ def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
 def _reader(kind: pa.DataType) -> _Reader:
     """Converts values for Arrow's reader."""
     if pa.types.is_list(kind):
-        return _expecting(list, _elements(_reader(kind.value_type)))
+        element = _reader(kind.value_type)
+        return _expecting(list, lambda values: [element(value) for value in values])
     if pa.types.is_map(kind):
         return _expecting(tuple, _entries(_reader(kind.item_type)))
     if pa.types.is_struct(kind):
@@ -122,10 +123,6 @@ def _expecting(right: type, read: _Reader) -> _Reader:
         return read(value)
 
     return checked
-
-
-def _elements(read: _Reader) -> _Reader:
-    return lambda values: [read(value) for value in values]
 
 
 def _entries(read: _Reader) -> _Reader:
@@ -158,16 +155,13 @@ def with_bearable_decimals(lines: pa.Array, schema: pa.Schema) -> pa.Array:
         return lines
     kind, texts = pa.struct(list(schema)), lines.to_pylist()
     for row in doubtful.nonzero()[0].tolist():
-        if not _is_bearable(str(texts[row]), kind):
+        try:
+            is_bearable = not _has_tiny(_DECODER.decode(str(texts[row])), kind)
+        except (ValueError, RecursionError):
+            is_bearable = False
+        if not is_bearable:
             texts[row] = None
     return pa.array(texts, pa.string())
-
-
-def _is_bearable(line: str, kind: pa.DataType) -> bool:
-    try:
-        return not _has_tiny(_DECODER.decode(line), kind)
-    except (ValueError, RecursionError):
-        return False
 
 
 def _has_tiny(value: object, kind: pa.DataType) -> bool:
@@ -193,7 +187,9 @@ def lines_of(values: pa.Array) -> pa.Array:
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
-        text = _decoded(values)
+        invalid = _not_utf_8(values.cast(pa.binary())) & mask_of(values.is_valid())
+        rest = pc.if_else(pa.array(invalid), pa.scalar(None, values.type), values)
+        text = try_each(rest, lambda part: part.cast(pa.string()), pa.string()).values
     odd = np.flatnonzero(_are_odd(text))
     if len(odd):
         is_odd = np.zeros(len(text), dtype=np.bool_)
@@ -204,12 +200,6 @@ def lines_of(values: pa.Array) -> pa.Array:
     if not any(constant in data.tobytes() for constant in _CONSTANTS):
         return text
     return null_where(text, mask_of(pc.match_substring_regex(text, "NaN|Inf")))
-
-
-def _decoded(values: pa.Array) -> pa.Array:
-    invalid = _not_utf_8(values.cast(pa.binary())) & mask_of(values.is_valid())
-    rest = pc.if_else(pa.array(invalid), pa.scalar(None, values.type), values)
-    return try_each(rest, lambda part: part.cast(pa.string()), pa.string()).values
 
 
 def _not_utf_8(values: pa.Array) -> Mask:

@@ -86,7 +86,12 @@ class _Columns(NamedTuple):
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Self:
-        return cls._named(schema.names, [_limited(item) for item in schema])
+        described = []
+        for item in schema:
+            kind, low, high = _described(item.type)
+            is_quoted = kind == _STRING and item.metadata == OF_TEXT
+            described.append((kind, 1 if is_quoted else low, high))
+        return cls._named(schema.names, described)
 
     @classmethod
     def raw(cls, names: Sequence[str]) -> Self:
@@ -242,11 +247,6 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
     rows = np.empty(len(firsts), np.int64)
     path = _Path(*(np.full(_PATH, _UNKNOWN) for _ in range(3)))
     return rows[: _read_rows(firsts, lasts, columns, cells, (path, rows))], cells
-
-
-def _limited(item: pa.Field) -> tuple[int, int, int]:
-    kind, low, high = _described(item.type)
-    return kind, int(item.metadata == OF_TEXT) if kind == _STRING else low, high
 
 
 def _described(kind: pa.DataType) -> tuple[int, int, int]:

@@ -84,7 +84,11 @@ class _RowCollector:
     def finish(self) -> ParsedRows:
         table = pa.Table.from_batches(self.batches, self.schema).combine_chunks()
         batches = table.to_batches()
-        batch = batches[0] if batches else _empty(self.schema)
+        if batches:
+            batch = batches[0]
+        else:
+            nothing = [pa.nulls(0, item.type) for item in self.schema]
+            batch = pa.RecordBatch.from_arrays(nothing, schema=self.schema)
         index = np.concatenate(self.indexes) if self.indexes else np.zeros(0, dtype=np.int64)
         if (index[1:] < index[:-1]).any():
             order = np.argsort(index, kind="stable")
@@ -156,7 +160,7 @@ def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
 
 def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
     """Reads plain values in one pass, right ones by Arrow's reader, and the rest one by one."""
-    # numba is 60 MB: whoever plans or sends, and parses nothing, does without
+    # numba is 60 MB: processes that plan or send, and parse nothing, do not load it
     from joins.kernels.json.plain import read_plain
 
     rest = np.arange(len(piece))
@@ -347,7 +351,3 @@ def _with_null(column: pa.Array) -> Mask:
         for child in parts.children:
             rows |= parts.of_rows(_with_null(child), len(column))
     return rows
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema)

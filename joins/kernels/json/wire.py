@@ -91,7 +91,12 @@ def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checke
     """A wire column as its declared type; marks values that do not fit."""
     target = arrow_type(sql_type)
     if encoding is Encoding.NESTED:
-        return _nested_declared(wire, sql_type)
+        kinds = [part.type for part in sql_type.members]
+        return mapped(
+            wire,
+            target,
+            lambda at, child: to_declared(child, declared_encoding(kinds[at]), kinds[at]),
+        )
     if encoding in (Encoding.DATETIME, Encoding.TIMESTAMP):
         return _instants(wire, encoding, sql_type)
     if encoding is Encoding.BYTES:
@@ -105,15 +110,6 @@ def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checke
     if sql_type.name is TypeName.DECIMAL:
         return try_each(wire, lambda part: part.cast(pa.string()).cast(target), target)
     return try_each(wire, lambda part: part.cast(target), target)
-
-
-def _nested_declared(wire: pa.Array, sql_type: SqlType) -> Checked:
-    kinds = [part.type for part in sql_type.members]
-    return mapped(
-        wire,
-        arrow_type(sql_type),
-        lambda at, child: to_declared(child, declared_encoding(kinds[at]), kinds[at]),
-    )
 
 
 def _sure(values: pa.Array) -> Checked:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import crc32c
@@ -187,22 +186,6 @@ def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> byt
     return plain
 
 
-def _described(headers: Sequence[BatchHeader], sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    ends = accumulate(sizes)
-    return [
-        (
-            end - size,
-            end,
-            header.base_offset,
-            header.last_offset,
-            header.max_ms if header.is_append_time else header.base_ms,
-            not header.is_append_time,
-            header.records,
-        )
-        for header, size, end in zip(headers, sizes, ends, strict=True)
-    ]
-
-
 def decode(
     data: bytes | memoryview,
     bounds: tuple[int, int],
@@ -231,8 +214,12 @@ def decode(
     bodies = [_plain(header, body, decompress) for header, body in chosen]
     joined = np.frombuffer(b"".join(bodies), np.uint8)
     table = np.empty((len(chosen), _TABLE), np.int64)
-    if chosen:
-        table[:] = _described([header for header, _ in chosen], [len(body) for body in bodies])
+    end = 0
+    for row, ((header, _), body) in enumerate(zip(chosen, bodies, strict=True)):
+        start, end = end, end + len(body)
+        time_ms = header.max_ms if header.is_append_time else header.base_ms
+        offsets_of = header.base_offset, header.last_offset
+        table[row] = start, end, *offsets_of, time_ms, not header.is_append_time, header.records
     places = np.empty((int(table[:, -1].sum()), _COLUMNS), np.int64)
     if not _parse(joined, table, places):
         raise RecordFormatError(f"records from offset {chosen[0][0].base_offset} on are damaged")

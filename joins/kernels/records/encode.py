@@ -216,11 +216,8 @@ def texts_of(column: pa.Array) -> Texts:
     starts = places[:-1]
     if column.null_count:
         starts = np.where(column.is_valid().to_numpy(zero_copy_only=False), starts, -1)
-    return Texts(_bytes(data), starts, places[1:])
-
-
-def _bytes(data: pa.Buffer | None) -> NDArray[np.uint8]:
-    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return Texts(content, starts, places[1:])
 
 
 def _varint(value: int) -> bytes:
