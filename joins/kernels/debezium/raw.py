@@ -21,6 +21,15 @@ from joins.kernels.json.plain import ABSENT, NULL, raw_members
 from joins.kernels.json.scan import unescape
 from joins.kernels.texts import bytes_of, text_array
 
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
+
+_SHOWN_BYTES = 60
+NO_SCHEMA = -1
+_WRAPPED = ("schema", "payload")
+_MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
+
 
 def normal(value: bytes) -> bytes:
     """Equal JSON for the compiled pass: names have no escapes, numbers keep their digits.
@@ -72,13 +81,6 @@ def _written(value: object) -> str:
 
 def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.uint8]
-
-_SHOWN_BYTES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,11 +227,6 @@ def _parts(owners: RawValues) -> tuple[Rows, RawValues, RawValues]:
     return counts, names, RawValues(firsts, lasts, owners.kept)
 
 
-NO_SCHEMA = -1
-_WRAPPED = ("schema", "payload")
-_MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
-
-
 @dataclass(frozen=True, slots=True)
 class Payloads:
     """Payloads of keys or values.
@@ -272,12 +269,13 @@ class JsonPayloads:
     def unwrapped(self, values: RawValues) -> Payloads:
         if len(self._types) > _MOST_TYPES:
             self._types, self._numbers, self._prefixes = [], {}, {}
-        work = _Unwrapping.of(values)
+        work = _Unwrapping.of(values, is_required=bool(self.include))
         if self.include is False:
             work.lasts[:] = values.lasts
         else:
-            self._take_apart(work, must=bool(self.include))
-        payloads = work.payloads()
+            self._take_apart(work)
+        raw = RawValues(work.firsts, work.lasts, work.kept)
+        payloads = Payloads(raw, work.schemas, work.reasons)
         tokens.trim(work.firsts, work.lasts)
         work.lasts[payloads.values.are(b"null")] = NULL
         for number in np.unique(payloads.schemas).tolist():
@@ -291,26 +289,26 @@ class JsonPayloads:
         known = self._types[number] if number != NO_SCHEMA else None
         return None if isinstance(known, str) else known
 
-    def _take_apart(self, work: "_Unwrapping", *, must: bool) -> None:
+    def _take_apart(self, work: "_Unwrapping") -> None:
         for prefix, number in self._prefixes.items():
             work.match(prefix, number)
-        others = work.open_rows()
+        others = np.flatnonzero((work.lasts == ABSENT) & (work.values.lasts >= 0))
         doubtful = np.zeros(len(others), np.bool_)
         chosen = work.values.take(others)
         tokens.may_be_wrapped(chosen.firsts, chosen.lasts, doubtful)
-        work.leave(others[~doubtful], must=must)
+        work.leave(others[~doubtful])
         others = others[doubtful]
         for _ in range(_MOST_PREFIXES):
             if not len(others):
                 return
             if len(self._prefixes) >= _MOST_PREFIXES:
                 self._prefixes.clear()
-            self._read(work, others[:1], must=must)
+            self._read(work, others[:1])
             others = others[1:]
             others = others[work.lasts[others] == ABSENT]
-        self._read(work, others, must=must)
+        self._read(work, others)
 
-    def _read(self, work: "_Unwrapping", rows: Rows, *, must: bool) -> None:
+    def _read(self, work: "_Unwrapping", rows: Rows) -> None:
         """Splits values that may have a schema, and caches the bytes that they begin with."""
         chosen = work.values.take(rows)
         members = members_of(chosen, _WRAPPED)
@@ -319,7 +317,7 @@ class JsonPayloads:
         is_wrapped &= (schemas.lasts != ABSENT) & (inner.lasts != ABSENT)
         sound = ~is_wrapped
         sound[list(members.reasons)] = False
-        work.leave(rows[sound], must=must)
+        work.leave(rows[sound])
         work.reasons.update({int(rows[at]): said for at, said in members.reasons.items()})
         work.kept += inner.kept
         texts = schemas.copied()
@@ -349,9 +347,13 @@ class JsonPayloads:
 
 @dataclass(slots=True)
 class _Unwrapping:
-    """Values of which some are split already; `lasts` is `ABSENT` for the others."""
+    """Values of which some are split already; `lasts` is `ABSENT` for the others.
+
+    With `is_required`, a value without a schema is bad.
+    """
 
     values: RawValues
+    is_required: bool
     firsts: Rows
     lasts: Rows
     schemas: Rows
@@ -359,13 +361,10 @@ class _Unwrapping:
     reasons: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, values: RawValues) -> Self:
+    def of(cls, values: RawValues, *, is_required: bool) -> Self:
         absent = np.full(len(values), ABSENT, np.int64)
         schemas = np.full(len(values), NO_SCHEMA, np.int64)
-        return cls(values, values.firsts.copy(), absent, schemas, values.kept)
-
-    def open_rows(self) -> Rows:
-        return np.flatnonzero((self.lasts == ABSENT) & (self.values.lasts >= 0))
+        return cls(values, is_required, values.firsts.copy(), absent, schemas, values.kept)
 
     def match(self, prefix: bytes, number: int) -> None:
         """Splits the values that begin with `prefix`."""
@@ -374,14 +373,11 @@ class _Unwrapping:
         if tokens.unwrap(self.values.firsts, self.values.lasts, text, places):
             self.schemas[was_open & (self.lasts != ABSENT)] = number
 
-    def leave(self, rows: Rows, *, must: bool) -> None:
-        if must:
+    def leave(self, rows: Rows) -> None:
+        if self.is_required:
             self.reasons.update(dict.fromkeys(rows.tolist(), "it has no schema in front"))
         else:
             self.lasts[rows] = self.values.lasts[rows]
-
-    def payloads(self) -> Payloads:
-        return Payloads(RawValues(self.firsts, self.lasts, self.kept), self.schemas, self.reasons)
 
 
 def counts_of(objects: RawValues, reasons: dict[int, str]) -> Rows:
