@@ -30,6 +30,7 @@ from joins.kernels.debezium.raw import (
     members_of,
 )
 from joins.kernels.expressions.casts import mask_of
+from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.plain import ABSENT
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, array_type, arrow_type
@@ -292,10 +293,8 @@ class DebeziumDecoder:
 
 
 def _batch(fields: Sequence[Field], columns: list[pa.Array], count: int) -> pa.RecordBatch:
-    if not fields:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
     schema = pa.schema([(item.name, arrow_type(item.type)) for item in fields])
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return batch_of(columns, schema, count)
 
 
 def warm_up() -> None:

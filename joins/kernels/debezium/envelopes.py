@@ -13,7 +13,7 @@ from joins.kernels.debezium.changes import Faults, RecordFault, RecordKind
 from joins.kernels.debezium.options import CapturedName
 from joins.kernels.debezium.raw import Payloads, RawValues, members_of
 from joins.kernels.debezium.readers import Readers
-from joins.kernels.expressions.casts import Checked, mask_of
+from joins.kernels.expressions.casts import Checked, mask_of, sound
 from joins.kernels.json.plain import ABSENT
 
 Rows = npt.NDArray[np.int64]
@@ -167,8 +167,7 @@ def _read(values: RawValues, by_kind: Readers, to: pa.DataType) -> Checked:
 
 
 def _boolean_words(values: RawValues) -> Checked:
-    words = readers.booleans(values).values.cast(pa.string())
-    return Checked(words, np.zeros(len(values), np.bool_))
+    return sound(readers.booleans(values).values.cast(pa.string()))
 
 
 def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faults: Faults) -> None:

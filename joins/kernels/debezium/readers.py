@@ -18,7 +18,7 @@ from joins.kernels.debezium import tokens
 from joins.kernels.debezium.options import FLOAT_BITS
 from joins.kernels.debezium.raw import RawValues, members_of
 from joins.kernels.expressions.arrow_cast import cast
-from joins.kernels.expressions.casts import Checked, from_text, mask_of
+from joins.kernels.expressions.casts import Checked, from_text, mask_of, sound
 from joins.kernels.texts import text_array, validity
 from joins.plan.types import SqlType, TypeName, arrow_type
 
@@ -40,7 +40,7 @@ def read_by_kind(values: RawValues, readers: Readers, to: pa.DataType) -> Checke
     counts = np.bincount(kinds, minlength=tokens.ARRAY + 1)
     present = [kind for kind in range(1, len(counts)) if counts[kind]]
     if not present:
-        return Checked(pa.nulls(len(values), to), np.zeros(len(values), np.bool_))
+        return sound(pa.nulls(len(values), to))
     if len(present) == 1:
         return readers.get(present[0], _none_of(to))(values)
     order, parts = [], []
@@ -114,7 +114,7 @@ def _bits(numbers: Rows, good: Mask, valid: Mask) -> Checked:
 
 
 def texts(values: RawValues) -> Checked:
-    return Checked(values.texts(), np.zeros(len(values), np.bool_))
+    return sound(values.texts())
 
 
 def doubles(values: RawValues) -> Checked:

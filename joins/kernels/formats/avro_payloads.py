@@ -23,7 +23,7 @@ from joins.kernels.debezium.options import ConnectType, DebeziumOptions
 from joins.kernels.debezium.raw import NO_SCHEMA, Payloads, RawValues
 from joins.kernels.formats.avro_schema import DEEPEST, Program
 from joins.kernels.formats.avro_transcode import DONE, FULL, Machine, write_rows
-from joins.kernels.formats.parsed import BadRow, ParsedRows
+from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of
 from joins.kernels.json.plain import ABSENT
 from joins.plan.plan import Field
 from joins.plan.types import arrow_type
@@ -214,10 +214,6 @@ class AvroRows:
         read = rows.read(payloads.values, chosen, place)
         good = faults.sound[read.rows]
         schema = pa.schema([(item.name, arrow_type(item.type)) for item in self._columns])
-        if self._columns:
-            batch = pa.RecordBatch.from_arrays(read.columns, schema=schema)
-        else:
-            empty = pa.array([{}] * len(read.rows), pa.struct([]))
-            batch = pa.RecordBatch.from_struct_array(empty)
+        batch = batch_of(read.columns, schema, len(read.rows))
         bad = tuple(BadRow(each.row, each.reason) for each in faults.records())
         return ParsedRows(batch.filter(pa.array(good)), pa.array(read.rows[good]), bad)

@@ -19,6 +19,7 @@ from joins.kernels.expressions.casts import (
     from_text,
     mask_of,
     null_where,
+    sound,
     time_from_text,
     try_each,
 )
@@ -36,7 +37,7 @@ from joins.kernels.formats.csv_scan import (
     split_rows,
     unescape,
 )
-from joins.kernels.formats.parsed import BadRow, CsvDialect, ParsedRows
+from joins.kernels.formats.parsed import BadRow, CsvDialect, ParsedRows, batch_of
 from joins.kernels.texts import bytes_of, text_array, texts_at
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, arrow_type
@@ -65,7 +66,7 @@ def typed(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) 
 def _scalar(text: pa.StringArray, kind: SqlType) -> Checked:
     to = arrow_type(kind)
     if kind.name is TypeName.STRING:
-        return Checked(text, np.zeros(len(text), np.bool_))
+        return sound(text)
     if kind.name is TypeName.BYTES:
         return from_base64(text)
     if kind.name is TypeName.BOOLEAN:
@@ -230,10 +231,7 @@ class _RowsOfTexts:
         schema = pa.schema([(n, arrow_type(reader.field_of(n).type)) for n in reader.read])
         keep = ~self.passed_over
         keep[list(self.reasons)] = False
-        if arrays:
-            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        else:
-            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(keep), pa.struct([])))
+        batch = batch_of(arrays, schema, len(keep))
         batch = batch if keep.all() else batch.filter(pa.array(keep))
         reasons = {} if reader.ignores_errors else self.reasons
         bad = tuple(BadRow(row, reasons[row]) for row in sorted(reasons))

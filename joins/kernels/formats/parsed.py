@@ -1,6 +1,7 @@
-"""What a decoder makes of keys or values, and the dialect of CSV, which encoders share."""
+"""What decoders make of keys and values, and the dialect of CSV, which encoders share."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +29,13 @@ class ParsedRows:
     batch: pa.RecordBatch
     row_index: pa.Int64Array
     bad: tuple[BadRow, ...]
+
+
+def batch_of(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+    """A batch of `count` rows, also if there is no column."""
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.kernels.expressions.casts import from_text, time_from_text
+from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.lines import WrittenNumber
 
 OF_TEXT = {b"sql": b"TEXT"}
@@ -122,11 +123,8 @@ def read_each(
             continue
         rows += own
         records += [record] * len(own)
-    if not len(schema):
-        nothing = pa.array([{}] * len(rows), pa.struct([]))
-        return EachRow(pa.RecordBatch.from_struct_array(nothing), records, reasons)
     columns = [pa.array([row.get(item.name) for row in rows], item.type) for item in schema]
-    return EachRow(pa.RecordBatch.from_arrays(columns, schema=schema), records, reasons)
+    return EachRow(batch_of(columns, schema, len(rows)), records, reasons)
 
 
 class _RecordReader:

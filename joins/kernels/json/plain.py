@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.compiled import compiled, inlined, one_at_a_time
+from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.each import OF_TEXT
 from joins.kernels.json.scan import (
     CLOSED_OBJECT,
@@ -193,9 +194,6 @@ def _is_read_here(kind: pa.DataType) -> bool:
 def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainRows:
     """The plain objects between the given addresses in `data`, with nested objects."""
     rows, cells = _passed(texts, _Columns.of(schema))
-    if not len(schema):
-        nothing = pa.array([{}] * len(rows), pa.struct([]))
-        return PlainRows(pa.RecordBatch.from_struct_array(nothing), rows)
     arrays: list[pa.Array] = []
     is_plain = np.ones(len(rows), np.bool_)
     for at, item in enumerate(schema):
@@ -204,7 +202,7 @@ def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainR
             arrays.append(_structs(inner, item.type, data, is_plain))
         else:
             arrays.append(cells.column(at, len(rows), item.type, data))
-    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    batch = batch_of(arrays, schema, len(rows))
     if is_plain.all():
         return PlainRows(batch, rows)
     return PlainRows(batch.filter(pa.array(is_plain)), rows[is_plain])

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, time_from_text
+from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, sound, time_from_text
 from joins.kernels.expressions.nested import mapped, parts_of
-from joins.kernels.formats.parsed import BadRow, ParsedRows
+from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of
 from joins.kernels.json.each import OF_TEXT, STRICT, JsonRules, read_each
 from joins.kernels.json.lines import (
     has_decimal,
@@ -277,9 +277,7 @@ def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | None:
     if table.num_rows != count:
         return None
     columns = [table.column(name).combine_chunks() for name in schema.names]
-    if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return batch_of(columns, schema, count)
 
 
 def _convert(batch: pa.RecordBatch, rows: Rows, start: int, target: _RowCollector) -> Rows:
@@ -311,7 +309,7 @@ def _typed(source: pa.Array, item: pa.Field) -> Checked:
     if pa.types.is_decimal(item.type):
         return Checked(source, _too_large(source))
     if source.type.equals(item.type):
-        return Checked(source, np.zeros(len(source), dtype=np.bool_))
+        return sound(source)
     return from_text(source, item.type)
 
 

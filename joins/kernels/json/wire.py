@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Checked, from_base64, mask_of, try_each
+from joins.kernels.expressions.casts import Checked, from_base64, mask_of, sound, try_each
 from joins.kernels.expressions.nested import mapped
 from joins.kernels.json.encode import decimal_text
 from joins.plan.types import SqlType, TypeName, array_type, arrow_type, row_type
@@ -102,23 +102,19 @@ def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checke
     if encoding is Encoding.BYTES:
         return from_base64(wire)
     if encoding is Encoding.TIME:
-        return _sure(_truncated(wire, sql_type.precision, towards_zero=True))
+        return sound(_truncated(wire, sql_type.precision, towards_zero=True))
     if encoding is Encoding.DATE:
         return try_each(wire, lambda part: part.cast(pa.int32()).cast(target), target)
     if sql_type.name is TypeName.BOOLEAN and encoding is Encoding.INTEGER:
-        return _sure(pc.not_equal(wire, 0))
+        return sound(pc.not_equal(wire, 0))
     if sql_type.name is TypeName.DECIMAL:
         return try_each(wire, lambda part: part.cast(pa.string()).cast(target), target)
     return try_each(wire, lambda part: part.cast(target), target)
 
 
-def _sure(values: pa.Array) -> Checked:
-    return Checked(values, np.zeros(len(values), dtype=np.bool_))
-
-
 def _instants(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
     instant = pa.timestamp("us", tz="UTC")
-    checked = _sure(wire)
+    checked = sound(wire)
     if encoding is Encoding.TIMESTAMP:
         checked = try_each(wire, lambda part: part.cast(instant).cast(pa.int64()), pa.int64())
     micros = _truncated(checked.values, sql_type.precision, towards_zero=False)
@@ -169,7 +165,7 @@ def _nested_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
         return _nested_wire(values.cast(pa.list_(pair)), entries)
     kinds = [part.type for part in sql_type.members]
     shape = _shape(sql_type, _sent_type)
-    return mapped(values, shape, lambda at, child: _sure(to_wire(child, kinds[at]))).values
+    return mapped(values, shape, lambda at, child: sound(to_wire(child, kinds[at]))).values
 
 
 def _sent_type(sql_type: SqlType) -> pa.DataType:
