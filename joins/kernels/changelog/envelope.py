@@ -386,11 +386,11 @@ class _Records:
         self._require(pc.equal(has_after, expected), "after does not fit op")
         self._require(pc.equal(self.rows.column("key").is_valid(), pc.invert(is_mark)), "wrong key")
         timestamp, processing = parsed.column("watermark").flatten()
-        ours = pc.and_(
+        is_right = pc.and_(
             pc.fill_null(pc.equal(timestamp, WATERMARK_TIMESTAMP_MS), False),
             pc.fill_null(processing, False),
         )
-        self._require(pc.equal(ours, is_mark), "wrong watermark")
+        self._require(pc.equal(is_right, is_mark), "wrong watermark")
 
     def declare(self, wire: pa.Array, column: CapturedColumn) -> pa.Array:
         checked = to_declared(wire, column.encoding, column.sql_type)
@@ -407,8 +407,7 @@ class _Records:
     def error(self, row: int, complaint: str) -> SourceError:
         partition, offset = (self.rows.column(name)[row] for name in ("partition", "offset"))
         return SourceError(
-            f'record {partition}/{offset} of changelog topic "{self.topic}" is not ours: '
+            f'record {partition}/{offset} of topic "{self.topic}" is no changelog record: '
             f"{complaint}",
-            hint="Somebody else wrote to this topic, or another version did; "
-            "remove the job and submit it anew, and let nobody else write there.",
+            hint="Remove the job and submit it again, and let no other program write to the topic.",
         )

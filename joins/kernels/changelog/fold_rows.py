@@ -1,7 +1,7 @@
 """Fewer rows with the same meaning: compaction of a changelog, and its fold into the table.
 
 Compaction keeps of the rows given each key's newest record, all watermark records, and for each
-partition the records that tell how far it is (greatest position and newest source time of a
+partition the records that define its progress (greatest position and newest source time of a
 streamed change, greatest offset, newest generation). Repeats behind a watermark record are not a
 key's newest record, as in an index. Records that hide a key go only when all older ones are given,
 too, and only when an index drops them. With event time each version of a key stays that may still

@@ -1,4 +1,4 @@
-"""The changes between two states of some rows of a table, told by its key."""
+"""Changes between two states of some rows of a table, by its key."""
 
 import numpy as np
 import pyarrow as pa

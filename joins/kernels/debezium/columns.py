@@ -124,7 +124,7 @@ class ColumnReader:
             _may_be_unsigned(kind)
             and self.options.bigint_unsigned is BigintUnsignedHandling.UNKNOWN
         ):
-            return f"{said}, or a BIGINT UNSIGNED: nobody has said how these are written"
+            return f"{said}, or a BIGINT UNSIGNED, whose form is not configured"
         is_cut = connect is not None and str(connect).startswith(_CONNECT)
         is_cut |= connect is None and self.options.time_precision is TimePrecision.CONNECT
         if digits and is_cut and kind.precision > _MILLIS_DIGITS:

@@ -179,9 +179,12 @@ def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faul
         ("schema", source.schema, table.schema),
         ("database", source.database, table.database),
     )
-    tells = codes != CODES[RecordKind.TOMBSTONE]
+    other = CODES[RecordKind.OTHER_TABLE]
+    has_table = codes != CODES[RecordKind.TOMBSTONE]
     for word, column, name in pairs:
         if name is not None:
-            silent = tells & mask_of(column.is_null()) & (codes != CODES[RecordKind.OTHER_TABLE])
-            faults.where(RecordFault.LAYOUT, silent, f"it does not tell its {word}")
-            codes[mask_of(pc.not_equal(column, name))] = CODES[RecordKind.OTHER_TABLE]
+            silent = (
+                has_table & mask_of(column.is_null()) & (codes != CODES[RecordKind.OTHER_TABLE])
+            )
+            faults.where(RecordFault.LAYOUT, silent, f"it does not name its {word}")
+            codes[mask_of(pc.not_equal(column, name))] = other

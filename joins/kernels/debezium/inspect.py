@@ -87,9 +87,7 @@ def of_schema(connect: ConnectType) -> TypeGuess:
     if sql is None:
         return TypeGuess(None, f"{connect} cannot be declared")
     if connect.name == VARIABLE_SCALE_DECIMAL:
-        return TypeGuess(
-            sql, "each value has a scale of its own: declare as many digits as it needs"
-        )
+        return TypeGuess(sql, "each value has its own scale: declare as many digits as it needs")
     if connect.type == "int16":
         return TypeGuess(sql, "BOOLEAN if it is a TINYINT(1) of 0 and 1")
     if (connect.source_type or "").startswith("BIGINT UNSIGNED") and connect.type == "int64":
@@ -171,7 +169,7 @@ def _of_texts(values: Sequence[str]) -> TypeGuess:
 def _of_objects(values: Sequence[dict[str, object]]) -> TypeGuess:
     if all(value.keys() == {"scale", "value"} for value in values):
         scale = max(int(str(value["scale"])) for value in values)
-        return TypeGuess(f"DECIMAL(38, {min(scale, 38)})", "each value has a scale of its own")
+        return TypeGuess(f"DECIMAL(38, {min(scale, 38)})", "each value has its own scale")
     if all({"year", "month", "day"} <= value.keys() for value in values):
         if any("offsetSeconds" in value for value in values):
             return TypeGuess("TIMESTAMP_LTZ(6)")

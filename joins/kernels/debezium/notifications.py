@@ -127,7 +127,7 @@ def _notification(value: Mapping[str, object], key: bytes | None) -> SnapshotNot
     if event is SnapshotEvent.TABLE_SCAN_COMPLETED and table is None:
         table = collections or None  # of a scan of one table
         if table is None or "," in table:
-            raise _NotUnderstoodError("it does not tell which table was scanned")
+            raise _NotUnderstoodError("it does not name the scanned table")
     for name in _TABLE_NAMES:
         more.pop(name, None)
     rows, status = more.pop("total_rows_scanned", None), more.pop("status", None)

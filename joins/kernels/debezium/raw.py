@@ -1,4 +1,4 @@
-"""Values of JSON as addresses of their bytes: taken apart, not copied, not yet read.
+"""Values of JSON as addresses of their bytes: split, but not copied or parsed.
 
 What the compiled pass does not take is normalised first (`normal`). Payloads are values without the
 schema that a converter has put in front. All records of a table begin with the same schema: its
@@ -173,7 +173,7 @@ class Members:
 
 
 def members_of(objects: RawValues, names: Sequence[str]) -> Members:
-    """Members of `objects` with these different names; `ABSENT` if there is none."""
+    """Members of `objects` with these different names; `ABSENT` without one."""
     present = np.flatnonzero(objects.lasts >= 0)
     count = len(objects)
     chosen = objects if len(present) == count else objects.take(present)

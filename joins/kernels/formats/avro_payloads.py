@@ -31,7 +31,7 @@ from joins.plan.types import arrow_type
 Rows = npt.NDArray[np.int64]
 
 WriterSchema = Callable[[int], str | None]
-"""The schema of that number in JSON; None if there is none; ValueError if it is not read."""
+"""Gives the schema of an id in JSON; None if it does not exist; ValueError if unreadable."""
 
 _HEADER_BYTES = 5
 _HEX_GUID = re.compile(rb"[0-9a-f]{32}")

@@ -23,7 +23,7 @@ OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
 """Columns of `DecodedRecords.places`; of texts the start, the end is beside it."""
 
 _COLUMNS = 8
-_TABLE = 7  # columns of what `_parse` is told of batches
+_TABLE = 7  # columns of the batches that `_parse` reads
 _EMPTY_RECORD = bytes((12, 0, 0, 0, 1, 1, 0))  # six bytes behind the length; NULL key and value
 
 Decompress = Callable[[Compression, bytes], bytes]
