@@ -183,8 +183,6 @@ def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faul
     has_table = codes != CODES[RecordKind.TOMBSTONE]
     for word, column, name in pairs:
         if name is not None:
-            silent = (
-                has_table & mask_of(column.is_null()) & (codes != CODES[RecordKind.OTHER_TABLE])
-            )
+            silent = has_table & mask_of(column.is_null()) & (codes != other)
             faults.where(RecordFault.LAYOUT, silent, f"it does not name its {word}")
             codes[mask_of(pc.not_equal(column, name))] = other
