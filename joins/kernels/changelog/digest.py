@@ -19,6 +19,11 @@ from joins.plan.plan import WatermarkSpec
 
 _MOST_MS = 2**53  # far beyond all timestamps
 _NULLS, _FUTURE = "event:null-rowtimes", "event:future-rowtimes"
+Position = tuple[int, int, int, int]
+POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
+DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
+_COMPACTED_READS = "compacted-reads"
+_STREAMED = pa.array(["c", "u", "d"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +145,6 @@ class EventDigest:
 
 def _complete(marks: Mapping[int, tuple[int, int]], partition: int) -> int:
     return marks[partition][0] if partition in marks else -1
-
-
-Position = tuple[int, int, int, int]
-POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
-DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
-_COMPACTED_READS = "compacted-reads"
-_STREAMED = pa.array(["c", "u", "d"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Records of a changelog topic: wire columns to key and value, and back to changelog rows.
 
 Snapshot and binlog bring each row as *wire columns*, one Arrow type an encoding (`WIRE_TYPES`), and
-both go through `encode_records`: equal rows have equal bytes. ARCHITECTURE.md shows the bytes.
+both go through `encode_records`: equal rows have equal bytes, which are shown in
+docs/reference/contracts.md.
 """
 
 import time

@@ -39,6 +39,11 @@ from joins.kernels.index.hashing import Hashes, hash_rows
 from joins.kernels.table_path import TablePath, readable, row_count
 
 _STREAMED = pa.array(["c", "u", "d"])
+FILE_ROWS = 1 << 20
+CHANGE_TYPE = pa.field("_change_type", pa.string())
+_AT = "__at"
+_BATCH_ROWS = 131_072
+_SMALL_ROWS = FILE_ROWS // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +157,6 @@ def watermarks(rows: Sequence[pa.Table]) -> Progress:
     for table in rows:
         progress = progress.with_records(table.filter(pc.equal(table.column("_op"), "w")))
     return progress
-
-
-FILE_ROWS = 1 << 20
-CHANGE_TYPE = pa.field("_change_type", pa.string())
-_AT = "__at"
-_BATCH_ROWS = 131_072
-_SMALL_ROWS = FILE_ROWS // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Mask = npt.NDArray[np.bool_]
+
 
 class RecordKind(StrEnum):
     """Kind of a record: Debezium's operation, or what else it is."""
@@ -115,9 +117,6 @@ class ChangeRows:
             return [ForeignTable(*(names[0] for names in each))]
         rows = dict.fromkeys(zip(*(column.to_pylist() for column in columns), strict=True))
         return [ForeignTable(*row) for row in rows]
-
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)

@@ -72,6 +72,17 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _RECENT = tuple(datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1_990, 2_100))
 _DAYS = range(7_000, 48_000)  # 1989 to 2101
 _INT = range(-(2**31), 2**31)
+_OPERATIONS = frozenset("rcudtm")
+_PREFIX = "__"
+Row = Mapping[str, object]
+_KINDS: Mapping[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +194,6 @@ def _of_objects(values: Sequence[dict[str, object]]) -> TypeGuess:
         return TypeGuess(None, "an object that has no type")
     parts = ", ".join(f"{quoted(name)} {part.sql}" for name, part in inner.items())
     return TypeGuess(f"ROW<{parts}>", "or MAP<STRING, STRING>, if it is an hstore")
-
-
-_OPERATIONS = frozenset("rcudtm")
-_PREFIX = "__"
-
-Row = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,16 +363,6 @@ class _Sample:
             if value is not None:
                 column.values.append(value)
                 column.encodings[_KINDS[type(value)] if known is None else str(known)] += 1
-
-
-_KINDS: Mapping[type, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    list: "array",
-    dict: "object",
-}
 
 
 def _taken_apart(

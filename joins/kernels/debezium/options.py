@@ -13,6 +13,7 @@ SOURCE_TYPE = "__debezium.source.column.type"
 BITS = "io.debezium.data.Bits"
 UNION_TYPE = "union"  # of several types, whose values are objects with the type's name
 FLOAT_BITS, DOUBLE_BITS = "float bits", "double bits"  # types whose values are written as integers
+UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("the schema is no object")
     return value
-
-
-UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 
 class SpecialValues(StrEnum):

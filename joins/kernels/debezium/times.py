@@ -33,6 +33,23 @@ _CLOCK_LIMIT = ((838 * 60 + 59) * 60 + 60) * 1_000_000 - 1
 _SECOND_MICROS = 1_000_000
 _PARTS = ("year", "month", "day", "hour", "minute", "second", "nanos", "picoseconds")
 _DURATIONS = ("years", "months", "days", "hours", "minutes", "seconds", "nanos", "picoseconds")
+_INFINITE: dict[TypeName, tuple[Sequence[bytes], Sequence[bytes]]] = {
+    TypeName.DATE: (
+        (b"-622191234", b"-2147472692", b'"+292278994-08-16Z"', b'"-5877611-06-21Z"'),
+        (b"-625821272", b"-2147472691", b'"+292269055-12-02Z"', b'"-5877611-06-22Z"'),
+    ),
+    TypeName.TIMESTAMP: (
+        (b"9223372036825200000", b"9223372036825200", b'"+294247-01-10T04:00:25.2Z"'),
+        (b"-9223372036832400000", b"-9223372036832400", b'"-290308-12-21T19:59:27.6Z"'),
+    ),
+    TypeName.TIMESTAMP_LTZ: ((b'"infinity"',), (b'"-infinity"',)),
+    TypeName.DECIMAL: (
+        (b'"Infinity"', b'"POSITIVE_INFINITY"'),
+        (b'"-Infinity"', b'"NEGATIVE_INFINITY"'),
+    ),
+}
+"""By type the forms of infinity, and those of -infinity."""
+_NO_NUMBER = (b'"NaN"', b'"NAN"')
 
 
 class TimeUnit(Enum):
@@ -175,25 +192,6 @@ def _clock_of(parts: Mapping[str, int]) -> int:
         raise ValueError("finer than a microsecond")
     east = parts.get("offsetSeconds", 0)
     return (seconds - east) * _SECOND_MICROS + picos // _SECOND_MICROS
-
-
-_INFINITE: dict[TypeName, tuple[Sequence[bytes], Sequence[bytes]]] = {
-    TypeName.DATE: (
-        (b"-622191234", b"-2147472692", b'"+292278994-08-16Z"', b'"-5877611-06-21Z"'),
-        (b"-625821272", b"-2147472691", b'"+292269055-12-02Z"', b'"-5877611-06-22Z"'),
-    ),
-    TypeName.TIMESTAMP: (
-        (b"9223372036825200000", b"9223372036825200", b'"+294247-01-10T04:00:25.2Z"'),
-        (b"-9223372036832400000", b"-9223372036832400", b'"-290308-12-21T19:59:27.6Z"'),
-    ),
-    TypeName.TIMESTAMP_LTZ: ((b'"infinity"',), (b'"-infinity"',)),
-    TypeName.DECIMAL: (
-        (b'"Infinity"', b'"POSITIVE_INFINITY"'),
-        (b'"-Infinity"', b'"NEGATIVE_INFINITY"'),
-    ),
-}
-"""By type the forms of infinity, and those of -infinity."""
-_NO_NUMBER = (b'"NaN"', b'"NAN"')
 
 
 def without_specials(

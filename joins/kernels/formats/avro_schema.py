@@ -60,6 +60,24 @@ _LOGICAL = {
 _NULLS: tuple[object, ...] = ("null", {"type": "null"})
 DEEPEST = 32
 _MOST_NODES = 10_000
+LEGACY_TIMESTAMPS = "timestamp_mapping.legacy"
+_RECORD = "org.apache.flink.avro.generated.record"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MILLIS_DIGITS = 3
+_AS_DERIVED = (
+    "Correct the format's option schema, or remove it: the schema is derived of the columns then."
+)
+_DERIVED: Mapping[TypeName, str] = {
+    TypeName.BOOLEAN: "boolean",
+    TypeName.TINYINT: "int",
+    TypeName.SMALLINT: "int",
+    TypeName.INT: "int",
+    TypeName.BIGINT: "long",
+    TypeName.FLOAT: "float",
+    TypeName.DOUBLE: "double",
+    TypeName.STRING: "string",
+    TypeName.BYTES: "bytes",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,26 +276,6 @@ def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
         connect.fields,
         connect.items,
     )
-
-
-LEGACY_TIMESTAMPS = "timestamp_mapping.legacy"
-_RECORD = "org.apache.flink.avro.generated.record"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MILLIS_DIGITS = 3
-_AS_DERIVED = (
-    "Correct the format's option schema, or remove it: the schema is derived of the columns then."
-)
-_DERIVED: Mapping[TypeName, str] = {
-    TypeName.BOOLEAN: "boolean",
-    TypeName.TINYINT: "int",
-    TypeName.SMALLINT: "int",
-    TypeName.INT: "int",
-    TypeName.BIGINT: "long",
-    TypeName.FLOAT: "float",
-    TypeName.DOUBLE: "double",
-    TypeName.STRING: "string",
-    TypeName.BYTES: "bytes",
-}
 
 
 class NoAvroError(ValueError):

@@ -49,6 +49,12 @@ _NOT_FINITE: Mapping[str, float] = {
     "-Infinity": -np.inf,
 }
 _UNTRIMMED = (TypeName.STRING, TypeName.BYTES)
+_SHOWN_CHARACTERS = 60
+_WRONG = {
+    OPEN_QUOTE: "a quoted cell does not end",
+    BEHIND_QUOTE: "there is something between a quoted cell and the next one",
+    OPEN_ESCAPE: "it ends with an escape character",
+}
 
 
 def typed(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -> Checked:
@@ -145,14 +151,6 @@ def _row(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -
         children.append(read.values)
     missing = mask_of(text.is_null()) | failed
     return Checked(assembled(Parts(children, None), arrow_type(kind), missing), failed)
-
-
-_SHOWN_CHARACTERS = 60
-_WRONG = {
-    OPEN_QUOTE: "a quoted cell does not end",
-    BEHIND_QUOTE: "there is something between a quoted cell and the next one",
-    OPEN_ESCAPE: "it ends with an escape character",
-}
 
 
 @dataclass(frozen=True, slots=True)

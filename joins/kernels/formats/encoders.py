@@ -53,6 +53,8 @@ _NOTHING = pa.scalar(b"", pa.binary())
 _MILLIS_DIGITS = 3
 _LONGEST = 10  # bytes of a long
 _UNSCALED = Context(prec=76)
+NumberOf = Callable[[RecordFormat, str], int]
+"""The number of a schema in the registry of a format."""
 
 
 def debezium_values(objects: pa.StringArray, kinds: pa.Array | None) -> pa.StringArray:
@@ -308,10 +310,6 @@ class AvroEncoder:
     def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
         before = b"" if self.number is None else struct.pack(">bI", 0, self.number)
         return avro_rows(rows, self.columns, before)
-
-
-NumberOf = Callable[[RecordFormat, str], int]
-"""The number of a schema in the registry of a format."""
 
 
 def encoder_of(

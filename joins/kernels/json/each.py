@@ -54,6 +54,7 @@ _ESCAPES = {chr(code): f"\\u{code:04X}" for code in range(32)}
 _ESCAPES |= {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 _ESCAPED = str.maketrans(_ESCAPES)
+_Reader = Callable[[Any, str], object]
 
 
 class _Constant(str):
@@ -65,7 +66,6 @@ class _Constant(str):
 class _BadValueError(ValueError): ...
 
 
-_Reader = Callable[[Any, str], object]
 _DECODER = json.JSONDecoder(
     strict=False,
     object_pairs_hook=tuple,

@@ -15,6 +15,10 @@ from joins.kernels.expressions.text_times import shown_time
 from joins.plan.types import SqlType, TypeName
 
 _BREAKS = {"\n": r"\n", "\r": r"\r"}
+_NULL = "null"
+_TO_ESCAPE = r'["\\\x00-\x1f]'
+_CONTROL = r"[\x00-\x1f]"
+_CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
 
 
 def with_text_times(rows: pa.RecordBatch, kinds: Sequence[SqlType]) -> pa.RecordBatch:
@@ -100,10 +104,6 @@ class JsonStyle:
 
 
 _USUAL = JsonStyle()
-_NULL = "null"
-_TO_ESCAPE = r'["\\\x00-\x1f]'
-_CONTROL = r"[\x00-\x1f]"
-_CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
 
 
 def encode_objects(

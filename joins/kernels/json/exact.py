@@ -38,6 +38,8 @@ from joins.plan.types import SqlType, TypeName, arrow_type
 _PLACE = ("partition", "offset")
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("row", pa.string())])
 Place = tuple[int | None, int | None]
+_TIME = re.compile(r"(-?)(\d{2,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
+_MICROS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +179,6 @@ def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Differen
         *(Difference("missing", *place, row, None) for row in missing[pairs:]),
         *(Difference("extra", *place, None, row) for row in extra[pairs:]),
     ]
-
-
-_TIME = re.compile(r"(-?)(\d{2,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
-_MICROS = 1_000_000
 
 
 def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:

@@ -25,6 +25,12 @@ from joins.kernels.expressions.casts import Mask, is_beyond_scales, mask_of, nul
 
 _SHORT = 300  # so many digits are below the greatest double
 _Reader = Callable[[Any], object]
+_DOUBTFUL = r"[eE]-[0-9]{2}|\\u"  # what is escaped may be a number, too
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str)
+_Bytes = npt.NDArray[np.uint8]
+_Rows = npt.NDArray[np.int64]
+_CONSTANTS = (b"NaN", b"Inf")  # which Arrow's reader takes for numbers
+_WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was given
 
 
 class WrittenNumber(str):
@@ -138,10 +144,6 @@ def _scalar(value: object) -> object:
     return {} if type(value) is tuple else value
 
 
-_DOUBTFUL = r"[eE]-[0-9]{2}|\\u"  # what is escaped may be a number, too
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str)
-
-
 def has_decimal(kind: pa.DataType) -> bool:
     if pa.types.is_decimal(kind):
         return True
@@ -173,13 +175,6 @@ def _has_tiny(value: object, kind: pa.DataType) -> bool:
     if pa.types.is_list(kind) and isinstance(value, list):
         return any(_has_tiny(part, kind.value_type) for part in value)
     return False
-
-
-_Bytes = npt.NDArray[np.uint8]
-_Rows = npt.NDArray[np.int64]
-
-_CONSTANTS = (b"NaN", b"Inf")  # which Arrow's reader takes for numbers
-_WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was given
 
 
 def lines_of(values: pa.Array) -> pa.Array:

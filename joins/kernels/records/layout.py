@@ -17,6 +17,25 @@ from joins.plan.stream_topics import SPAN, StreamTopics
 
 _BITS = pa.scalar(SPAN.bit_length() - 1, pa.int32())
 _MASK = pa.scalar(SPAN - 1, pa.int32())
+OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
+"""What of a record is needed whatever a plan reads."""
+MORE_OF_A_RECORD = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("headers", pa.map_(pa.string(), pa.binary())),
+        ("leader-epoch", pa.int32()),
+        ("timestamp-type", pa.string()),
+    ]
+)
+"""What plans may read of it beside that, under the names of the metadata."""
+_MAGIC = 2
+_BEFORE_CRC = struct.Struct(">qiib")
+_CRC = struct.Struct(">I")
+_BEHIND_CRC = struct.Struct(">hiqqqhii")
+_WHOLE = struct.Struct(">qiibIhiqqqhii")
+_LENGTH = struct.Struct(">qi")  # what the length does not count
+_KINDS = tuple(Compression)  # each has its place as its number in the attributes
+_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
 
 
 def true_partitions(numbers: pa.Array) -> pa.Array:
@@ -47,28 +66,6 @@ def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.
         return partitions
     indexes = pc.fill_null(pc.index_in(names, pa.array(topics.names, pa.string())), 0)
     return pc.add(pc.shift_left(indexes, _BITS), partitions.cast(pa.int32()))
-
-
-OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
-"""What of a record is needed whatever a plan reads."""
-MORE_OF_A_RECORD = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("headers", pa.map_(pa.string(), pa.binary())),
-        ("leader-epoch", pa.int32()),
-        ("timestamp-type", pa.string()),
-    ]
-)
-"""What plans may read of it beside that, under the names of the metadata."""
-
-_MAGIC = 2
-_BEFORE_CRC = struct.Struct(">qiib")
-_CRC = struct.Struct(">I")
-_BEHIND_CRC = struct.Struct(">hiqqqhii")
-_WHOLE = struct.Struct(">qiibIhiqqqhii")
-_LENGTH = struct.Struct(">qi")  # what the length does not count
-_KINDS = tuple(Compression)  # each has its place as its number in the attributes
-_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
 
 
 class RecordFormatError(ValueError):
