@@ -408,7 +408,7 @@ class _Records:
     def error(self, row: int, complaint: str) -> SourceError:
         partition, offset = (self.rows.column(name)[row] for name in ("partition", "offset"))
         return SourceError(
-            f'record {partition}/{offset} of topic "{self.topic}" is no changelog record: '
+            f'record {partition}/{offset} of changelog topic "{self.topic}" is invalid: '
             f"{complaint}",
             hint="Remove the job and submit it again, and let no other program write to the topic.",
         )
