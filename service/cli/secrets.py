@@ -20,7 +20,7 @@ from service.errors import SecretError, UnreachableError
 if TYPE_CHECKING:
     from service.client import Sluice
     from service.schemas.secrets import SecretView
-    from service.security.secret_store import SecretStore
+    from service.security.secrets import SecretStore
 
 Result = TypeVar("Result")
 _MOST_BYTES = 64 * 1024
@@ -123,7 +123,7 @@ def _carry_out(
     server: str | None,
 ) -> Result:
     """Have the control plane do it; without one, and unless one was named, do it here."""
-    from service.security.secret_store import SecretStore
+    from service.security.secrets import SecretStore
 
     if data_dir is None:
         try:

@@ -25,9 +25,10 @@ from service.cli.output import (
     show,
     table,
     tell,
+    warn,
+    working,
 )
-from service.cli.scripts import read_script, warn
-from service.cli.terminal.progress import working
+from service.cli.scripts import read_script
 
 if TYPE_CHECKING:
     from service.schemas.catalog import CatalogTable, CatalogTableDetail, TableCreation

@@ -26,7 +26,7 @@ from joins.kernels.probe.generate import Material, generate, row_limit
 from joins.plan.errors import SourceError
 from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
 from joins.plan.types import SqlType
-from watermark.redaction import keep, secrets_in
+from watermark.errors import keep, secrets_in
 
 _TICK_S = 0.05
 _ACKNOWLEDGED_WITHIN_S = 30

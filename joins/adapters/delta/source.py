@@ -19,8 +19,7 @@ from joins.adapters.store.delta_tables import delta_options, store_faults
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.json.wire import declared_encoding
 from joins.kernels.table_path import TablePath
-from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
-from joins.plan.names import of_columns
+from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError, of_columns
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 from watermark.errors import SluiceError

@@ -22,8 +22,7 @@ from joins.adapters.delta.types import (
 from joins.adapters.files.faults import bad_value, readable
 from joins.kernels.expressions.casts import mask_of, try_each
 from joins.kernels.json.wire import to_wire
-from joins.plan.errors import DefinitionError
-from joins.plan.names import of_columns
+from joins.plan.errors import DefinitionError, of_columns
 from joins.plan.plan import Field
 from joins.plan.types import arrow_type
 

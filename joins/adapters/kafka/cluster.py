@@ -15,8 +15,7 @@ from joins.adapters.kafka.groups import commit_offsets, committed_offsets, requi
 from joins.adapters.kafka.options import client_options
 from joins.adapters.kafka.transactions import OpenTransaction, describe_open
 from joins.plan.causes import detail_of
-from joins.plan.errors import SourceError, SourceUnavailableError
-from joins.plan.names import suggestion
+from joins.plan.errors import SourceError, SourceUnavailableError, suggestion
 from joins.plan.plan import Isolation, KafkaOptions
 from watermark.gate import Retention
 

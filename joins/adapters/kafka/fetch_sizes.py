@@ -10,7 +10,7 @@ from typing import Self
 
 from joins.kernels.records.decode import DecodedRecords
 from joins.kernels.records.layout import BatchHeader
-from joins.plan.kafka_client import ClientNumber
+from joins.plan.connections import ClientNumber
 from joins.plan.plan import KafkaOptions
 
 

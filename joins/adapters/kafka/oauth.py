@@ -14,14 +14,14 @@ from kafka import errors as kafka_errors
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from joins.adapters.http_client import HttpClient
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
     SCOPE,
     TOKEN_URL,
     TRUSTSTORE_CERTIFICATES,
 )
-from watermark.redaction import Secret
+from watermark.errors import Secret
 
 _TIMEOUT_S = 5.0
 _USED_OF_LIFE = 0.8  # a token is renewed before it expires, as Java's client does

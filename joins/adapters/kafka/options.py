@@ -5,7 +5,7 @@ from typing import Any
 from joins.adapters.kafka.connections import NetClient
 from joins.adapters.kafka.oauth import TokenProvider
 from joins.adapters.kafka.tls import is_secured, tls_context
-from joins.plan.kafka_client import ClientNumber
+from joins.plan.connections import ClientNumber
 from joins.plan.plan import KafkaOptions
 
 _CLIENT_NAMES = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from kafka import errors as kafka_errors
 
 from joins.adapters.certificate import load_certificate
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     KEY_PASSWORD,
     KEYSTORE_CERTIFICATES,
     KEYSTORE_KEY,

@@ -11,7 +11,7 @@ from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql.cdc_config import CdcConfig
 from joins.adapters.mysql.images.rows import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
-from joins.durable.dead_rows import DeadRow, DeadRows
+from joins.durable.checkpoint import DeadRow, DeadRows
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,

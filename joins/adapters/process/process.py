@@ -11,7 +11,7 @@ from joins.adapters.process.source_forks import started
 from joins.adapters.store.hand_over import stored_as_json
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
-from watermark.redaction import secrets_in
+from watermark.errors import secrets_in
 
 _STOP_TIMEOUT_S = 10.0
 

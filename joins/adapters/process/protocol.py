@@ -13,8 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from watermark.errors import SluiceError
-from watermark.redaction import keep
+from watermark.errors import SluiceError, keep
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5.0

@@ -4,7 +4,7 @@ import sys
 from io import TextIOBase
 from typing import TextIO
 
-from watermark.redaction import redacted
+from watermark.errors import redacted
 
 
 class _Redacted(TextIOBase):

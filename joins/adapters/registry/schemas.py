@@ -10,9 +10,9 @@ import httpx
 
 from joins.adapters.certificate import load_certificate
 from joins.adapters.http_client import HttpClient
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSchemaError
 from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
-from joins.plan.registry import RegistryOptions
 
 _TIMEOUT_S = 10.0
 # Confluent's codes; another 404 is from somebody who is no registry

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from joins.adapters.store.arrow_files import StoreHandler, opened
 from joins.adapters.store.client import StoreAddress, client_of, store_errors
 from joins.kernels.table_path import TablePath
-from joins.plan.store_tables import StoreOptions, StoreTable
+from joins.plan.connections import StoreOptions, StoreTable
 
 _PART_BYTES = 16 << 20
 _FOOTER_BYTES = 16 << 10

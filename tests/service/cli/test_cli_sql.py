@@ -9,10 +9,9 @@ import time
 
 import pytest
 
+from service.cli.conversation import Conversation, RowStream
 from service.cli.output import show_json
-from service.cli.sql import Conversation
-from service.cli.terminal.prompt import Prompt, completions, is_whole
-from service.cli.terminal.row_stream import RowStream
+from service.cli.prompt import Prompt, completions, is_whole
 from service.client import RefusedError, Sluice
 from service.sql.text.errors import SqlError
 from tests.support.control_plane import ROOT, script

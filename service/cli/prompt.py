@@ -8,17 +8,13 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
 
-from service.cli.exits import place_of
-from service.cli.output import say, say_error
+from service.cli.conversation import Conversation
+from service.cli.output import place_of, say, say_error
 from service.sql.text.errors import SqlError
 from service.sql.text.masking import masked
 from service.sql.text.statements import pieces
 from watermark.errors import SluiceError
-
-if TYPE_CHECKING:
-    from service.cli.sql import Conversation
 
 _FIRST, _NEXT = "sluice> ", "     -> "
 _MOST_KEPT = 1000

@@ -1,6 +1,6 @@
 """`sluice inspect-topic`: what the records of a topic look like, and a table for them.
 
-Names and values of a topic come from somebody else, so each text passes `one_line` or `clean`.
+Names and values of a topic come from others, so each text passes `one_line` or `clean`.
 """
 
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from service.cli.output import (
     show_json,
     table,
 )
-from service.cli.topics.reach import (
+from service.cli.topics import (
     ClientConfig,
     Servers,
     TopicName,
@@ -29,6 +29,7 @@ from service.cli.topics.reach import (
 
 if TYPE_CHECKING:
     from joins.kernels.debezium.inspect import TopicReport
+
 
 RegistryUrl = Annotated[
     str | None, typer.Option(help="Schema registry of a topic in Avro: its address.")

@@ -1,22 +1,20 @@
-"""`sluice sql`: statements of a script carried out one after the other, or typed at a prompt."""
+"""Statements of `sluice sql` carried out in order, and the rows of a preview as they come.
+
+Values come from streams and tables, so each passes `one_line`.
+"""
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.cells import cell_len
 
-from service.cli.options import Append, Form, Server, Timeout, open_client
-from service.cli.output import OutputFormat, clean, one_line, plain, say, show, show_json, table
-from service.cli.scripts import read_script, warn
-from service.cli.terminal.progress import job_progress, working
-from service.cli.terminal.row_stream import RowStream
-from service.cli.wait import GOALS, looks
+from service.cli.output import clean, one_line, plain, say, show, table, warn, working
+from service.cli.wait import GOALS, job_progress, looks
 from service.errors import SubmissionError
 from watermark.errors import SluiceError
 
@@ -29,41 +27,44 @@ if TYPE_CHECKING:
 
 _ROW = re.compile(r"([+-][A-Z])(\{.*\})")
 _WHOLE = 10_000
+_MOST_WIDE = 40
+_CELL = 2_000
+Row = Sequence[str | None]
 Result = Mapping[str, Any]
 
 
-def sql(
-    script: Annotated[
-        Path | None,
-        typer.Argument(help="The statements, - for standard input; a prompt when left out."),
-    ] = None,
-    execute: Annotated[
-        str | None, typer.Option("--execute", "-e", help="Statements, instead of a script.")
-    ] = None,
-    append: Append = False,
-    timeout: Timeout = 3600.0,
-    server: Server = None,
-    output: Form = OutputFormat.TABLE,
-) -> None:
-    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives.
+class RowStream:
+    """Shows blocks of rows as they come, one table over all of them."""
 
-    Tables and views of a script that does nothing else are kept for every later script.
-    """
-    if script is not None and execute is not None:
-        raise typer.BadParameter("give a script or --execute, not both")
-    is_json = output is OutputFormat.JSON
-    printer, live = (show_json, None) if is_json else (show_result, RowStream)
-    with open_client(server) as client:
-        talk = Conversation(client, printer, timeout, live, append=append)
-        if execute is not None:
-            talk.carry_out(execute)
-        elif script is None and sys.stdin.isatty():
-            from service.cli.terminal.prompt import Prompt  # (readline changes the terminal)
+    def __init__(self) -> None:
+        self._widths: list[int] | None = None
+        self._rows = 0
 
-            talk.in_parts = True
-            Prompt(talk).run()
-        else:
-            talk.carry_out(read_script(script or Path("-")))
+    def show(self, columns: Sequence[str], rows: Sequence[Row]) -> None:
+        """Show `rows` below those before them; the first ones with the names of the columns."""
+        cells = [[_cell(cell) for cell in row] for row in rows]
+        heads = [one_line(name) for name in columns]
+        before = self._widths or [0] * len(heads)
+        own = zip(before, heads, *cells, strict=True)
+        made = table(*heads)
+        made.show_header = self._widths is None
+        self._widths = [
+            min(_MOST_WIDE, max(width, *map(cell_len, column))) for width, *column in own
+        ]
+        for column, width in zip(made.columns, self._widths, strict=True):
+            column.min_width, column.max_width = width, _MOST_WIDE
+        for row in cells:
+            made.add_row(*row)
+        self._rows += len(rows)
+        show(made)
+
+    def end(self) -> None:
+        """Say how many rows there were."""
+        say("(no rows)" if not self._rows else f"({self._rows} row{'s' * (self._rows > 1)})")
+
+
+def _cell(cell: str | None) -> str:
+    return "NULL" if cell is None else one_line(cell, _CELL)
 
 
 @dataclass
