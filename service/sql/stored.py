@@ -1,17 +1,47 @@
-"""A script together with what it names of the catalog, whose statements stand behind it.
-
-They stand behind, so that every place in the script stays where its author sees it.
-"""
+"""The catalog of the service: entries that scripts use without declaring them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from joins.plan.plan import SharedSource
 from service.sql.grammar.parser import parse
 from service.sql.grammar.syntax import CreateTable, CreateTableAs, CreateView, Statement
-from service.sql.stored.entries import CatalogEntry
 from service.sql.text.dialect import SqlTokenKind, tokenize
 from service.sql.text.script import Script
+
+
+class EntryKind(StrEnum):
+    """What an entry of the catalog is."""
+
+    TABLE = "table"
+    VIEW = "view"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A table or view that was declared outside of a job.
+
+    Attributes:
+        sql: its statement, without a semicolon; it holds references in place of secrets.
+        job_id: of the job that keeps a shared table; None of all others.
+        partitions: of the changelog topic of a shared table.
+    """
+
+    name: str
+    kind: EntryKind
+    sql: str
+    job_id: str | None = None
+    partitions: int | None = None
+    created_at_ms: int = 0
+
+    @property
+    def source(self) -> SharedSource | None:
+        if self.job_id is None:
+            return None
+        return SharedSource(self.job_id, self.name, self.partitions)
+
 
 _NAMES = (SqlTokenKind.WORD, SqlTokenKind.QUOTED_NAME)
 _BEHIND = "\n;\n-- of the catalog:\n"
