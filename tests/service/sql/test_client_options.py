@@ -61,7 +61,7 @@ REFUSED = {  # name → words of what is said
     **dict.fromkeys(("sasl.kerberos.service.name", "sasl.kerberos.kinit.cmd"), "no Kerberos"),
     **dict.fromkeys(
         ("sasl.login.refresh.window.factor", "sasl.oauthbearer.jwks.endpoint.url"),
-        "anew before it expires",
+        "renewed before it expires",
     ),
 }
 
