@@ -1,4 +1,9 @@
-"""Local files: synced, appended to, locked, and directories that end with their process."""
+"""Local files: durable writes, `flock`, and temporary directories that end with their process.
+
+The system takes a lock back when its process ends. An own directory has a file that its process,
+and children that inherit the descriptor, keep locked; a process that makes one removes those of
+processes that were killed.
+"""
 
 import fcntl
 import os

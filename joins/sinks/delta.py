@@ -1,4 +1,9 @@
-"""The `delta` sink: files staged by the workers, committed once under the batch number."""
+"""The `delta` sink: columnar commits, Spark's own writer, and MERGE for rows that replace others.
+
+Each writes exactly once under the batch number. Spark's writer serves tables that ask more of their
+writers than the columnar commits keep; the rows become JVM objects, which is slower. For MERGE the
+workers stage the changes in files.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial

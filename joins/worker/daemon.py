@@ -28,8 +28,6 @@ LOADED = (
     "joins.sinks.console",
     "joins.sinks.delta",
     "joins.sinks.kafka",
-    "joins.sinks.delta",
-    "joins.sinks.delta",
     "joins.dimension.build_side",
     "joins.worker.event_task",
     "joins.worker.topic_reader",

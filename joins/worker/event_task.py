@@ -247,9 +247,10 @@ class _Scan:
         stack: ExitStack,
     ) -> None:
         origin = current_origin(task.epoch, pin.batch)
+        start_ms = pin.of_event.watermark if task.waits else task.clock(pin).start_ms
         self._task = task
         self._pin = pin
-        self._watermarks = OperatorWatermarks.of(_start_ms(task, pin), merged)
+        self._watermarks = OperatorWatermarks.of(start_ms, merged)
         self._counts = TaskCounts()
         self._partitions: dict[int, dict[str, int | None]] = {}
         self._arrivals = stack.enter_context(
@@ -318,10 +319,6 @@ class _Scan:
         self._counts.stage(DEAD_LETTERS, self._dead.finish())
         self._counts.stage(LATE, self._late.finish())
         return TaskReport(self._counts.files, self._counts.values, detail)
-
-
-def _start_ms(task: EventTask, pin: Pin) -> int:
-    return pin.of_event.watermark if task.waits else task.clock(pin).start_ms
 
 
 def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:

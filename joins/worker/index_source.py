@@ -1,4 +1,10 @@
-"""Where a worker finds the rows of a dimension."""
+"""What a worker builds the lookup indexes of a dimension from.
+
+The first that exists: an index of an older version on this node and the commits after it; the
+newest fold that is not newer, and the commits after it; all rows of the version. All give the same
+rows. A fold has no tombstones but records up to which positions it forgot them: where a later
+commit repeats something older, the whole changelog is read.
+"""
 
 import os
 import re

@@ -155,7 +155,8 @@ class WindowTask:
     def _bucket(
         self, part: Mapping[str, Any], advance: WatermarkAdvance, pin: Pin, staging: "_Staging"
     ) -> JoinedBatch:
-        parts = [_scratch_table(self.scratch / each["path"]) for each in part["partials"]]
+        files = [self.scratch / each["path"] for each in part["partials"]]
+        parts = [pa.Table.from_batches(mapped(file)) for file in files]
         state = _State.of(self, part["state"], reads(self.spec, parts, advance))
         fired = fire(self.spec, state.read.values(), parts, advance)
         kept = fired.state
@@ -240,10 +241,6 @@ class _Staging:
         records = late_records(once_a_record(late), topics, LATE_FOR_WINDOW)
         self.late.write(records)
         self.counts.add(LATE, records.num_rows)
-
-
-def _scratch_table(file: TablePath) -> pa.Table:
-    return pa.Table.from_batches(mapped(file))
 
 
 def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:

@@ -1,4 +1,9 @@
-"""The hash table of an index: rows by the hash of their key, in about six bytes a row."""
+"""Hashes, packed columns and hash tables of an index: about six bytes a row.
+
+Equal keys of equal types have equal 64-bit hashes on every node. A packed column is cut into
+blocks: a block keeps its least number once, and for each row what is added to it, in 0 to 8 bytes.
+Blocks of the same width stand together, so that all of them are read or written in one step.
+"""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence

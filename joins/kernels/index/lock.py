@@ -1,7 +1,7 @@
-"""The lock of an index directory: one process of a node writes there, the others wait.
+"""The lock of an index directory, which one process of a node holds, and the room on its disk.
 
-The operating system gives a lock back when its holder is gone, whatever ended it; what the lock
-file says of the holder is for messages only.
+The operating system releases the lock of a process that ends; what the lock file says of the holder
+is for messages only.
 """
 
 import json
