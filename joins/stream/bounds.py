@@ -60,10 +60,7 @@ class BatchLimit:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where a new life begins, what is never joined because of it, and where a bounded one ends.
-
-    Likewise where its backlog ends, if it has one.
-    """
+    """Where a new life begins, its gaps, and where its bound and its backlog end, if any."""
 
     start_offsets: Mapping[int, int]
     gaps: tuple[Gap, ...]
@@ -121,7 +118,7 @@ def _of(view: TopicView, others: frozenset[int]) -> dict[int, int]:
 def _ends(
     offsets: Mapping[int, int], start: Mapping[int, int], marks: Marks, view: TopicView
 ) -> dict[int, int]:
-    """Nobody waits for records that were there and are lost, nor for lost partitions."""
+    """Excludes records that are lost, and partitions that are gone."""
     ends = {}
     for partition, end in offsets.items():
         if partition in view.end_offsets:

@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     else:
         _load()
-    from pyspark.daemon import manager  # whoever hands over loads nothing
+    from pyspark.daemon import manager  # a process that hands over loads nothing
 
     with place_for_sockets():
         manager()

@@ -396,7 +396,7 @@ class _Acting:
         An item is `{"parts": [{"partition", "arrivals": [path], "waiting": [{"path", "rewrite"}]}],
         "after", "upto", "steps": [watermark]}`: due is what is behind `after`
         and not behind `upto`. Arrivals that are not due go to one new file a part, with what is
-        left of files that are written anew.
+        left of files that are rewritten.
         """
         for item in work_items(batches):
             due = _Due.of(item)
@@ -442,7 +442,7 @@ class _Due:
     """How the operator's watermark moves in a batch.
 
     Attributes:
-        steps: the watermarks on the way, `upto_ms` last; each releases rows of its own.
+        steps: the watermarks on the way, `upto_ms` last; each releases other rows.
     """
 
     after_ms: int

@@ -153,7 +153,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DimensionTables:
-    """Where the tables of one dimension are, for whoever makes an index of them; picklable.
+    """Where the tables of one dimension are; picklable.
 
     Attributes:
         app_id: of the changelog's commits; those of `current` carry the same and `:current`.
@@ -206,9 +206,9 @@ class IndexSource:
         self._build(directory, version, spec)
 
     def remake(self, directory: Path, version: int, spec: IndexSpec) -> None:
-        """Read the index files of a pinned `version` and build anew what is lost or damaged.
+        """Read the index files of a pinned `version` and rebuild what is lost or damaged.
 
-        Whoever has the old files mapped maps the new ones at its next `attach`.
+        A process that has the old files mapped maps the new ones at its next `attach`.
 
         Raises:
             IndexBuildError: the rows do not fit `spec`.

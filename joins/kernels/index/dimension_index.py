@@ -37,7 +37,7 @@ from joins.kernels.index.segment import (
 from joins.kernels.local_files import sync
 from joins.plan.errors import IndexBuildError
 
-FORMAT_VERSION = 2  # of the manifest and of the files; any other one is built anew
+FORMAT_VERSION = 2  # of the manifest and of the files; an index of another version is rebuilt
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _LONG_BYTES = 256
 
 
 def hash_rows(columns: Sequence[pa.Array], seed: int = 0) -> Hashes:
-    """One hash a row over all `columns`; NULL is a value of its own.
+    """One hash a row over all `columns`; NULL counts as a value.
 
     Hashes of different seeds are independent: keys that share one do not share the other.
     """
@@ -315,7 +315,7 @@ class HashTable:
 
     A bucket is the upper bits of the hash. Its entries stand together, ordered by hash and row: an
     entry is a row, and above it the mark, as many of the next bits of the hash as there is room
-    for. It tells most other keys apart; for the rest, whoever asks compares the keys. There are one
+    for. It tells most other keys apart; for the rest the caller compares the keys. There are one
     to two buckets for each different key. 64 buckets are a group.
 
     Attributes:

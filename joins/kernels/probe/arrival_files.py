@@ -276,7 +276,7 @@ class Released:
     """What leaves Parquet files, copied to a mapped one; use as a context manager.
 
     Args:
-        directory: for the copies of what leaves Parquet files; nobody else reads them.
+        directory: for the copies of what leaves Parquet files; only this task reads them.
         columns: of the rows.
         origin: the task.
     """

@@ -163,7 +163,7 @@ class ProbeKernelSpec:
 
     Attributes:
         topics: of records that come without the name of theirs; partitions are their numbers.
-        fields: the physical columns that are needed, likewise the metadata and computed ones.
+        fields: the physical columns that are needed; the same for metadata and computed ones.
         columns: what the physical columns are in a record, whether they are needed or not.
         schemas: of the registries of schemas that formats ask.
         row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
