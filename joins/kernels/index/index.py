@@ -372,8 +372,8 @@ def _merged(
     live = [_live_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
         live.append(rows)
-    together = pa.concat_tables(live, promote_options="permissive")
-    return newest_rows(together, spec.identity, versioned=spec.versioned)
+    joined_rows = pa.concat_tables(live, promote_options="permissive")
+    return newest_rows(joined_rows, spec.identity, versioned=spec.versioned)
 
 
 def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
