@@ -17,7 +17,7 @@ PATH = Path(__file__).with_name("openapi.json")
 
 
 def document(hooks: Hooks) -> str:
-    """The API's description as the text of `openapi.json`; nothing is started."""
+    """The text of `openapi.json`; starts nothing."""
     with tempfile.TemporaryDirectory(prefix="sluice-openapi-") as directory:
         settings = Settings(data_dir=Path(directory))
         store = JobStore.open("sqlite://")

@@ -38,7 +38,7 @@ def show_history(
     services: Injected,
     since: Annotated[
         int | None,
-        Query(ge=0, le=_LATEST_MS, description="Milliseconds since 1970; an hour ago if left out."),
+        Query(ge=0, le=_LATEST_MS, description="Milliseconds since 1970; default: an hour ago."),
     ] = None,
     step: Annotated[
         int | None,
@@ -46,14 +46,14 @@ def show_history(
             ge=10,
             le=3600,
             multiple_of=10,
-            description="Seconds from point to point. Multiples of 60 reach a day back, others an "
-            "hour; 10 if left out, and 60 for what is older than an hour.",
+            description="Seconds between points. Multiples of 60 cover a day, others an hour; "
+            "default: 10, or 60 if `since` is more than an hour ago.",
         ),
     ] = None,
 ) -> JobHistory:
     """Rates, lag, held records, freshness and batch times as points, and the transitions.
 
-    Points that nobody has seen are left out, and so are numbers that were not known.
+    Unrecorded points are missing; unknown numbers are null.
     """
     now_ms = time.time_ns() // 1_000_000
     first_ms = now_ms - _HOUR_MS if since is None else since
@@ -80,7 +80,7 @@ def _series(points: Sequence[HistoryPoint]) -> HistorySeries:
 
 @router.get("/{job_id}/watermarks", summary="Show watermarks")
 def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
-    """Each channel's watermark, what the sources have emitted, and what feeds the gate."""
+    """Watermarks by channel, watermarks emitted by the sources, and the state of the gate."""
     job = services.store.get(job_id)
     detail = services.detail(job)
     return WatermarkReport(
@@ -115,7 +115,7 @@ def _emission(dimension: DimensionView) -> DimensionEmission:
 
 
 def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
-    """The parts of the job; their ids come from its plan and stay the same over restarts."""
+    """The parts of the job; ids come from its plan and survive restarts."""
     channels = {dimension.name: len(dimension.channels) for dimension in detail.dimensions}
     plan = load(job.plan)
     names = [dimension.name for dimension in plan.dimensions]
@@ -139,7 +139,7 @@ def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
 
 @router.get("/{job_id}/explain-wait", summary="Why is nothing coming out?")
 def show_wait(job_id: JobId, services: Injected) -> WaitReport:
-    """What must come true before rows come out, and in one sentence what of it has not."""
+    """The conditions for output, and a sentence about the one that is not met."""
     detail = services.detail(services.store.get(job_id))
     explanation = explain_wait(detail.model_dump(mode="json", by_alias=True))
     return WaitReport(
