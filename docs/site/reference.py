@@ -30,8 +30,8 @@ from service.jobs.leadership.leadership import Leadership
 from service.sql.answers.language import answers
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.function_forms import FORMS, PARTLY
-from service.sql.expressions.library.refused import REFUSED
+from service.sql.expressions.expression_text import FORMS, PARTLY
+from service.sql.expressions.functions import REFUSED
 from watermark.errors import SluiceError
 
 Command = Any  # typer's own classes have no types

@@ -22,8 +22,7 @@ from service.jobs.store.store import JobStore
 from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.supervisor import Supervisor
-from service.schemas.job_list import ListedJob
-from service.schemas.jobs import JobDetail, SinkView
+from service.schemas.jobs import JobDetail, ListedJob, SinkView
 
 _SHOWN_ACKNOWLEDGEMENTS = 20
 _MOST_KNOWN = 10_000

@@ -100,8 +100,8 @@ class Conversation:
             SluiceError: a statement was refused; the earlier ones have been executed.
         """
         from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
+        from service.sql.text.dialect import Use, only, pieces
         from service.sql.text.script import Script
-        from service.sql.text.statements import Use, only, pieces
 
         whole = self._declared + text
         statements = pieces(whole)

@@ -19,7 +19,7 @@ from service.errors import SecretError, UnreachableError
 
 if TYPE_CHECKING:
     from service.client import Sluice
-    from service.schemas.secrets import SecretView
+    from service.schemas.tokens import SecretView
     from service.security.secrets import SecretStore
 
 Result = TypeVar("Result")
@@ -137,7 +137,7 @@ def _carry_out(
 
 
 def _views(store: "SecretStore") -> list["SecretView"]:
-    from service.schemas.secrets import SecretView
+    from service.schemas.tokens import SecretView
 
     return [
         SecretView(name=s.name, source=s.source, jobs=list(s.jobs), hidden_by=s.hidden_by)

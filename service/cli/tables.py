@@ -31,9 +31,10 @@ from service.cli.output import (
 from service.cli.scripts import read_script
 
 if TYPE_CHECKING:
-    from service.schemas.catalog import CatalogTable, CatalogTableDetail, TableCreation
     from service.schemas.tables import (
         AbsentKey,
+        CatalogTable,
+        CatalogTableDetail,
         DimensionChanges,
         DimensionHistory,
         DimensionRows,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         PreviewBatch,
         PreviewRow,
         RowChange,
+        TableCreation,
         VersionOfKey,
     )
 

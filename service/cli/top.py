@@ -38,7 +38,7 @@ from service.errors import ControlPlaneError
 
 if TYPE_CHECKING:
     from service.client import Sluice
-    from service.schemas.job_list import ListedJob
+    from service.schemas.jobs import ListedJob
 
 _WIDE = 120  # sink and reason stand beside the numbers, else below them
 _MOST_NAME, _MOST_SINK = 20, 28

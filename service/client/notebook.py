@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from service.schemas.job_list import ListedJob
-    from service.schemas.jobs import DimensionView, JobDetail
+    from service.schemas.jobs import DimensionView, JobDetail, ListedJob
 
 _SHOWN = 20
 _CELL = 200

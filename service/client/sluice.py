@@ -11,19 +11,17 @@ from service.client.notebook import html_of_jobs
 from service.client.remote_job import RemoteJob
 from service.client.transport import Pages, Transport, parsed
 from service.errors import JobNotFoundError
-from service.schemas.catalog import (
+from service.schemas.document import VersionView
+from service.schemas.inspection import CheckReport
+from service.schemas.jobs import JobPage, JobSummary, ListedJob
+from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
+from service.schemas.tables import (
     CatalogList,
     CatalogTable,
     CatalogTableDetail,
     TableCreation,
 )
-from service.schemas.inspection import CheckReport
-from service.schemas.job_list import JobPage, ListedJob
-from service.schemas.jobs import JobSummary
-from service.schemas.program import VersionView
-from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
-from service.schemas.secrets import SecretList, StoredSecret
-from service.schemas.tokens import CreatedToken, TokenPage, TokenView
+from service.schemas.tokens import CreatedToken, SecretList, StoredSecret, TokenPage, TokenView
 from service.security.tokens import Credentials
 
 

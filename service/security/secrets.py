@@ -25,7 +25,7 @@ from joins.durable.checkpoint import FORMAT_VERSION, read_json
 from service.config import Settings
 from service.errors import SecretError
 from service.jobs.store.layout import JobLayout, write_new, write_private
-from service.schemas.secrets import SecretSource
+from service.schemas.tokens import SecretSource
 from service.security.allowed import check_secret, confined_pem
 from watermark.errors import Secret
 

@@ -7,8 +7,16 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from service.api.http.access import ADMIN, Caller
 from service.api.services import Injected
-from service.schemas.secrets import SecretList, SecretValue, SecretView, StoredSecret
-from service.schemas.tokens import CreatedToken, TokenPage, TokenRequest, TokenView
+from service.schemas.tokens import (
+    CreatedToken,
+    SecretList,
+    SecretValue,
+    SecretView,
+    StoredSecret,
+    TokenPage,
+    TokenRequest,
+    TokenView,
+)
 from service.security.secrets import KnownSecret, SecretStore
 from service.security.tokens import AccessToken, NewToken
 

@@ -13,7 +13,10 @@ from service.api.services import Injected, Services
 from service.errors import JobNotFoundError
 from service.jobs.store.job import DesiredState, Job
 from service.jobs.submit.submission import check_script
-from service.schemas.catalog import (
+from service.schemas.document import Body
+from service.schemas.jobs import SQL_LIMIT_BYTES
+from service.schemas.progress import AnswerList, AnswerView
+from service.schemas.tables import (
     AttachedJob,
     CatalogColumn,
     CatalogList,
@@ -22,13 +25,10 @@ from service.schemas.catalog import (
     TableCreation,
     TableScript,
 )
-from service.schemas.document import Body
-from service.schemas.jobs import SQL_LIMIT_BYTES
-from service.schemas.progress import AnswerList, AnswerView
 from service.sql.answers.answers import JobRow, answers
 from service.sql.answers.declarations import columns_of
 from service.sql.grammar.type_rules import type_text
-from service.sql.stored.entries import CatalogEntry
+from service.sql.stored import CatalogEntry
 
 _SHOWN_JOBS = 500
 statements_router = APIRouter(prefix="/v1/statements", tags=["statements"], dependencies=[OPERATOR])

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from service.api.http.access import PUBLIC, VIEWER
 from service.api.services import Injected
 from service.errors import StoreError
-from service.schemas.program import Health, VersionView
+from service.schemas.document import Health, VersionView
 from service.version import program_version
 
 _PATIENCE_S = 5.0
