@@ -10,7 +10,7 @@ from service.config import Settings
 from service.jobs.store.store import JobStore
 from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
-from service.jobs.supervise.hooks import Hooks
+from service.jobs.supervise.hooks import Hooks, default_hooks
 from service.jobs.supervise.supervisor import Supervisor
 
 PATH = Path(__file__).with_name("openapi.json")
@@ -31,8 +31,6 @@ def document(hooks: Hooks) -> str:
 
 
 def main() -> None:
-    from service.jobs.supervise.hooks import default_hooks
-
     PATH.write_text(document(default_hooks()), encoding="utf-8")
 
 

@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperCommand
 
 from service.cli.output import OutputFormat
-from service.security.tokens import DEFAULT_HOST, DEFAULT_PORT, Credentials
+from service.security.tokens import Credentials
+from service.version import DEFAULT_HOST, DEFAULT_PORT
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from typing import Self
 from service.errors import ConfigError, SubmissionError
 
 TOKEN, TOKEN_FILE, CA_FILE = "SLUICE_TOKEN", "SLUICE_TOKEN_FILE", "SLUICE_CA_FILE"
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8326
 _MOST_BYTES = 4096
 
 
