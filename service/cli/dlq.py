@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from service.cli.inspect import operator
@@ -192,12 +193,7 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
             idempotency_key=key,
             timeout_s=timeout,
         )
-    tell(outcome, output, _show_discarded)
-
-
-def _show_discarded(outcome: "DeadLettersDiscarded") -> None:
-    names = ("discard", "records", "already_settled", "remaining")
-    show(facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in names))
+    tell(outcome, output, lambda _: show(_counts(outcome, "discard", "already_settled")))
 
 
 def _selection(
@@ -231,9 +227,15 @@ def _bytes_of(path: Path) -> bytes:
         ) from exc
 
 
+def _counts(
+    outcome: "DeadLetterReplayed | DeadLettersDiscarded", number_name: str, *names: str
+) -> Table:
+    shown = (number_name, "records", *names, "remaining")
+    return facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in shown)
+
+
 def _show_replayed(outcome: "DeadLetterReplayed") -> None:
-    names = ("replay", "records", "rows", "already_replayed", "remaining")
-    show(facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in names))
+    show(_counts(outcome, "replay", "rows", "already_replayed"))
     if outcome.still_bad:
         rows = table("STILL BAD", "REASON")
         for bad in outcome.still_bad:

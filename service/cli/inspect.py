@@ -354,7 +354,7 @@ def doctor(
 def _examine_here(unreached: UnreachableError) -> "CheckReport":
     """Check this machine without a control plane."""
     from service.api.routes.inspection import (
-        check_report,  # (here: slow to load, and seldom needed)
+        check_report,  # slow to load
     )
     from service.jobs.inspect.inspector import Inspector
 

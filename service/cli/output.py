@@ -34,8 +34,8 @@ class ExitCode(IntEnum):
     | 2 | The command line is wrong. |
     | 3 | The control plane cannot be reached. |
     | 4 | The control plane denies access: no token, or one of too small a scope. |
-    | 5 | Timed out waiting; the job goes on. |
-    | 130 | Interrupted; the job goes on. |
+    | 5 | Timed out waiting; the job continues. |
+    | 130 | Interrupted; the job continues. |
     | 143 | Ended by SIGTERM; `serve` and `up`, which stop in order, end with 0. |
     """
 

@@ -73,10 +73,10 @@ def list_secrets(
 
     def known_there(client: "Sluice") -> tuple[list["SecretView"], str]:
         known = client.secrets()
-        return known.items, f'of the control plane at {client.url}, kept in "{known.directory}"'
+        return known.items, f'of the control plane at {client.url}, stored in "{known.directory}"'
 
     def known_here(store: "SecretStore") -> tuple[list["SecretView"], str]:
-        return _views(store), f'that this shell can see, kept in "{store.directory}"'
+        return _views(store), f'visible to this shell, stored in "{store.directory}"'
 
     known, whose = _carry_out(known_there, known_here, data_dir, server)
     if output is OutputFormat.JSON:

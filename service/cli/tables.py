@@ -216,14 +216,11 @@ def _show_history(history: "DimensionHistory") -> None:
         rows.add_row(number(item.version), mark, *_changed(item, history.primary_key), *times)
     show(rows)
     if history.beginning is not None:
-        say(_begins(history.beginning, history.key))
+        first = history.beginning
+        state = _why(first) if first.values is None else f"had {_shown(first.values)}"
+        begins = f"the history begins with version {first.version}, the oldest readable one"
+        say(f"{begins}: key {_shown(history.key)} {state}{_when(first)}")
     say_more(history.next_cursor)
-
-
-def _begins(first: "OldestOfKey", key: Mapping[str, Any]) -> str:
-    state = _why(first) if first.values is None else f"had {_shown(first.values)}"
-    begins = f"the history begins with version {first.version}, the oldest readable one"
-    return f"{begins}: key {_shown(key)} {state}{_when(first)}"
 
 
 def preview(

@@ -104,13 +104,13 @@ def _is_here(server: str | None, data_dir: Path | None) -> bool:
 
 
 def _open_store(settings: "Settings") -> "JobStore":
-    from service.jobs.store.store import JobStore  # (here: slow to load, and seldom needed)
+    from service.jobs.store.store import JobStore  # slow to load
 
     return JobStore.open(settings.store_url)
 
 
 def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
-    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # slow to load
     from service.schemas.tokens import CreatedToken
 
     settings = load_settings(data_dir=data_dir)
@@ -124,7 +124,7 @@ def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
 
 
 def _listed(server: str | None, data_dir: Path | None) -> list["TokenView"]:
-    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # slow to load
 
     if not _is_here(server, data_dir):
         with open_client(server) as client:
@@ -150,7 +150,7 @@ def _find(reference: str, listed: list["TokenView"]) -> str:
 
 
 def _audit(settings: "Settings", words: str, token_id: str) -> None:
-    from service.security.audit import (  # (here: slow to load, and seldom needed)
+    from service.security.audit import (  # slow to load
         AuditEntry,
         AuditLog,
     )

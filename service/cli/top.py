@@ -219,7 +219,7 @@ QUIT = "q"
 def typed_keys() -> Iterator[Callable[[float], Iterable[str]]]:
     """A function that waits up to so many seconds for keys and returns those pressed."""
     if not sys.stdin.isatty():
-        yield _nobody
+        yield _no_keys
         return
     import termios  # a system without it has no terminal that this could be one of
     import tty
@@ -244,7 +244,7 @@ def _read_keys() -> str:
     return "" if typed.startswith(b"\x1b") else typed.decode(errors="replace") or "q"
 
 
-def _nobody(seconds: float) -> Iterable[str]:
+def _no_keys(seconds: float) -> Iterable[str]:
     time.sleep(seconds)
     return ""
 

@@ -23,7 +23,7 @@ from service.cli.output import (
 from service.jobs.inspect.event_waiting import shown_time
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
-    from service.schemas.inspection import AcknowledgementView, StallView
+    from service.schemas.inspection import AcknowledgementView
     from service.schemas.jobs import (
         DimensionView,
         EventTimeView,
@@ -211,7 +211,9 @@ def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
             yield "detail", one_line(job.error.detail, 300)
     for stall in job.stalls:
         if stall.choices:
-            yield "to go on", _how_to_acknowledge(job, stall)
+            choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall.choices)
+            cause = f"{job.id} {one_line(stall.type)}"
+            yield "to go on", f'sluice acknowledge {cause} {choices} --reason "…"'
 
 
 def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
@@ -233,11 +235,6 @@ def _at_most(probe: "ProbeView", count: int | None) -> str:
 def _event_time(time: "EventTimeView") -> str:
     waiting, late = number(time.waiting_rows), number(time.late_records)
     return f"watermark {shown_time(time.watermark_ms)}, {waiting} records waiting, {late} late"
-
-
-def _how_to_acknowledge(job: "JobDetail", stall: "StallView") -> str:
-    choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall.choices)
-    return f'sluice acknowledge {job.id} {one_line(stall.type)} {choices} --reason "…"'
 
 
 def _acknowledged(entry: "AcknowledgementView") -> str:

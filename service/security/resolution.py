@@ -188,21 +188,19 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
 
 
 def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+    password = source.password
+    names = references(password.reference) if isinstance(password, Secret) else frozenset()
+    secret = next((name for name in names if not name.startswith(INLINE_PREFIX)), "")
     return MysqlConnectionConfig(
         hostname=source.hostname,
         port=source.port,
         username=source.username,
-        password=source.password,
+        password=password,
         database=source.database,
         table=source.table,
         tls=source.tls,
-        secret=_name_of(source.password),
+        secret=secret,
     )
-
-
-def _name_of(password: str) -> str:
-    names = references(password.reference) if isinstance(password, Secret) else frozenset()
-    return next((name for name in names if not name.startswith(INLINE_PREFIX)), "")
 
 
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> TablePath:

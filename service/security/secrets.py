@@ -16,7 +16,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -256,15 +256,13 @@ def _of_plan(plan: Path) -> dict[str, str]:
         names = references(plan.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return {}
-    values = {name: _or_none(name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _or_none(name: str) -> str | None:
-    try:
-        return of_environment(name)
-    except SecretError:
-        return None
+    values: dict[str, str] = {}
+    for name in names:
+        with suppress(SecretError):
+            value = of_environment(name)
+            if value is not None:
+                values[name] = value
+    return values
 
 
 def _in_memory(document: Mapping[str, Any]) -> int:

@@ -246,7 +246,7 @@ class Authenticator:
         try:
             await asyncio.to_thread(self._store.note_use, token_id, at_ms)
         except StoreError as exc:
-            _log.warning("last use of an API key was not kept", id=token_id, error=exc.message)
+            _log.warning("last use of a token was not stored", id=token_id, error=exc.message)
 
 
 _HOW = (

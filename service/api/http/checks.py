@@ -80,15 +80,12 @@ async def check_query(request: Request) -> None:
         )
     for name, info in known.items():
         times = len(request.query_params.getlist(name))
-        if times > 1 and not _takes_several(info.annotation):
+        kinds = (info.annotation, *get_args(info.annotation))
+        if times > 1 and not any(get_origin(kind) is list for kind in kinds):
             raise HTTPException(400, f'query parameter "{name}" occurs {times} times, expected 1')
 
 
-def _takes_several(annotation: object) -> bool:
-    return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
-
-
-_MOST_KEYS = 100  # each unknown one costs an error of its own
+_MOST_KEYS = 100  # each unknown key produces an error
 _UNREADABLE: Mapping[type[Exception], str] = {
     UnicodeDecodeError: "request body is not UTF-8",
     RecursionError: "request body is nested too deeply",

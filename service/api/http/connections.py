@@ -1,8 +1,7 @@
-"""Who may be connected: places in all and of one address; accepting waits while all are taken.
+"""HTTP connections: small and timely request heads, and limits of all and of each address.
 
-A connection that has sent no whole head, or rests between requests, is given up for a new one of
-its address when that has no place left. So half-sent heads lock nobody out, not even their own
-address.
+While all seats are taken, accepting waits. If an address has none left, its new connection replaces
+an idle one, so half-sent heads lock out no client.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Whether the control plane may listen where it is set to: what it needs, and its TLS."""
+"""Where the control plane may listen, its TLS, and the origin of its requests."""
 
 import ssl
 from collections.abc import Mapping

@@ -170,7 +170,8 @@ class Journal:
     ) -> None:
         """Write the outcome of a request durably; `caller` is None if it was refused."""
         refused = caller is None or status in _REFUSED
-        if self._extent == "off" or (self._extent == "changes" and _unremarkable(head, status)):
+        is_plain_read = head.method in READING and status not in _REFUSED
+        if self._extent == "off" or (self._extent == "changes" and is_plain_read):
             return
         repeated = self._left_out(head.address) if refused else 0
         if repeated is None:
@@ -290,10 +291,6 @@ def _refusal(exc: SluiceError | HTTPException, head: _RequestHead) -> Response:
     if head.has_body:
         answer.headers["Connection"] = "close"
     return answer
-
-
-def _unremarkable(head: _RequestHead, status: int) -> bool:
-    return head.method in READING and status not in _REFUSED
 
 
 def _check_head(scope: Scope) -> None:

@@ -76,7 +76,8 @@ def show_vertex_metrics(
 
 
 def _metrics(services: Services, job_id: str, vertex_id: str) -> dict[str, str]:
-    job = services.store.get(_with_dashes(job_id))
+    with_dashes = job_id if "-" in job_id else _DASHES.sub(r"\1-\2-\3-\4-\5", job_id)
+    job = services.store.get(with_dashes)
     detail = services.detail(job)
     there = vertices(job, detail)
     vertex = next((each for each in there if each.id == vertex_id), None)
@@ -91,10 +92,6 @@ def _metrics(services: Services, job_id: str, vertex_id: str) -> dict[str, str]:
         for subtask, values in _subtasks(vertex, detail).items()
         for name, value in values.items()
     }
-
-
-def _with_dashes(job_id: str) -> str:
-    return job_id if "-" in job_id else _DASHES.sub(r"\1-\2-\3-\4-\5", job_id)
 
 
 def _subtasks(vertex: VertexView, detail: JobDetail) -> Mapping[int, Mapping[str, str]]:

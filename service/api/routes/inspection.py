@@ -1,6 +1,6 @@
 """Batches, rows and checks of a job, read from its files in a separate process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -60,12 +60,19 @@ Place = Annotated[RecordPlace, Depends(_place)]
 
 
 def inspect(
-    services: Services, job_id: str, arguments: Sequence[str], *, timeout_s: float | None = None
+    services: Services,
+    job_id: str,
+    arguments: Sequence[str],
+    *,
+    timeout_s: float | None = None,
+    question: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The answer of an inspection; raises as `Inspector.ask`, JobNotFoundError without the job."""
     services.store.get(job_id)
     job_dir = services.layout(job_id).job_dir
-    return services.inspector.ask(job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S)
+    return services.inspector.ask(
+        job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S, question=question
+    )
 
 
 def _of_sink(sink: str | None) -> list[str]:

@@ -1,7 +1,6 @@
-"""`/v1/jobs/{id}/watermarks` and `/explain-wait`: how far a job is, and what it waits for."""
+"""`/v1/jobs/{id}/watermarks`, `/explain-wait` and `/history`: the progress of a job."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,10 +10,10 @@ from service.api.http.access import VIEWER
 from service.api.routes.events import event_view
 from service.api.services import Injected, JobId
 from service.jobs.inspect.waiting import explain_wait
-from service.jobs.store.history import COARSE, FINE, SERIES, HistoryPoint, means, read_points
+from service.jobs.store.history import COARSE, FINE, SERIES, means, read_points
 from service.jobs.store.job import Job
 from service.jobs.store.plan_codec import load
-from service.schemas.jobs import DimensionView, JobDetail
+from service.schemas.jobs import JobDetail
 from service.schemas.progress import (
     ConditionView,
     DimensionChannel,
@@ -64,18 +63,14 @@ def show_history(
     points = read_points(file, ring, ring.slot(first_ms), ring.slot(now_ms))
     if step_s != ring.step_s:
         points = list(means(points, 1000 * step_s))
+    rows = [point.numbers() for point in points]
     return JobHistory(
         job_id=job_id,
         step_s=step_s,
         at_ms=[point.at_ms for point in points],
-        series=_series(points),
+        series=HistorySeries(**{name: [row[name] for row in rows] for name in SERIES}),
         transitions=[event_view(event) for event in events],
     )
-
-
-def _series(points: Sequence[HistoryPoint]) -> HistorySeries:
-    rows = [point.numbers() for point in points]
-    return HistorySeries(**{name: [row[name] for row in rows] for name in SERIES})
 
 
 @router.get("/{job_id}/watermarks", summary="Show watermarks")
@@ -97,20 +92,19 @@ def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
             for dimension in detail.dimensions
             for channel in dimension.channels
         ],
-        emitted=[_emission(dimension) for dimension in detail.dimensions],
+        emitted=[
+            DimensionEmission(
+                dimension=dimension.name,
+                source=dimension.source,
+                generation=dimension.generation,
+                position=dimension.position,
+                emitted=dimension.emitted,
+            )
+            for dimension in detail.dimensions
+        ],
         event_time=detail.event_time,
         vertices=vertices(job, detail),
         status_age_ms=detail.runner.status_age_ms,
-    )
-
-
-def _emission(dimension: DimensionView) -> DimensionEmission:
-    return DimensionEmission(
-        dimension=dimension.name,
-        source=dimension.source,
-        generation=dimension.generation,
-        position=dimension.position,
-        emitted=dimension.emitted,
     )
 
 

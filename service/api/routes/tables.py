@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from joins.plan.errors import QuestionError
 from service.api.http.access import VIEWER
 from service.api.http.checks import wants
-from service.api.routes.inspection import Sink
+from service.api.routes.inspection import Sink, inspect
 from service.api.services import Injected, JobId, Services
 from service.schemas.tables import (
     DimensionChanges,
@@ -26,7 +26,7 @@ from service.schemas.tables import (
 )
 
 ARROW = "application/vnd.apache.arrow.stream"
-_TIMEOUT_S = 60.0
+
 _LARGEST = 2**63 - 1
 _MOST_KEYS = 100
 _HEADERS = {
@@ -61,11 +61,8 @@ Keys = Annotated[
 router = APIRouter(prefix="/v1/jobs", tags=["tables"], dependencies=[VIEWER])
 
 
-def ask(services: Services, job_id: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of an inspection about tables; raises as `Inspector.ask`."""
-    services.store.get(job_id)
-    job_dir = services.layout(job_id).job_dir
-    return services.inspector.ask(job_dir, ["tables"], timeout_s=_TIMEOUT_S, question=question)
+def _ask(services: Services, job_id: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    return inspect(services, job_id, ["tables"], question=question)
 
 
 def _rendered(answer: dict[str, Any], model: type[Found]) -> Found | Response:
@@ -79,7 +76,7 @@ def _rendered(answer: dict[str, Any], model: type[Found]) -> Found | Response:
 @router.get("/{job_id}/dimensions", summary="List the tables that a job joins with")
 def list_dimensions(job_id: JobId, services: Injected) -> DimensionList:
     """Columns, key, readable versions, and the version pinned by the newest batch."""
-    return DimensionList.model_validate(ask(services, job_id, {"what": "dimensions"}))
+    return DimensionList.model_validate(_ask(services, job_id, {"what": "dimensions"}))
 
 
 @router.get(
@@ -106,7 +103,7 @@ def show_rows(
         )
     question = {"what": "rows", "table": table, "keys": key or None, "version": version}
     question |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, question), DimensionRows)
+    return _rendered(_ask(services, job_id, question), DimensionRows)
 
 
 @router.get(
@@ -140,7 +137,7 @@ def show_changes(
         )
     question = {"what": "changes", "table": table, "from": first, "to": last}
     question |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, question), DimensionChanges)
+    return _rendered(_ask(services, job_id, question), DimensionChanges)
 
 
 @router.get("/{job_id}/dimensions/{table}/history", summary="List the versions that changed a key")
@@ -165,7 +162,7 @@ def show_history(
             hint='Give "key" for the first page, only the cursor for later pages.',
         )
     question = {"what": "history", "table": table, "key": key, "limit": limit, "cursor": cursor}
-    return DimensionHistory.model_validate(ask(services, job_id, question))
+    return DimensionHistory.model_validate(_ask(services, job_id, question))
 
 
 @router.get(
@@ -183,4 +180,4 @@ def show_preview(
 ) -> Preview | Response:
     """Newest batch first, with pin and counts of each batch; only for delta sinks, else 409."""
     question = {"what": "preview", "limit": limit, "sink": sink, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, question), Preview)
+    return _rendered(_ask(services, job_id, question), Preview)

@@ -122,7 +122,7 @@ def test_secrets_are_listed_with_their_places_and_jobs(data_dir, tmp_path, monke
 def test_without_a_control_plane_the_directory_is_named(data_dir):
     said = run("set", "shop", given=VALUE).output
     assert "no control plane answers" in said
-    assert f'kept in "{data_dir / "secrets"}"' in said
+    assert f'stored in "{data_dir / "secrets"}"' in said
     assert f'from "{data_dir / "secrets"}"' in run("rm", "shop").output
 
 
