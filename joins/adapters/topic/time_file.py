@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from joins.adapters.topic.appended_file import AppendedFile
-from joins.kernels.index.hashing import Hashes
+from joins.kernels.index.hash_table import Hashes
 from joins.kernels.topic.keys import RowTimes, Times, time_size
 
 _SPARE = 1_000_000
