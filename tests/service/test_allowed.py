@@ -270,7 +270,7 @@ def test_a_store_is_denied_with_the_setting(path, store, allowed, tmp_path):
         replace(PLAN, sink=DeltaSink(path, store=store)),
         replace(PLAN, dimensions=(dimension,)),
     ):
-        with pytest.raises(NotAllowedError, match=r"lake@|brings no credentials") as caught:
+        with pytest.raises(NotAllowedError, match=r"lake@|has no credentials") as caught:
             check_allowed(plan_, settings)
         assert "SLUICE_ALLOWED_STORES" in caught.value.hint
 
