@@ -149,6 +149,8 @@ class RemoteJob:
         ['12.50']
     """
 
+    # reads better long: one method for each address of a job
+
     def __init__(self, transport: Transport, job_id: str) -> None:
         self.id = job_id
         self._transport = transport

@@ -81,6 +81,8 @@ class Sluice(AbstractContextManager["Sluice"]):
         True
     """
 
+    # reads better long: one method for each address that is not of one job
+
     def __init__(
         self,
         control_plane: str,

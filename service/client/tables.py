@@ -36,6 +36,8 @@ _BATCHES = 200
 class _OfVersions(Pages[Page, Item], Tabular):
     """Pages of a table; all of the same version, and available as Arrow."""
 
+    # reads better deep: rows and changes have pages as all lists, and Arrow as few others
+
     _cursor_is_all = True
 
     def _streams(self, limit: int = _PAGE) -> Iterator["pa.Table"]:
