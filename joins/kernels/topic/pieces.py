@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from joins.kernels.debezium.changes import ChangeRows, RecordKind
 from joins.kernels.expressions.casts import mask_of
-from watermark.foreign import Mark
+from watermark.foreign_records import Mark
 
 Longs = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]

@@ -6,7 +6,7 @@ from itertools import groupby
 import numpy as np
 
 from joins.kernels.topic.pieces import MARKS, NO_MARK, ROW_CODES, ChangePiece, Longs
-from watermark.foreign import RecordRun
+from watermark.foreign_records import RecordRun
 
 
 class TimeOrder:
