@@ -48,6 +48,9 @@ TRANSITIONS: dict[tuple[Phase, PhaseEvent], Phase] = {
 def advance(phase: Phase, event: PhaseEvent) -> Phase:
     """The phase after `event`.
 
+    >>> advance(Phase.LOAD, PhaseEvent.GATE_OPENED).name
+    'JOIN'
+
     Raises:
         InvalidTransitionError: the table has no such step; opening twice is one.
     """

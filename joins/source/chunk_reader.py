@@ -264,7 +264,7 @@ class ChunkReader:
         return [Chunk(part[0].after, part[-1].through).as_text() for part in parts]
 
 
-def in_background(work: Callable[[], _Answer]) -> "Future[_Answer]":
+def in_background(work: Callable[[], _Answer], name: str) -> "Future[_Answer]":
     """Do `work` on a thread that keeps no process from its end."""
     future: Future[_Answer] = Future()
 
@@ -274,5 +274,5 @@ def in_background(work: Callable[[], _Answer]) -> "Future[_Answer]":
         except BaseException as exc:  # whoever waits for it raises it again
             future.set_exception(exc)
 
-    threading.Thread(target=run, name="snapshot sender", daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     return future

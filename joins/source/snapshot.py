@@ -73,6 +73,7 @@ from joins.worker.threads import enter_pool
 from watermark.errors import SluiceError
 from watermark.transitions import next_state
 
+_SENDER = "snapshot sender"
 _POLL_S = 0.2
 _SURVIVED_S = 30.0  # a process that lives so long has passed where others died
 _log = structlog.get_logger(__name__)
@@ -387,11 +388,11 @@ class SnapshotCoordinator(SourceCoordinator):
             rows_each=self._source.chunk_rows,
             after=state.after,
         )
-        sending: Future[Any] = in_background(self._living_process)
+        sending: Future[Any] = in_background(self._living_process, _SENDER)
         try:
             for chunks, report in self._reader(state).groups(bounds):
                 sending.result()
-                sending = in_background(partial(self._send_group, chunks, report))
+                sending = in_background(partial(self._send_group, chunks, report), _SENDER)
                 if self._stopping.is_set():
                     break
                 self._living_process()
