@@ -25,15 +25,13 @@ from joins.dimension.build_side import (
 from joins.dimension.changelog_topic import ChangelogTopic, first_before
 from joins.dimension.fold import Fold, FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
-from joins.kernels.changelog.digest import ChangelogState
+from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
-from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.index.index import IndexSpec
 from joins.kernels.table_path import TablePath
-from joins.lookup.fold_commits import Folded, newest_fold
-from joins.loop.loop import Loop
-from joins.loop.turns import LoopGuards
+from joins.loop import Loop, LoopGuards
 from joins.plan.plan import Dimension, FileSource, TopicSource
+from joins.worker.index_source import Folded, newest_fold
 from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)

@@ -33,7 +33,7 @@ from joins.durable.leases import (
 )
 from joins.job.parts import JobParts
 from joins.plan.causes import cause_of
-from joins.worker.threads import enter_pool
+from joins.worker.work import enter_pool
 
 PATIENCE_S = 20.0
 SLOW_S = 60.0

@@ -23,7 +23,7 @@ from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Fault, Requests
 from joins.job.session import remove_directories
 from joins.job.temporal_join import TemporalJoin
-from joins.kernels.durable import is_full
+from joins.kernels.local_files import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
@@ -32,7 +32,7 @@ from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
 from service.logs import PerMinute, configure_logs
-from service.security.secret_hand_over import take_over
+from service.security.secrets import take_over
 from service.wiring.job import OpenJob, open_job
 from watermark.errors import SluiceError
 

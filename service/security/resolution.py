@@ -10,7 +10,7 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster, matching_topics
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.store.path import StorePath
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.table_path import TablePath
 from joins.plan.connections import FILES, OF_THE_TOKEN_ENDPOINT, TOKEN_URL, StoreOptions, StoreTable
 from joins.plan.errors import SourceError
@@ -39,7 +39,7 @@ from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.allowed import check_store, confined_path, server_of, store_address
 from service.security.secrets import SecretResolver, references
-from service.sql.catalog.inline_secrets import INLINE_PREFIX
+from service.sql.catalog.option_values import INLINE_PREFIX
 from watermark.errors import Secret
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)

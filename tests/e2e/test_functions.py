@@ -11,12 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from joins.kernels.json.encode import encode_objects
-from joins.kernels.json.render import with_text_times
+from joins.kernels.json.encode import encode_objects, with_text_times
 from joins.plan.types import arrow_type
 from service.sql.expressions.functions import NAMES
 from service.sql.expressions.scope import Typed
-from service.sql.grammar.column_types import unfit
+from service.sql.grammar.type_parser import unfit
 from service.sql.grammar.type_rules import type_text
 from tests.support.expressions import evaluated, planned, sql_type
 from tests.support.flink_cases import Verdict, cases, columns_of, outcome
@@ -75,7 +74,6 @@ def samples() -> Iterator[Sample]:
 
 
 def _reads(case: Mapping[str, Any]) -> bool:
-    """Whether a case reads columns, so that nothing of it is known before the job runs."""
     return bool(re.search(r"\bf\d+\b", case["expr"]))
 
 

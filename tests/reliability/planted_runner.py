@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-import joins.lookup.index_source
+import joins.worker.index_source
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.mysql import binlog as mysql_binlog
 from joins.adapters.mysql.sender import ChangelogSender
@@ -153,7 +153,7 @@ def reused_app_id() -> None:
 
 def stale_index() -> None:
     """A newer version's index is the older one's."""
-    advance = joins.lookup.index_source.advance
+    advance = joins.worker.index_source.advance
 
     def planted(
         directory: Path, before: int, version: int, spec: Any, changes: Iterator[pa.RecordBatch]
@@ -161,7 +161,7 @@ def stale_index() -> None:
         del changes
         advance(directory, before, version, spec, iter(()))
 
-    joins.lookup.index_source.advance = planted  # the planted bug
+    joins.worker.index_source.advance = planted  # the planted bug
 
 
 def range_off_by_one() -> None:
@@ -180,7 +180,6 @@ def range_off_by_one() -> None:
 
 
 def last_partition_dropped() -> None:
-    """The last partition is not read."""
     around_run(lambda records, pin: pc.less(records.column("partition"), max(pin.end_offsets)))
 
 
@@ -225,8 +224,6 @@ def primary_key_change_ignored() -> None:
 
 
 def in_cdc() -> None:
-    """The CDC process's half of `primary_key_change_ignored`."""
-
     def planted(self: ChangelogSender, before: Any, after: Any, at_ms: int) -> None:
         self._append("u", at_ms, before, after)
 

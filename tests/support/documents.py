@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from service.client.refusals import ConflictError
 from service.client.transport import Transport
-from service.security.credentials import Credentials
+from service.security.tokens import Credentials
 
 
 class Documents:
@@ -70,7 +70,6 @@ class Documents:
         return self._want(job_id, "pause")
 
     def remove(self, job_id: str, *, output: bool = False) -> Mapping[str, Any] | None:
-        """None when it is gone; the job while that goes on, or what is left."""
         answer = self._transport.send("DELETE", f"/v1/jobs/{job_id}", params={"output": output})
         return answer.json() if answer.content else None
 

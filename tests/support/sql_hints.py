@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from service.sql.planner.planner import plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.support.hints import ROOT, Site, sites
 
 _FIXED = "-- fixed: "
@@ -22,7 +22,6 @@ _NAME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\w+")
 
 
 def says_how(case: str) -> bool:
-    """Whether `case` says how its hint is followed, or the hint itself does."""
     return f"\n{_FIXED}" in case or "Did you mean" in case.partition("\n")[0]
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from service.api.routes.jobs import Services
+from service.api.services import Services
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import (
     DesiredState,
@@ -111,7 +111,6 @@ def store_copies(
 
 
 def rest(services: Services, ids: Iterable[str]) -> None:
-    """The jobs are stopped, and are to stay so."""
     for job_id in ids:
         stopped = StateUpdate(JobState.STOPPED, "stopped", desired=DesiredState.STOPPED)
         services.store.transition(job_id, stopped)

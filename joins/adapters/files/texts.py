@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from joins.adapters.files.faults import bad_value, readable
-from joins.kernels.csv.cells import typed
-from joins.kernels.csv.dialect import CsvDialect, dialect_of
 from joins.kernels.expressions.casts import mask_of
+from joins.kernels.formats.csv_rows import typed
 from joins.kernels.formats.decoders import decoder_of
+from joins.kernels.formats.parsed import CsvDialect, dialect_of
 from joins.kernels.json.wire import to_wire
 from joins.plan.formats import IGNORE_PARSE_ERRORS, KafkaFormat, RecordFormat
 from joins.plan.plan import Field
@@ -87,7 +87,7 @@ def _values(file: Path, form: RecordFormat) -> Iterator[pa.Array]:
     if form.name is not KafkaFormat.CSV:
         yield from _batches(_lines(file))
         return
-    from joins.kernels.csv.rows import CsvFormatError, rows_of_file  # loads numba
+    from joins.kernels.formats.csv_rows import CsvFormatError, rows_of_file  # loads numba
 
     try:
         rows = rows_of_file(_content(file), dialect_of(form))

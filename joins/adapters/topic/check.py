@@ -11,9 +11,9 @@ from joins.adapters.connect.offsets import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.newest import NewestRecord, newest_records
 from joins.adapters.registry.schemas import SchemaRegistry, check_registries
-from joins.kernels.avro.schema import Program
-from joins.kernels.debezium.connect import ConnectType
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.debezium.options import ConnectType
+from joins.kernels.formats.avro_schema import Program
+from joins.kernels.formats.decoders import RecordColumns
 from joins.plan.errors import DefinitionError, SourceError
 from joins.plan.formats import OF_CHANGES, KafkaFormat
 from joins.plan.plan import Field, TopicSource

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 
 from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
-from joins.kernels.avro import payloads as avro
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium import decoder as debezium
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.options import (
@@ -17,10 +15,15 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
-from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.topic.record_times import RecordTimeDecoder
-from joins.kernels.topic.rows_by_key import KeyedRowDecoder
-from joins.kernels.topic.rows_by_place import PlacedRowDecoder, TopicDecoder
+from joins.kernels.formats import avro_payloads as avro
+from joins.kernels.formats.avro_payloads import AvroMemory
+from joins.kernels.formats.decoders import RecordColumns
+from joins.kernels.topic.rows import (
+    KeyedRowDecoder,
+    PlacedRowDecoder,
+    RecordTimeDecoder,
+    TopicDecoder,
+)
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Field, TopicSource, declared_fields
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from joins.adapters.topic.appended_file import AppendedFile
-from joins.kernels.changelog.known_keys import KeyHashes, KnownKeys, kept_size
+from joins.kernels.topic.keys import KeyHashes, KnownKeys, kept_size
 
 _PART = 1 << 18  # keys that are read at once
 

@@ -7,7 +7,6 @@ import pyarrow as pa
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.registry.schemas import SchemaRegistry
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.notifications import (
     ScanStatus,
@@ -17,6 +16,7 @@ from joins.kernels.debezium.notifications import (
     read_notification,
 )
 from joins.kernels.debezium.raw import RawValues
+from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from watermark.foreign_records import Notice, NoticeKind

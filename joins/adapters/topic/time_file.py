@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from joins.adapters.topic.appended_file import AppendedFile
-from joins.kernels.index.hashing import Hashes
-from joins.kernels.topic.row_times import RowTimes, Times, kept_size
+from joins.kernels.index.hash_table import Hashes
+from joins.kernels.topic.keys import RowTimes, Times, time_size
 
 _SPARE = 1_000_000
 
@@ -54,4 +54,4 @@ class TimeFile:
     def _numbered(self, count: int, number: int | None = None) -> AppendedFile:
         which = self._number if number is None else number
         path = self._path.with_name(f"{self._path.name}-{which}")
-        return AppendedFile(path, kept_size(), count)
+        return AppendedFile(path, time_size(), count)

@@ -15,7 +15,7 @@ from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
 from joins.kernels.probe.probe import DEAD_LETTERS, kernel_spec
-from joins.loop.turns import BatchTurns, LoopGuards
+from joins.loop import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, RecordsLostError
 from joins.plan.plan import KafkaOptions
 from joins.worker.probe_task import ProbeTask
@@ -29,7 +29,6 @@ RECORDS = {0: 60, 1: 30}
 
 
 def rows_seen(batches):
-    """Emits a report with the places of the records that a task was given."""
     places = [
         place
         for batch in batches
@@ -101,7 +100,6 @@ class Side:
         return steps
 
     def ranges(self) -> list[dict[int, tuple[int, int]]]:
-        """Of the batches that were run."""
         return [pin.ranges() for pin in self.writers[0].pins]
 
 

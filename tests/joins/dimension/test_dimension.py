@@ -19,7 +19,7 @@ from joins.kernels.changelog.envelope import (
     encode_watermark,
 )
 from joins.kernels.index.index import DimensionIndex, IndexSpec
-from joins.loop.turns import BatchTurns, LoopGuards
+from joins.loop import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError
 from joins.plan.plan import KafkaOptions
 from tests.support.changelog import COLUMNS
@@ -64,7 +64,6 @@ class Runner:
         self.topic.ensure(self.needed.append)
 
     def side(self, **settings):
-        """Its steps, without a loop."""
         hooks = BuildHooks(
             state=lambda: self.dimension.state,
             on_start=lambda: None,

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.checkpoint import write_json_atomically
-from joins.kernels.json.canonical import CanonicalRows
+from joins.kernels.json.exact import CanonicalRows
 from joins.lookback.replay import Committed, EventTimeResult, Recomputed, Verdict, _verdict
 from joins.plan.errors import (
     BatchNotCommittedError,
@@ -45,7 +45,6 @@ def replayed(job, batch=0, **options):
 
 
 def rewrite(job, change):
-    """Change the file of the only commit in place, as a damaged disk or a stranger would."""
     (file,) = job.output.glob("part-*.parquet")
     pq.write_table(change(pq.read_table(file)), file)
 

@@ -13,13 +13,13 @@ import pytest
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import create_table
 from joins.adapters.delta.merge import MergedOutput, MergeSource, change_schema
-from joins.kernels.json.canonical import differences, row_texts
+from joins.kernels.json.exact import differences, row_texts
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.lookback.history import BatchCommits
 from joins.lookback.past_indexes import changed_rows
 from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
-from joins.sinks.merge import MergeSinkWriter
+from joins.sinks.delta import MergeSinkWriter
 from joins.worker.row_files import RowFiles
 from joins.worker.work import Work
 from tests.support.lanes import some_of

@@ -17,10 +17,10 @@ from joins.kernels.probe.probe import BatchContext, join_batch
 from joins.lookback.history import BatchCommits
 from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
-from joins.sinks.delta import DeltaSinkWriter
-from joins.sinks.spark import (
+from joins.sinks.delta import (
     DeltaOutputLetterWriter,
     DeltaOutputWriter,
+    DeltaSinkWriter,
     SparkDeltaSinkWriter,
 )
 from joins.worker.work import Work
@@ -58,7 +58,6 @@ NOT_RETRACTED = {"identity": "IdentityColumns", "append_only": "append-only"}
 
 @pytest.fixture
 def user(spark):
-    """A session of somebody else, who may name tables by their paths in SQL."""
     session = spark.newSession()
     session.conf.set("spark.sql.runSQLOnFiles", "true")
     return session

@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from joins.worker.placement import nodes_for
-from joins.worker.tasks import collected, numbered
-from joins.worker.work import RECORDS_WORTH_A_TASK, Work, split, spread
+from joins.worker.work import (
+    RECORDS_WORTH_A_TASK,
+    Work,
+    collected,
+    nodes_for,
+    numbered,
+    split,
+    spread,
+)
 
 SHARES = {
     "all_that_is_there": ({0: 5, 1: 7}, {0: 10, 1: 9}, 100, {0: 10, 1: 9}),
@@ -78,7 +84,6 @@ def texts_of(numbers: Iterable[int], of: bytes = b"") -> Iterator[str]:
 
 
 def test_a_function_that_is_too_large_for_each_task_is_broadcast(spark):
-    """As PySpark does it; it is random, so that nothing makes it small."""
     large = partial(texts_of, of=os.urandom(3 << 20))
     for _ in range(2):
         assert collected(spark.sparkContext, 2, (), large) == [str(3 << 20), str((3 << 20) + 1)]

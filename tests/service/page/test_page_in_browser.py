@@ -8,8 +8,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from service.jobs.store.job import JobError, JobState
-from service.security.credentials import Credentials
-from service.security.tokens import NewToken, TokenScope
+from service.security.tokens import Credentials, NewToken, TokenScope
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.event_time import event_time, windows
@@ -191,7 +190,6 @@ def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, b
 
 
 def buttons(browser):
-    """The orders that can be chosen."""
     script = "return [...document.querySelectorAll('[data-order]')].filter((e) => !e.disabled)"
     return browser.run(f"{script}.map((e) => e.innerText)")
 

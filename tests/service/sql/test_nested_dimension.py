@@ -15,8 +15,8 @@ from joins.dimension.changelog_scan import DimensionStates, PageLimit
 from joins.dimension.changes import changes_between
 from joins.durable.checkpoint import Checkpoint
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.changelog.compaction import CompactionTask, compact
 from joins.kernels.changelog.envelope import changelog_schema, decode
+from joins.kernels.changelog.fold_rows import CompactionTask, compact
 from joins.kernels.index import segment
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.index import build
@@ -24,9 +24,9 @@ from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kern
 from joins.lookback.history import HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.row_matches import RowMatches
-from joins.lookup.index_source import IndexSource
 from joins.plan.plan import JoinPlan
 from joins.plan.types import arrow_type
+from joins.worker.index_source import IndexSource
 from joins.worker.probe_task import IndexPlace
 from service.jobs.store import plan_codec
 from service.sql.planner.planner import plan

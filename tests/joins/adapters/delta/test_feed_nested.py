@@ -12,7 +12,7 @@ from joins.adapters.delta.feed_state import DeltaFeedConfig
 from joins.adapters.delta.source import captured_columns, check_source_table
 from joins.kernels.changelog.changes import Progress, read_changes
 from joins.kernels.changelog.envelope import decode
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.segment import IndexSpec
 from joins.plan.errors import SourceError
 from joins.plan.plan import Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type

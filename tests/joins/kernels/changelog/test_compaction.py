@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
 from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
+from joins.kernels.changelog.fold_rows import CompactionTask, compact, watermarks
 from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
@@ -37,7 +37,6 @@ def table(rows):
 
 
 def compacted(rows, *, all_rows=None, whole=True):
-    """What is left of `rows`, where the whole changelog is `all_rows`."""
     progress = watermarks([table(all_rows if all_rows is not None else rows)])
     task = CompactionTask(("id",), progress, progress.complete_generation(PARTITIONS), whole)
     return compact(table(rows), task)

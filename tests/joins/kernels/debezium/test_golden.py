@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.changes import RecordFault, RecordKind
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.notifications import (
@@ -37,6 +36,7 @@ from joins.kernels.debezium.options import (
 )
 from joins.kernels.debezium.raw import RawValues
 from joins.kernels.expressions.conversion import INTEGERS
+from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.plan import Field
 from joins.plan.types import TypeName
 from tests.support.expressions import sql_type
@@ -148,14 +148,12 @@ def batch_of(mode, lines):
 
 
 def as_json(mode, batch, name):
-    """Keys or values without their schemas, as texts."""
     avro, values = avro_of(mode), batch.column(name)
     texts = values if avro is None else avro.unwrapped(RawValues.of(values)).values.copied()
     return texts.to_pylist()
 
 
 def truth(text, kind, declared):
-    """What a text of the database is."""
     return None if text is None else TRUTHS[kind.name](text, kind, declared)
 
 
@@ -207,7 +205,6 @@ TRUTHS = {
 
 
 def plain(value):
-    """A value as `truth` gives it."""
     if isinstance(value, list):
         return [plain(each) for each in value]
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value

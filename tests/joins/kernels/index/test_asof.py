@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.changelog.compaction import CompactionTask, compact
+from joins.kernels.changelog.fold_rows import CompactionTask, compact
 from joins.kernels.index.asof import valid_at
 from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
 from joins.plan.plan import Field
@@ -253,7 +253,6 @@ def test_a_merge_drops_what_an_advance_has_ended(place):
 
 
 def newest(rows):
-    """id → name, whatever the rowtimes."""
     found = {row["id"]: row for row in sorted(rows, key=lambda row: row["_pos"])}
     return {key: row["name"] for key, row in found.items() if row["_op"] != "d"}
 

@@ -21,7 +21,7 @@ from joins.kernels.index.index import (
     usable_versions,
     verify,
 )
-from joins.kernels.index.room import Room
+from joins.kernels.index.lock import Room
 from joins.plan.errors import IndexBuildError, IndexDirectoryError, IndexDiskFullError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
@@ -345,7 +345,6 @@ def test_keys_of_every_type_match_their_equals_only(tmp_path, kind, values, null
 
 
 def test_a_spec_without_null_safe_keys_names_the_directory_that_it_always_had():
-    """Else every index on disk would be built anew after an upgrade."""
     digests = [spec.digest for spec in (BY_ID, BY_CITY, BY_CITY_AND_ID)]
     assert digests == ["e7beec82874238f7", "d88fa5dfe6f02ea0", "66b977e9a3cbc86d"]
     assert len({spec.digest for spec in ALL_KEYS}) == len(ALL_KEYS)
@@ -435,7 +434,7 @@ def test_a_damaged_version_is_refused_and_can_be_built_again(tmp_path, damage):
 
 def test_an_index_of_another_format_is_built_anew_and_never_read(tmp_path, monkeypatch):
     with monkeypatch.context() as older:
-        older.setattr("joins.kernels.index.manifest.FORMAT_VERSION", 1)
+        older.setattr("joins.kernels.index.dimension_index.FORMAT_VERSION", 1)
         build(tmp_path, 0, BY_ID, [batch(people(3))])
     before = files_of(tmp_path)
     assert not is_usable(tmp_path, 0, BY_ID)

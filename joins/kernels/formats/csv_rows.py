@@ -1,0 +1,327 @@
+"""CSV as columns: records of a topic, one row each, and the rows of a file, as Flink reads them.
+
+A cell that does not fit its type makes its row bad, never NULL: BOOLEAN is `true` or `false`, a
+number has no more digits behind its point than its DECIMAL.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import (
+    Checked,
+    Mask,
+    from_base64,
+    from_text,
+    mask_of,
+    null_where,
+    time_from_text,
+    try_each,
+)
+from joins.kernels.expressions.nested import Parts, assembled
+from joins.kernels.formats.csv_scan import (
+    BEHIND_QUOTE,
+    OPEN_ESCAPE,
+    OPEN_QUOTE,
+    PLAIN,
+    Bytes,
+    Cells,
+    CsvMarks,
+    Rows,
+    read_rows,
+    split_rows,
+    unescape,
+)
+from joins.kernels.formats.parsed import BadRow, CsvDialect, ParsedRows
+from joins.kernels.texts import bytes_of, text_array, texts_at
+from joins.plan.plan import Field
+from joins.plan.types import SqlType, TypeName, arrow_type
+
+_NOT_FINITE: Mapping[str, float] = {
+    "NaN": np.nan,
+    "Infinity": np.inf,
+    "+Infinity": np.inf,
+    "-Infinity": -np.inf,
+}
+_UNTRIMMED = (TypeName.STRING, TypeName.BYTES)
+
+
+def typed(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -> Checked:
+    """The values of cells, of which those that are NULL are so already.
+
+    Args:
+        text: the cells.
+        kind: their type.
+        elements: what stands between the parts of an ARRAY or a ROW.
+        null: the text of a part that is NULL, None for no text.
+    """
+    if kind.name is TypeName.ARRAY:
+        return _array(text, kind, elements, null)
+    if kind.name is TypeName.ROW:
+        return _row(text, kind, elements, null)
+    return _scalar(text if kind.name in _UNTRIMMED else pc.ascii_trim_whitespace(text), kind)
+
+
+def _scalar(text: pa.StringArray, kind: SqlType) -> Checked:
+    to = arrow_type(kind)
+    if kind.name is TypeName.STRING:
+        return Checked(text, np.zeros(len(text), np.bool_))
+    if kind.name is TypeName.BYTES:
+        return from_base64(text)
+    if kind.name is TypeName.BOOLEAN:
+        return _boolean(text)
+    if kind.name is TypeName.TIME:
+        return time_from_text(text)
+    if pa.types.is_floating(to):
+        return _floating(text, to)
+    if pa.types.is_decimal(to):
+        return _decimal(text, to)
+    return from_text(text, to)
+
+
+def _boolean(text: pa.StringArray) -> Checked:
+    lower = pc.utf8_lower(text)
+    is_true = pc.equal(lower, "true")
+    known = pc.or_(is_true, pc.equal(lower, "false"))
+    failed = ~mask_of(known) & mask_of(text.is_valid())
+    return Checked(null_where(is_true, failed), failed)
+
+
+def _floating(text: pa.StringArray, to: pa.DataType) -> Checked:
+    """A finite number that no such type holds does not fit."""
+    names = pa.array(list(_NOT_FINITE), pa.string())
+    named = mask_of(pc.is_in(text, names)) if len(text) else np.zeros(0, np.bool_)
+    read = from_text(null_where(text, named), to)
+    beyond = read.failed | mask_of(pc.is_inf(read.values))
+    values = null_where(read.values, beyond)
+    if named.any():
+        of_name = pc.index_in(text, names)
+        values = pc.coalesce(values, pa.array(list(_NOT_FINITE.values()), to).take(of_name))
+    return Checked(values, beyond)
+
+
+def _decimal(text: pa.StringArray, to: pa.DataType) -> Checked:
+    read = from_text(text, pa.decimal256(76, 38))
+    fitting = try_each(read.values, lambda part: part.cast(to), to)
+    return Checked(fitting.values, read.failed | fitting.failed)
+
+
+def _split(text: pa.StringArray, elements: str) -> tuple[pa.StringArray, np.ndarray]:
+    """The parts of all cells, and how many each has; an empty cell has none."""
+    is_empty = mask_of(pc.equal(text, "")) | mask_of(text.is_null())
+    lists = pc.split_pattern(null_where(text, is_empty), elements)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    return lists.flatten(), lengths.astype(np.int64)
+
+
+def _parts(text: pa.StringArray, kind: SqlType, null: str | None) -> Checked:
+    named = text if null is None else null_where(text, mask_of(pc.equal(text, null)))
+    return typed(named, kind, "", None)
+
+
+def _array(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -> Checked:
+    texts, lengths = _split(text, elements)
+    read = _parts(texts, kind.members[0].type, null)
+    parts = Parts([read.values], lengths)
+    failed = parts.of_rows(read.failed, len(text))
+    missing = mask_of(text.is_null()) | failed
+    return Checked(assembled(parts, arrow_type(kind), missing), failed)
+
+
+def _row(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -> Checked:
+    texts, lengths = _split(text, elements)
+    count = len(kind.members)
+    whole = lengths == count
+    failed: Mask = ~whole & mask_of(text.is_valid())
+    firsts = (np.cumsum(lengths) - lengths)[whole]
+    places = np.full(len(text), -1, np.int64)
+    children = []
+    for at, member in enumerate(kind.members):
+        places[whole] = firsts + at
+        own = texts.take(pa.array(places, mask=~whole))
+        read = _parts(own, member.type, null)
+        failed |= read.failed
+        children.append(read.values)
+    missing = mask_of(text.is_null()) | failed
+    return Checked(assembled(Parts(children, None), arrow_type(kind), missing), failed)
+
+
+_SHOWN_CHARACTERS = 60
+_WRONG = {
+    OPEN_QUOTE: "a quoted cell does not end",
+    BEHIND_QUOTE: "there is something between a quoted cell and the next one",
+    OPEN_ESCAPE: "it ends with an escape character",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CsvRows:
+    """Reads rows of CSV.
+
+    Attributes:
+        columns: the declared ones, in the order of the cells.
+        read: which of them become columns, by name and in this order.
+        dialect: what stands between the cells.
+        ignores_errors: as Flink's `csv.ignore-parse-errors`: a cell that does not fit is NULL, as
+            are cells that are not there, and what is no row is passed over.
+    """
+
+    columns: tuple[Field, ...]
+    read: tuple[str, ...]
+    dialect: CsvDialect = field(default_factory=CsvDialect)
+    ignores_errors: bool = False
+
+    def parse(self, values: pa.Array) -> ParsedRows:
+        """The rows of `values` (binary, large binary or string, nullable), of which each is one."""
+        if pa.types.is_string(values.type):
+            values = values.cast(pa.binary())
+        data, bounds = bytes_of(pc.fill_null(values, b"") if values.null_count else values)
+        rows = _RowsOfTexts.of(self, data, bounds)
+        for row in np.flatnonzero(mask_of(values.is_null())).tolist():
+            rows.reasons[row] = "the value is null"
+        rows.look_at_whole()
+        return rows.parsed()
+
+    def field_of(self, name: str) -> Field:
+        return next(item for item in self.columns if item.name == name)
+
+    @property
+    def marks(self) -> CsvMarks:
+        return marks_of(self.dialect)
+
+
+@dataclass(slots=True)
+class _RowsOfTexts:
+    """Texts that are read.
+
+    Attributes:
+        bounds: where each begins, and the end.
+        reasons: what is wrong, by row.
+        passed_over: rows that are neither good nor bad.
+    """
+
+    reader: CsvRows
+    data: Bytes
+    bounds: Rows
+    cells: Cells
+    reasons: dict[int, str]
+    passed_over: Mask
+
+    @classmethod
+    def of(cls, reader: CsvRows, data: Bytes, bounds: Rows) -> Self:
+        """The cells of the texts."""
+        shape = (len(reader.read), len(bounds) - 1)
+        cells = Cells.of(*shape)
+        slots = np.full(len(reader.columns), -1, np.int64)
+        for at, item in enumerate(reader.columns):
+            if item.name in reader.read:
+                slots[at] = reader.read.index(item.name)
+        each = (bounds[:-1].copy(), bounds[1:].copy())
+        read_rows(data, each, reader.marks, slots, cells)
+        return cls(reader, data, bounds, cells, {}, np.zeros(shape[1], np.bool_))
+
+    def look_at_whole(self) -> None:
+        """See what is wrong with rows as a whole."""
+        counts, declared, ends = self.cells.counts, len(self.reader.columns), self.bounds[1:]
+        if self.reader.dialect.has_comments:
+            self.passed_over = (counts == 0) & (self.bounds[:-1] < ends)
+        is_short = (counts > 0) & (counts < declared) & (not self.reader.ignores_errors)
+        for row in np.flatnonzero(is_short | (counts > declared)).tolist():
+            said = "1 cell" if counts[row] == 1 else f"{counts[row]} cells"
+            self._note(row, f"it has {said}, expected {declared}")
+        for row in np.flatnonzero((counts <= 0) & ~self.passed_over).tolist():
+            self._note(row, _WRONG.get(int(counts[row]), "the value is empty"))
+        for row in np.flatnonzero(self.cells.stops < ends).tolist():
+            self._note(row, "it has more than one row")
+
+    def _note(self, row: int, reason: str) -> None:
+        self.reasons.setdefault(row, reason)
+
+    def parsed(self) -> ParsedRows:
+        """The rows without those that are bad."""
+        reader = self.reader
+        is_bad = self.passed_over.copy()
+        is_bad[list(self.reasons)] = True
+        arrays = [self._column(slot, is_bad) for slot in range(len(reader.read))]
+        schema = pa.schema([(n, arrow_type(reader.field_of(n).type)) for n in reader.read])
+        keep = ~self.passed_over
+        keep[list(self.reasons)] = False
+        if arrays:
+            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        else:
+            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(keep), pa.struct([])))
+        batch = batch if keep.all() else batch.filter(pa.array(keep))
+        reasons = {} if reader.ignores_errors else self.reasons
+        bad = tuple(BadRow(row, reasons[row]) for row in sorted(reasons))
+        return ParsedRows(batch, pa.array(np.flatnonzero(keep)), bad)
+
+    def _column(self, slot: int, is_bad: Mask) -> pa.Array:
+        """The values of a column that is read; rows where it does not fit become bad."""
+        reader, dialect = self.reader, self.reader.dialect
+        item = reader.field_of(reader.read[slot])
+        texts = null_where(self._texts(slot), is_bad)
+        decoded = try_each(texts, lambda part: part.cast(pa.string()), pa.string())
+        text = decoded.values
+        if dialect.null is not None:
+            text = null_where(text, mask_of(pc.equal(text, dialect.null)))
+        checked = typed(text, item.type, dialect.elements, dialect.null)
+        if reader.ignores_errors:
+            return checked.values
+        for row in np.flatnonzero(decoded.failed).tolist():
+            self._note(row, f'field "{item.name}" is not UTF-8')
+        for row in np.flatnonzero(checked.failed).tolist():
+            shown = text[row].as_py()[:_SHOWN_CHARACTERS]
+            self._note(row, f'field "{item.name}": "{shown}" is not {_named(item.type)}')
+        return checked.values
+
+    def _texts(self, slot: int) -> pa.Array:
+        """The cells of a column, binary; NULL where there is none."""
+        firsts, lasts, kinds = (each[slot] for each in self.cells[:3])
+        there = firsts >= 0
+        if (kinds[there] == PLAIN).all():
+            return texts_at(self.data, firsts, lasts)
+        out = np.empty(int((lasts - firsts)[there].sum()), np.uint8)
+        offsets = np.zeros(len(firsts) + 1, np.int64)
+        unescape(self.data, (firsts, lasts, kinds), self.reader.marks, out, offsets)
+        return text_array(out[: int(offsets[-1])], offsets, there, pa.binary())
+
+
+class CsvFormatError(ValueError):
+    """A file is no CSV from some row on; says which, from 1."""
+
+
+def rows_of_file(data: bytes | pa.Buffer, dialect: CsvDialect) -> pa.LargeBinaryArray:
+    """The rows of a file, as `CsvRows.parse` takes them; comments and empty lines are left out.
+
+    Raises:
+        CsvFormatError: a quote is not closed, or text follows it.
+    """
+    content = np.frombuffer(data, np.uint8)
+    bounds = np.zeros(len(content) + 2, np.int64)
+    count = split_rows(content, marks_of(dialect), bounds)
+    if count < 0:
+        raise CsvFormatError(f"row {-count} has a quoted cell that does not end, or text behind it")
+    # what is between two rows, comments and empty lines, belongs to the one before
+    buffers = [None, pa.py_buffer(bounds[: count + 1]), pa.py_buffer(data)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, buffers)
+
+
+def marks_of(dialect: CsvDialect) -> CsvMarks:
+    """The characters as bytes."""
+    return CsvMarks(
+        ord(dialect.delimiter),
+        -1 if dialect.quote is None else ord(dialect.quote),
+        -1 if dialect.escape is None else ord(dialect.escape),
+        dialect.has_comments,
+    )
+
+
+def _named(kind: SqlType) -> str:
+    name = str(kind)
+    if kind.name is TypeName.BYTES:
+        return "base64"
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"

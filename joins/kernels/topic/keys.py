@@ -1,0 +1,317 @@
+"""What is remembered of the keys of a topic: the number and the time that each came with.
+
+`KnownKeys` has the number of the first record. `RowTimes` has the time of the newest row, whatever
+its time is: a deletion without a time has that of the row that it removes, as in Flink, where the
+deleted row is taken from the state of its key (`ChangelogNormalize`).
+"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.kernels.expressions.casts import mask_of
+from joins.kernels.index.hash_table import Hashes, hash_rows
+from joins.kernels.topic.pieces import Action, ChangePiece, Longs
+from joins.plan.formats import RECORD_TIMESTAMP
+
+Times = npt.NDArray[np.int64]
+
+GONE = np.iinfo(np.int64).min
+"""There is no row of the key."""
+NO_TIME = GONE + 1
+"""Its row has no time: the column is NULL."""
+_KEPT_TIME = np.dtype([("hash", np.uint64), ("time", np.int64)])
+
+
+class RowTimes:
+    """Sorted runs of hashes, the older ones larger; of a hash in several the newest run counts.
+
+    Two keys of one hash, of 2^64, count as one. 16 bytes a key, deleted ones too.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Hashes, Times]] = []
+
+    def __len__(self) -> int:
+        return sum(len(hashes) for hashes, _ in self._runs)
+
+    def take(self, hashes: Hashes, times: Times) -> tuple[Times, bytes]:
+        """Take changes, in their order.
+
+        Args:
+            hashes: of the keys.
+            times: of the rows, or `NO_TIME`; `GONE` of deletions.
+
+        Returns:
+            What each key had before its change, `GONE` if nothing; and what `load` takes.
+        """
+        order = np.argsort(hashes, kind="stable")
+        keys, of_key = hashes[order], times[order]
+        first = np.ones(len(keys), dtype=np.bool_)
+        first[1:] = keys[1:] != keys[:-1]
+        last = np.append(first[1:], True) if len(keys) else first
+        before = np.empty(len(keys), np.int64)
+        before[1:] = of_key[:-1]
+        before[first] = self._known(keys[first])
+        self._append(keys[last], of_key[last])
+        back = np.empty_like(before)
+        back[order] = before
+        return back, _packed_times(keys[last], of_key[last])
+
+    def load(self, data: bytes) -> None:
+        kept = np.frombuffer(data, _KEPT_TIME)
+        self._append(*_newest(kept["hash"], kept["time"]))
+
+    def all(self) -> bytes:
+        parts = [np.concatenate(each) for each in zip(*self._runs, strict=True)]
+        return _packed_times(*_newest(*parts)) if parts else b""
+
+    def _known(self, hashes: Hashes) -> Times:
+        known = np.full(len(hashes), GONE)
+        for run, times in self._runs:
+            places = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            is_there = run[places] == hashes
+            known[is_there] = times[places[is_there]]
+        return known
+
+    def _append(self, hashes: Hashes, times: Times) -> None:
+        if not len(hashes):
+            return
+        runs = self._runs
+        runs.append((hashes, times))
+        while len(runs) > 1 and len(runs[-2][0]) <= 2 * len(runs[-1][0]):
+            later, earlier = runs.pop(), runs.pop()
+            keys = np.concatenate([earlier[0], later[0]])
+            runs.append(_newest(keys, np.concatenate([earlier[1], later[1]])))
+
+
+def time_size() -> int:
+    """Bytes of a key in what `take` gives."""
+    return _KEPT_TIME.itemsize
+
+
+def _newest(hashes: Hashes, times: Times) -> tuple[Hashes, Times]:
+    """The last of each hash, ascending."""
+    order = np.argsort(hashes, kind="stable")
+    hashes, times = hashes[order], times[order]
+    last = np.ones(len(hashes), dtype=np.bool_)
+    last[:-1] = hashes[1:] != hashes[:-1]
+    return hashes[last], times[last]
+
+
+def _packed_times(hashes: Hashes, times: Times) -> bytes:
+    kept = np.empty(len(hashes), _KEPT_TIME)
+    kept["hash"], kept["time"] = hashes, times
+    return kept.tobytes()
+
+
+Numbers = npt.NDArray[np.int32]
+KeyHashes = tuple[Hashes, Hashes]
+"""Two independent hashes of each key: that two of 10^9 keys share both has odds of 1 to 10^20."""
+_KEPT = np.dtype([("hash", np.uint64), ("check", np.uint64), ("number", np.int32)])
+_CHECK = 0xD6E8FEB86659FD93
+_IN_MEMORY = 1 << 20
+_MERGED = 1 << 18  # keys of each run that a merge has in memory
+
+
+def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
+    return hash_rows(columns), hash_rows(columns, _CHECK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Keys by ascending hash."""
+
+    hashes: Hashes
+    checks: Hashes
+    numbers: Numbers
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def cut(self, first: int, end: int) -> "_Run":
+        return _Run(self.hashes[first:end], self.checks[first:end], self.numbers[first:end])
+
+    def find(self, keys: "_Run") -> tuple[npt.NDArray[np.bool_], Numbers]:
+        """Which of `keys` are here, and the number of each that is."""
+        is_there = np.zeros(len(keys), dtype=np.bool_)
+        numbers = keys.numbers.copy()
+        places = np.searchsorted(self.hashes, keys.hashes)
+        rows = np.arange(len(keys))
+        while len(rows):  # once, but where keys share the first hash
+            rows = rows[places[rows] < len(self)]
+            rows = rows[self.hashes[places[rows]] == keys.hashes[rows]]
+            same = self.checks[places[rows]] == keys.checks[rows]
+            is_there[rows[same]] = True
+            numbers[rows[same]] = self.numbers[places[rows[same]]]
+            rows = rows[~same]
+            places[rows] += 1
+        return is_there, numbers
+
+    def filter(self, which: npt.NDArray[np.bool_]) -> "_Run":
+        return _Run(self.hashes[which], self.checks[which], self.numbers[which])
+
+
+class KnownKeys:
+    """A set of keys; adding is cheap however many there are.
+
+    Args:
+        directory: of the files of large runs.
+        in_memory: keys of the largest run without a file.
+    """
+
+    def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
+        self._directory = directory
+        self._in_memory = in_memory
+        self._runs: list[_Run] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    def add(self, keys: KeyHashes, numbers: Numbers) -> tuple[Numbers, bytes]:
+        """Meet keys.
+
+        Returns:
+            For each the number that it came with first; and the new ones, for `load`.
+        """
+        hashes, checks = keys
+        order = np.lexsort((checks, hashes))
+        is_first = np.ones(len(order), dtype=np.bool_)
+        same_hash = hashes[order[1:]] == hashes[order[:-1]]
+        is_first[1:] = ~(same_hash & (checks[order[1:]] == checks[order[:-1]]))
+        first = order[is_first]
+        unique = _Run(hashes[first], checks[first], numbers[first].astype(np.int32))
+        is_new = np.ones(len(unique), dtype=np.bool_)
+        for run in self._runs:
+            is_there, known = run.find(unique)
+            unique.numbers[is_there] = known[is_there]
+            is_new &= ~is_there
+        new = unique.filter(is_new)
+        self._append(new)
+        result = np.empty(len(order), np.int32)
+        result[order] = unique.numbers[np.cumsum(is_first) - 1]
+        return result, _packed(new)
+
+    def load(self, data: bytes) -> None:
+        """Keys that `add` gave in an earlier process; all of them, in parts of any size."""
+        kept = np.frombuffer(data, _KEPT)
+        kept = kept[np.argsort(kept["hash"], kind="stable")]
+        names = ("hash", "check", "number")
+        self._append(_Run(*(np.ascontiguousarray(kept[name]) for name in names)))
+
+    def _append(self, run: _Run) -> None:
+        if not len(run):
+            return
+        runs = self._runs
+        runs.append(run)
+        while len(runs) > 1 and len(runs[-2]) <= 2 * len(runs[-1]):
+            later, earlier = runs.pop(), runs.pop()
+            runs.append(self._merged(earlier, later))
+
+    def _merged(self, one: _Run, other: _Run) -> _Run:
+        target = self._room(len(one) + len(other))
+        at = one_at = other_at = 0
+        while one_at < len(one) or other_at < len(other):
+            parts = one.cut(one_at, one_at + _MERGED), other.cut(other_at, other_at + _MERGED)
+            # Up to where both are known: what is behind the lower end comes with the next parts.
+            ends = [part.hashes[-1] for part in parts if len(part)]
+            counts = [int(np.searchsorted(part.hashes, min(ends), "right")) for part in parts]
+            hashes = np.concatenate([p.hashes[:n] for p, n in zip(parts, counts, strict=True)])
+            checks = np.concatenate([p.checks[:n] for p, n in zip(parts, counts, strict=True)])
+            numbers = np.concatenate([p.numbers[:n] for p, n in zip(parts, counts, strict=True)])
+            order = np.argsort(hashes, kind="stable")
+            end = at + len(order)
+            target.hashes[at:end] = hashes[order]
+            target.checks[at:end] = checks[order]
+            target.numbers[at:end] = numbers[order]
+            at, one_at, other_at = end, one_at + counts[0], other_at + counts[1]
+        return target
+
+    def _room(self, keys: int) -> _Run:
+        """An empty run, in memory or in a file that goes with the process."""
+        if keys <= self._in_memory:
+            return _Run(
+                np.empty(keys, np.uint64), np.empty(keys, np.uint64), np.empty(keys, np.int32)
+            )
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=self._directory) as file:
+            file.truncate(keys * _KEPT.itemsize)
+            return _Run(
+                np.memmap(file, np.uint64, "r+", 0, (keys,)),
+                np.memmap(file, np.uint64, "r+", 8 * keys, (keys,)),
+                np.memmap(file, np.int32, "r+", 16 * keys, (keys,)),
+            )
+
+
+def kept_size() -> int:
+    """Bytes of a key in what `add` gives."""
+    return _KEPT.itemsize
+
+
+def _packed(keys: _Run) -> bytes:
+    kept = np.empty(len(keys), _KEPT)
+    kept["hash"], kept["check"], kept["number"] = keys.hashes, keys.checks, keys.numbers
+    return kept.tobytes()
+
+
+class KeptTimes(Protocol):
+    """The newest time of each key."""
+
+    def take(self, hashes: Hashes, times: Times) -> Times:
+        """Take changes, `GONE` of deletions; what each key had before, as `RowTimes.take`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionTimes:
+    """Gives the deletions of a topic the rowtime that ends their row.
+
+    A deletion that has a time itself ends the row there: the column is the time of the record or
+    of its change. Where the column is one of the value, a deletion brings none, and has the time
+    of the row that it deletes. A deletion of a row that is not there, such as the tombstone behind
+    a connector's deletion, is none.
+
+    Attributes:
+        rowtime: the column.
+        metadata: the key of the metadata that it is, None of a column of the value.
+    """
+
+    rowtime: str
+    metadata: str | None = None
+
+    @property
+    def needs_rows(self) -> bool:
+        return self.metadata != RECORD_TIMESTAMP
+
+    def of(self, piece: ChangePiece, kept: KeptTimes | None) -> tuple[ChangePiece, Longs]:
+        """`piece` with `ended`, and the places of deletions of which nobody knows when they were.
+
+        Args:
+            piece: its `actions` are changed.
+            kept: is given the changes; None where no rows are needed.
+        """
+        if kept is None:
+            return replace(piece, ended=piece.after.select([self.rowtime])), np.zeros(0, np.int64)
+        acts = np.flatnonzero(piece.actions != Action.NOTHING)
+        chosen = pa.array(acts)
+        own = piece.after.column(self.rowtime).take(chosen).cast(pa.int64())
+        is_deleted = piece.actions[acts] == Action.DELETE
+        times = pc.fill_null(own, NO_TIME).to_numpy(zero_copy_only=False)
+        hashes = hash_rows(piece.key.take(chosen).columns)
+        before = kept.take(hashes, np.where(is_deleted, GONE, times))
+        is_open = is_deleted & ~mask_of(own.is_valid())
+        is_none = is_open & (before == GONE)
+        piece.actions[acts[is_none]] = Action.NOTHING
+        ended = np.full(len(piece), NO_TIME)
+        ended[acts] = np.where(is_open, before, times)
+        column = pa.array(ended, mask=np.isin(ended, (GONE, NO_TIME)))
+        unknown = acts[is_open & ~is_none] if self.metadata is not None else acts[:0]
+        kind = piece.after.schema.field(self.rowtime).type
+        times_of = pa.RecordBatch.from_arrays([column.cast(kind)], names=[self.rowtime])
+        return replace(piece, ended=times_of), unknown
