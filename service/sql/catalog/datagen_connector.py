@@ -1,4 +1,4 @@
-"""Values that `datagen` makes for each column, from the options `fields.<column>.…`."""
+"""The connector `datagen`: values for each column, from the options `fields.<column>.…`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -17,10 +17,69 @@ from joins.plan.faker import (
 )
 from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenSource, Field
 from joins.plan.types import SqlType, TypeName
+from service.sql.catalog.connector import Connector, Endpoints
+from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.option_values import OptionValues, duration_ms
+from service.sql.catalog.watermarks import WATERMARK_OPTIONS
 from service.sql.grammar.type_rules import INTEGER_BITS
 from service.sql.text.script import suggestion
 
+_OPTIONS = (
+    Option(
+        "rows-per-second",
+        "Rows a second.",
+        OptionType.NUMBER,
+        default="10000",
+        lowest=1,
+        highest=10_000_000,
+    ),
+    Option(
+        "number-of-rows",
+        "Rows until the source ends, and the job with it; unbounded when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+    ),
+    Option(
+        "fields.#.kind",
+        "How a column is made; a sequence when start or end is given.",
+        OptionType.CHOICE,
+        choices=("random", "sequence"),
+    ),
+    Option("fields.#.min", "Smallest value of a random number.", pattern=r"[+-]?[0-9.eE+-]{1,60}"),
+    Option("fields.#.max", "Largest value of a random number.", pattern=r"[+-]?[0-9.eE+-]{1,60}"),
+    Option("fields.#.start", "First value of a sequence.", pattern=r"[+-]?\d{1,40}"),
+    Option("fields.#.end", "Last value of a sequence, which bounds it.", pattern=r"[+-]?\d{1,40}"),
+    Option(
+        "fields.#.length",
+        "Length of a random text, 100 when missing; of an ARRAY or a MAP, 3 when missing.",
+        OptionType.NUMBER,
+        lowest=1,
+        highest=65_536,
+    ),
+    Option(
+        "fields.#.expression",
+        "What values are made by: text with parts such as #{Name.fullName}, #{Internet.uuid}, "
+        "#{Options.option 'a','b'}, #{Number.numberBetween '1','9'} (below 9), "
+        "#{Date.past '15','SECONDS'}.",
+    ),
+    Option(
+        "fields.#.skew",
+        "Exponent of Zipf's law: the first of the possible values are the most frequent, as in "
+        "real keys; 1.1 is usual.",
+        pattern=r"[0-9]{1,2}(\.[0-9]{1,6})?",
+    ),
+    Option(
+        "fields.#.null-rate", "Share of the values that are NULL.", pattern=r"0(\.[0-9]{1,6})?|1"
+    ),
+    Option(
+        "fields.#.max-past",
+        "How far a TIMESTAMP lies before the clock at most; it is the clock's when missing.",
+        OptionType.DURATION,
+        lowest=0,
+        highest=3_650 * 86_400_000,
+    ),
+    *WATERMARK_OPTIONS,
+)
 _MAX_VALUES = 1_000  # of a column in one row
 _SEQUENCE_KEYS = ("start", "end")
 _KEYS_OF_ALL = ("null-rate",)
@@ -43,7 +102,9 @@ class _Made:
     nullable: bool = True
 
 
-def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSource:
+def _endpoints(
+    values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
+) -> Endpoints:
     """The generator of a table.
 
     Raises:
@@ -70,11 +131,12 @@ def datagen_source(values: OptionValues, fields: tuple[Field, ...]) -> DatagenSo
                 f'a column of datagen and a part of another one are both called "{name}"',
                 hint="Rename the column.",
             )
-    return DatagenSource(
+    source = DatagenSource(
         rows_per_second=int(values.required("rows-per-second")),
         number_of_rows=values.number("number-of-rows"),
         fields=tuple(rule for part in made if (rule := _rule(values, part)) is not None),
     )
+    return Endpoints(stream=source)
 
 
 def _parts(values: OptionValues, made: _Made) -> Iterator[_Made]:
@@ -285,3 +347,6 @@ def _number(values: OptionValues, field: _Made, key: str, text: str) -> Decimal:
             hint=f"Give a whole number from {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}.",
         )
     return number
+
+
+DATAGEN = Connector("datagen", _OPTIONS, _endpoints)
