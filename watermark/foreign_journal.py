@@ -195,7 +195,7 @@ class Complete:
     text: str
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """The oldest and the newest of some times."""
 
     oldest_ms: int
@@ -230,9 +230,9 @@ class SnapshotFacts:
         was_truncated: the generation began by TRUNCATE.
     """
 
-    rows: Span | None = None
-    sources: Span | None = None
-    changes: Span | None = None
+    rows: TimeSpan | None = None
+    sources: TimeSpan | None = None
+    changes: TimeSpan | None = None
     first: FirstRow | None = None
     newest_other_ms: int | None = None
     last_ms: int | None = None
@@ -278,7 +278,7 @@ class SnapshotFacts:
         """Before `run`, rows of a later snapshot that count as changes until it ends."""
         return replace(
             self,
-            rows=self.rows and Span(run.first_ms, self.rows.newest_ms),
+            rows=self.rows and TimeSpan(run.first_ms, self.rows.newest_ms),
             changes=None,
             first=None,
             last_ms=None,
@@ -454,18 +454,18 @@ class SnapshotJournal:
         return replace(made, state=state if made.complete is None else CopyState.COMPLETE)
 
 
-def _span(oldest_ms: int | None, newest_ms: int | None) -> Span | None:
-    return None if oldest_ms is None or newest_ms is None else Span(oldest_ms, newest_ms)
+def _span(oldest_ms: int | None, newest_ms: int | None) -> TimeSpan | None:
+    return None if oldest_ms is None or newest_ms is None else TimeSpan(oldest_ms, newest_ms)
 
 
 def _numbers(pairs: Any) -> dict[int, int]:  # noqa: ANN401
     return {int(key): int(value) for key, value in pairs}
 
 
-def _widened(span: Span | None, oldest_ms: int, newest_ms: int) -> Span:
+def _widened(span: TimeSpan | None, oldest_ms: int, newest_ms: int) -> TimeSpan:
     if span is None:
-        return Span(oldest_ms, newest_ms)
-    return Span(min(span.oldest_ms, oldest_ms), max(span.newest_ms, newest_ms))
+        return TimeSpan(oldest_ms, newest_ms)
+    return TimeSpan(min(span.oldest_ms, oldest_ms), max(span.newest_ms, newest_ms))
 
 
 def greatest(known: int | None, new: int) -> int:
