@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from joins.adapters.topic.appended_file import AppendedFile
-from joins.kernels.topic.keys import KeyHashes, KnownKeys, kept_size
+from joins.kernels.topic.keys import KEY_BYTES, KeyHashes, KnownKeys
 
 _PART = 1 << 18  # keys that are read at once
 
@@ -19,7 +19,7 @@ class KeyFile:
     """
 
     def __init__(self, path: Path, kept: int) -> None:
-        self._file = AppendedFile(path, kept_size(), kept)
+        self._file = AppendedFile(path, KEY_BYTES, kept)
         self._keys = KnownKeys(path.parent)
         for part in self._file.parts(_PART):
             self._keys.load(part)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from joins.adapters.topic.appended_file import AppendedFile
 from joins.kernels.index.hash_table import Hashes
-from joins.kernels.topic.keys import RowTimes, Times, time_size
+from joins.kernels.topic.keys import TIME_BYTES, RowTimes, Times
 
 _SPARE = 1_000_000
 
@@ -54,4 +54,4 @@ class TimeFile:
     def _numbered(self, count: int, number: int | None = None) -> AppendedFile:
         which = self._number if number is None else number
         path = self._path.with_name(f"{self._path.name}-{which}")
-        return AppendedFile(path, time_size(), count)
+        return AppendedFile(path, TIME_BYTES, count)
