@@ -19,7 +19,7 @@ from joins.kernels.debezium.raw import RawValues
 from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
-from watermark.notifications import Notice, NoticeKind
+from watermark.foreign_records import Notice, NoticeKind
 
 _OF_THE_CONNECTOR = {
     SnapshotEvent.STARTED: NoticeKind.STARTED,
