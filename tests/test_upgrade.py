@@ -18,9 +18,7 @@ from watermark.errors import SluiceError
 STARTED_BY = {
     "joins.worker_daemon": "joins.worker.daemon",
     "joins.first_fold": "joins.dimension.fold_files",
-    "joins.adapters.mysql_binlog": "joins.adapters.mysql.binlog",
-    "joins.adapters.delta_feed": "joins.adapters.delta.feed",
-    "joins.adapters.datagen": "joins.adapters.datagen.process",
+    "joins.adapters.datagen": "joins.adapters.datagen",
     "service.jobs.runner": "service.jobs.runner",
     "service.jobs.inspect": "service.jobs.inspect.program",
     "service.cli": "service.cli.main",

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from joins.adapters.delta.entries import changed_files, committed_at_ms
-from joins.adapters.delta.key_bounds import may_have_key
+from joins.adapters.delta.merge import may_have_key
 from joins.dimension.changelog_scan import IS_MARK
 from joins.dimension.changes import json_columns
 from joins.dimension.states import VISIBLE, DimensionStates, PageLimit, with_visibility

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.client import compressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.kernels.changelog.envelope import snapshot_limited
 from joins.kernels.probe.files import ParquetStage

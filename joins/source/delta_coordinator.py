@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from joins.adapters.delta.feed_state import (
+from joins.adapters.delta.source import (
     DeltaFeedConfig,
     DeltaFeedState,
     abandon,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from joins.adapters.files.feed_state import FileFeedConfig, abandon, read_state
+from joins.adapters.files.listing import FileFeedConfig, abandon, read_state
 from joins.dimension.changelog_topic import ChangelogTopic
 from joins.durable.stalls import Stalls
 from joins.source.coordinator import SourceView

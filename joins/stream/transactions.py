@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from joins.adapters.kafka.groups import OpenTransaction
 from joins.adapters.kafka.stream_cluster import StreamCluster
-from joins.adapters.kafka.transactions import OpenTransaction
 from joins.plan.errors import SourceError
 from joins.plan.stream_topics import StreamTopics, partition_of
 from joins.stream.guards import TopicView

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
-from joins.adapters.registry.schemas import SchemaRegistry
+from joins.adapters.registry import SchemaRegistry
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.inspect import TopicReport, inspect_topic
 from joins.plan.plan import KafkaOptions

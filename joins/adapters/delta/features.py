@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.plan.errors import SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
 

@@ -27,17 +27,17 @@ from joins.adapters.delta.feed_rows import (
     read_told,
     rows_in,
 )
-from joins.adapters.delta.feed_state import (
+from joins.adapters.delta.source import (
     DeltaFeedConfig,
     DeltaFeedState,
+    SourceTable,
     abandon,
+    check_source_table,
     read_state,
     write_state,
 )
-from joins.adapters.delta.source import SourceTable, check_source_table
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import (
     BinlogPosition,
     Envelopes,

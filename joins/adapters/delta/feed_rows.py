@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from joins.adapters.delta.entries import actions_of, committed_at_ms
-from joins.adapters.delta.source import DeltaColumn, SourceTable, load_table
-from joins.adapters.delta.types import in_declared_shape
+from joins.adapters.delta.source import DeltaColumn, SourceTable, in_declared_shape, load_table
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.json.wire import to_wire
 from joins.kernels.table_path import TablePath, readable, row_count

@@ -16,12 +16,18 @@ from typing import Any
 
 from deltalake import Transaction
 
-from joins.adapters.delta.batches import EPOCH_KEY, TableBatches, followed_ids
-from joins.adapters.delta.commit import Commit, FileActions, Rewrite, spark_version
+from joins.adapters.delta.commit import (
+    EPOCH_KEY,
+    Commit,
+    FileActions,
+    Rewrite,
+    TableBatches,
+    followed_ids,
+    spark_version,
+)
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.files import TableFiles, paths_of
-from joins.adapters.delta.upkeep import TableUpkeep
 from joins.adapters.delta.versions import (
     INTERNAL_TABLE_PROPERTIES,
     OWN_TABLE_PROPERTIES,
@@ -29,8 +35,8 @@ from joins.adapters.delta.versions import (
     TableVersions,
     create_table,
 )
-from joins.adapters.delta.writer import CommitWriter
-from joins.adapters.store.path import StorePath
+from joins.adapters.delta.writer import CommitWriter, TableUpkeep
+from joins.adapters.store_path import StorePath
 from joins.durable.app_ids import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
 from joins.kernels.table_path import TablePath, row_count

@@ -22,8 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from joins.adapters.delta.batches import EPOCH_KEY
-from joins.adapters.delta.commit import epoch_of_spark, spark_version
+from joins.adapters.delta.commit import EPOCH_KEY, epoch_of_spark, spark_version
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog

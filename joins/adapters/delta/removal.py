@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from joins.adapters.delta.entries import LogEntries, transactions
 from joins.adapters.delta.versions import CREATOR
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.kernels.probe.files import FileOrigin, writer_tag
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError

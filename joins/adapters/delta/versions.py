@@ -14,13 +14,47 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, TableFeatures
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    DeltaProtocolError,
+    TableNotFoundError,
+)
 
 from joins.adapters.delta.entries import LogEntries, keeps_rules, transactions
-from joins.adapters.store.delta_tables import delta_options, store_faults
+from joins.adapters.store_client import plain
+from joins.adapters.store_path import StorePath
 from joins.kernels.table_path import TablePath
-from joins.plan.errors import SinkError
+from joins.plan.errors import SinkError, StoreUnavailableError
 from watermark.errors import SluiceError
+
+_OF_THE_TABLE = (CommitFailedError, DeltaProtocolError, TableNotFoundError)
+
+
+def delta_options(path: TablePath) -> dict[str, str] | None:
+    return path.store.for_delta() if isinstance(path, StorePath) else None
+
+
+@contextmanager
+def store_faults(path: TablePath) -> Iterator[None]:
+    """What delta-rs raises where the store of `path` is at fault, in our words.
+
+    Raises:
+        StoreUnavailableError: requests have failed; waiting, or other credentials, may help.
+    """
+    try:
+        yield
+    except (DeltaError, OSError) as exc:
+        if not isinstance(path, StorePath) or isinstance(
+            exc, (*_OF_THE_TABLE, StoreUnavailableError)
+        ):
+            raise
+        raise StoreUnavailableError(
+            f'store does not serve delta table "{path}": {plain(str(exc))}',
+            hint="It is tried again; see that the store's server answers and that the credentials "
+            "are valid now.",
+        ) from None
+
 
 OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
 # Nobody vacuums these: files go when no pin needs them, so checkpoints need not list what is gone.

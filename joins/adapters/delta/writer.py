@@ -12,7 +12,7 @@ then it conflicts, as delta-rs would have it. What is not blind conflicts always
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -20,14 +20,77 @@ from urllib.parse import unquote
 from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from joins.adapters.delta.batches import TableBatches
-from joins.adapters.delta.commit import Commit
+from joins.adapters.delta.commit import Commit, TableBatches
 from joins.adapters.delta.entries import NoLinksError, added_files, transactions
 from joins.adapters.delta.features import Appends, WriterChoice, takes_plain_entries
-from joins.adapters.delta.upkeep import TableUpkeep
-from joins.adapters.delta.versions import CHECKPOINTS, Seen, TableVersions
-from joins.adapters.store.delta_tables import store_faults
+from joins.adapters.delta.versions import CHECKPOINTS, Seen, TableVersions, store_faults
 from joins.plan.errors import FencedError, SinkError
+
+
+class TableUpkeep:
+    """Checkpoints, and what may go after them; threads may share it.
+
+    Args:
+        versions: of the table.
+        may_checkpoint: whether the table takes checkpoints that Spark has not written.
+    """
+
+    def __init__(self, versions: TableVersions, may_checkpoint: Callable[[], bool]) -> None:
+        self._versions = versions
+        self._may_checkpoint = may_checkpoint
+
+    def checkpoints(self) -> list[int]:
+        return self._versions.entries.checkpoints()
+
+    def make_checkpoint(self, version: int) -> None:
+        """Write the Delta checkpoint of `version`, unless Spark alone may."""
+        if not self._may_checkpoint():
+            return
+        try:
+            with store_faults(self._versions.path):
+                self._versions.load(version).create_checkpoint()
+        except DeltaError as exc:
+            raise SinkError(
+                f'checkpoint {version} of delta table "{self._versions.path}" cannot be written: '
+                f"{exc}",
+                hint="Check space and permissions of the table's directory.",
+            ) from exc
+
+    def remove_log_before(self, version: int) -> int:
+        """Remove what the log has of versions before `version`, which must have a checkpoint.
+
+        Returns:
+            How many files are gone.
+        """
+        with self._versions.lock:  # our own commits find the entry that they follow
+            return self._versions.entries.remove_before(version)
+
+    def newest_before(self, second: float) -> int:
+        """The newest version whose entry was written before `second` of the epoch, -1 for none."""
+        return self._versions.entries.newest_before(second)
+
+    def vacuum(self, retention_hours: int) -> int:
+        """Remove the files that no version younger than `retention_hours` needs; returns how many.
+
+        For tables whose only writer is the caller.
+        """
+        with store_faults(self._versions.path):
+            return self._vacuum(self._versions.load(), retention_hours)
+
+    def _vacuum(self, table: DeltaTable, retention_hours: int) -> int:
+        if not table.vacuum(
+            retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+        ):
+            return 0
+        gone = table.vacuum(
+            retention_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            post_commithook_properties=CHECKPOINTS,
+            full=True,
+        )
+        return len(gone)
+
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _CHECKPOINT_INTERVAL = 100  # Delta's default

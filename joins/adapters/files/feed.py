@@ -13,16 +13,17 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from joins.adapters.files.feed_state import (
+from joins.adapters.files.listing import (
     FileFeedConfig,
     FileFeedState,
+    FileStamp,
+    list_files,
     read_state,
+    stamp_of,
     write_state,
 )
-from joins.adapters.files.formats import read_file
-from joins.adapters.files.listing import FileStamp, list_files, stamp_of
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.files.readers import read_file
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import encode_snapshot
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError

@@ -2,11 +2,50 @@
 
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
-from joins.plan.errors import SourceError, SourceUnavailableError
+import pyarrow as pa
+
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
+from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
+from joins.plan.types import SqlType
+
+CORRECT = (
+    "Correct the file, and the table is read anew by itself; or declare what it has in a new job."
+)
+
+
+def bad_value(file: Path, place: str, reason: str) -> DefinitionError:
+    return DefinitionError(f'{place} of file "{file}" cannot be taken: {reason}', hint=CORRECT)
+
+
+@contextmanager
+def readable(file: Path, what: str) -> Iterator[None]:
+    """Turn what a reader raises into errors of ours; `what` the file should be.
+
+    Raises:
+        SourceUnavailableError: it is not there any more.
+        SourceError: it cannot be read, or is something else.
+    """
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise SourceUnavailableError(
+            f'file "{file}" was removed before it was read',
+            hint="Put it there again, or another one: the table is then read anew by itself.",
+        ) from exc
+    except (pa.ArrowException, OSError) as exc:
+        raise SourceError(
+            f'file "{file}" cannot be read as {what}: {str(exc)[:300]}',
+            hint="Correct 'format' or the file, and let this user read it.",
+        ) from exc
+
 
 _HIDDEN = (".", "_")  # as in Flink
 _DELTA_LOG = "_delta_log"
@@ -118,3 +157,118 @@ def _paths(root: Path) -> Iterator[str]:
 
 def _raise(error: OSError) -> None:
     raise error
+
+
+@dataclass(frozen=True, slots=True)
+class FileFeedConfig:
+    """Everything that the process of a dimension of files needs.
+
+    Attributes:
+        path: of the file, or of the directory of files, where it is here.
+        source: what they are.
+        fields: the declared columns.
+        primary_key: names, in key order.
+        kafka: how to reach the cluster; its topic is the changelog topic.
+        partitions: of the changelog topic.
+        state_file: where the process keeps its `FileFeedState`.
+    """
+
+    path: Path
+    source: FileSource
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+    kafka: KafkaOptions
+    partitions: int
+    state_file: Path
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": str(self.path),
+            "source": asdict(self.source),
+            "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
+            "primary_key": list(self.primary_key),
+            "kafka": asdict(self.kafka),
+            "partitions": self.partitions,
+            "state_file": str(self.state_file),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        """The configuration that `as_json` described."""
+        options = tuple((str(key), str(text)) for key, text in value["source"]["options"])
+        source = {**value["source"], "options": options}
+        source["format"] = FileFormat(source["format"])
+        return cls(
+            path=Path(value["path"]),
+            source=FileSource(**source),
+            fields=tuple(
+                Field(name, SqlType.of_json(kind), nullable)
+                for name, kind, nullable in value["fields"]
+            ),
+            primary_key=tuple(value["primary_key"]),
+            kafka=KafkaOptions.of_json(value["kafka"]),
+            partitions=value["partitions"],
+            state_file=Path(value["state_file"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileFeedState:
+    """What is durable of a dimension of files; what it counts is acknowledged by Kafka.
+
+    Attributes:
+        generation: of the rows; grows when the files are read anew.
+        files: as they were listed, in the order of their paths.
+        files_done: of them.
+        rows: that they have.
+        refused: why one cannot be taken, while they are as they were listed: `message`, `hint`.
+        needed: why they must be read again.
+    """
+
+    generation: int
+    files: tuple[FileStamp, ...]
+    files_done: int = 0
+    rows: int = 0
+    refused: Mapping[str, str] | None = None
+    needed: str | None = None
+
+    @property
+    def is_copied(self) -> bool:
+        return self.needed is None and self.files_done == len(self.files)
+
+    @property
+    def place(self) -> BinlogPosition:
+        return BinlogPosition(self.generation - 1, 0, 0)
+
+    @property
+    def progress(self) -> dict[str, int]:
+        return {
+            "generation": self.generation,
+            "rows": self.rows,
+            "files_done": self.files_done,
+            "files_total": len(self.files),
+        }
+
+
+def read_state(path: Path) -> FileFeedState | None:
+    """The state kept in `path`, None if there is none.
+
+    Raises:
+        CheckpointError: the file is damaged or of another format.
+    """
+    value = read_json(path)
+    if value is None:
+        return None
+    value = {k: v for k, v in value.items() if k != "format_version"}
+    files = tuple(FileStamp(**each) for each in value["files"])
+    return FileFeedState(**{**value, "files": files})
+
+
+def abandon(path: Path, reason: str) -> None:
+    kept = read_state(path)
+    if kept is not None:
+        write_state(path, replace(kept, needed=reason))
+
+
+def write_state(path: Path, state: FileFeedState) -> None:
+    write_json_atomically(path, asdict(state))

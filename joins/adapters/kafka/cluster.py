@@ -9,11 +9,16 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
 
-from joins.adapters.deadline import current_deadline
 from joins.adapters.kafka.client import LEVELS, KafkaClient
-from joins.adapters.kafka.groups import commit_offsets, committed_offsets, require_no_members
+from joins.adapters.kafka.groups import (
+    OpenTransaction,
+    commit_offsets,
+    committed_offsets,
+    describe_open,
+    require_no_members,
+)
 from joins.adapters.kafka.options import client_options
-from joins.adapters.kafka.transactions import OpenTransaction, describe_open
+from joins.adapters.network import current_deadline
 from joins.plan.causes import detail_of
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.names import suggestion

@@ -14,17 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joins.adapters.mysql.cdc_config import (
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.replication import check_logged
+from joins.adapters.mysql.sender import (
     AcknowledgedBoundary,
     CdcConfig,
+    ChangelogSender,
     read_boundary,
     write_boundary,
 )
-from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.parser import Effect, Target
-from joins.adapters.mysql.query import Statement
-from joins.adapters.mysql.replication import check_logged
-from joins.adapters.mysql.sender import ChangelogSender
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
 from joins.adapters.mysql.stream import (
@@ -37,8 +35,8 @@ from joins.adapters.mysql.stream import (
     StreamStart,
 )
 from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.mysql.tokens import Effect, Statement, Target
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field

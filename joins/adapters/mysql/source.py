@@ -8,6 +8,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import ER
 
+from joins.adapters.mysql.charsets import is_readable
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     connected,
@@ -15,7 +16,6 @@ from joins.adapters.mysql.connection import (
     rows,
     variables,
 )
-from joins.adapters.mysql.images.charsets import is_readable
 from joins.adapters.mysql.replication import (
     NOT_PERMITTED,
     needing,

@@ -16,8 +16,8 @@ import pymysql
 from numpy.typing import NDArray
 from pymysql.constants import CR
 
-from joins.adapters.mysql.images.charsets import utf8_text
-from joins.adapters.mysql.login import SafeConnection
+from joins.adapters.mysql.charsets import utf8_text
+from joins.adapters.mysql.connection import SafeConnection
 from joins.adapters.mysql.table import MysqlColumn
 from joins.kernels.compiled import compiled, one_at_a_time
 from joins.kernels.expressions.casts import mask_of, try_each

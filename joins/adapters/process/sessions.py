@@ -1,16 +1,101 @@
 """A source's process from its first line to its end: sessions, with back-off between them."""
 
+import ctypes
+import json
 import logging
+import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from io import TextIOBase
+from typing import Any, TextIO
 
-from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
-from joins.adapters.process.redacted_output import redact_standard_error
-from joins.adapters.store.hand_over import store_alike
+from joins.adapters.store_path import store_alike
 from watermark.errors import SluiceError
+from watermark.redaction import keep, redacted
+
+_PR_SET_PDEATHSIG = 1
+_GRACE_S = 5.0
+
+
+class SourceProtocol:
+    """Commands from standard input, events to standard output; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.stopped = threading.Event()
+
+    def first_line(self) -> dict[str, Any] | None:
+        """The first line, None if standard input ended before it; its secrets are known then."""
+        line = sys.stdin.readline()
+        value = dict(json.loads(line)) if line.strip() else None
+        keep({} if value is None else value.get("secrets", {}))
+        return value
+
+    def listen(self) -> None:
+        """Read commands until `stop` or the end of input; then see to it that the process ends."""
+        for line in sys.stdin:
+            command = json.loads(line) if line.strip() else {}
+            if command.get("stop"):
+                break
+            self.on_command(command)
+        self.stopped.set()
+        time.sleep(_GRACE_S)
+        os._exit(0)
+
+    def on_command(self, command: Mapping[str, Any]) -> None:
+        """Take a command other than `stop`; on the listening thread."""
+
+    def tell(self, event: str, value: Mapping[str, Any]) -> None:
+        """Write one event."""
+        line = json.dumps({"event": event, **value}, separators=(",", ":"))
+        with self._lock:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    def tell_error(self, error: SluiceError, *, retry: bool) -> None:
+        kind = type(error).__name__
+        value = {"type": kind, "message": error.message, "hint": error.hint, "retry": retry}
+        self.tell("error", value)
+
+
+def bind_to_parent() -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class _Redacted(TextIOBase):
+    """Passes whole lines on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._stream.write(redacted("\n".join(lines)) + "\n")
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        if self._rest:
+            self._stream.write(redacted(self._rest))
+            self._rest = ""
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
+def redact_standard_error() -> None:
+    sys.stderr = _Redacted(sys.stderr)
+
 
 _BACKOFF_S = (0.2, 5.0)
 _GOOD_S = 30.0

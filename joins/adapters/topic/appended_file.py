@@ -4,7 +4,14 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from joins.durable.stored import stored_files
+from joins.kernels.changelog.known_keys import KeyHashes, KnownKeys
+from joins.kernels.changelog.known_keys import kept_size as key_size
+from joins.kernels.index.hashing import Hashes
+from joins.kernels.topic.row_times import RowTimes, Times
+from joins.kernels.topic.row_times import kept_size as time_size
 from joins.plan.errors import CheckpointError
 
 
@@ -75,3 +82,86 @@ class AppendedFile:
         if stored is not None:
             stored.remove_parts(self.path)
         self.path.unlink(missing_ok=True)
+
+
+_PART = 1 << 18  # keys that are read at once
+
+
+class KeyFile:
+    """`KnownKeys` that outlive the process, as far as their number was kept elsewhere.
+
+    Args:
+        path: of the file.
+        kept: how many of its keys count; what is behind them was never kept.
+    """
+
+    def __init__(self, path: Path, kept: int) -> None:
+        self._file = AppendedFile(path, key_size(), kept)
+        self._keys = KnownKeys(path.parent)
+        for part in self._file.parts(_PART):
+            self._keys.load(part)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, keys: KeyHashes, number: int) -> np.ndarray:
+        known, new = self._keys.add(keys, np.full(len(keys[0]), number, np.int32))
+        self._file.append(new)
+        return known
+
+    def save(self) -> int:
+        return self._file.save()
+
+    def remove(self) -> None:
+        self._file.remove()
+
+
+_SPARE = 1_000_000
+
+
+class TimeFile:
+    """`RowTimes` that outlive the process, as far as what `save` gave was kept elsewhere.
+
+    A file has an entry for each change. One that has many more than there are keys is followed by
+    another, which begins with one for each key.
+
+    Args:
+        path: of the files, each of which has a number behind it.
+        kept: number of the file, and how many of its entries count.
+        spare: how many more entries than two for each key a file may have.
+    """
+
+    def __init__(self, path: Path, kept: tuple[int, int], spare: int = _SPARE) -> None:
+        self._path = path
+        self._spare = spare
+        self._number, count = kept
+        self._file = self._numbered(count)
+        self._numbered(0, self._number - 1).remove()
+        self._old: AppendedFile | None = None
+        self._times = RowTimes()
+        data = self._file.load()
+        if data:
+            self._times.load(data)
+
+    def take(self, hashes: Hashes, times: Times) -> Times:
+        before, new = self._times.take(hashes, times)
+        self._file.append(new)
+        return before
+
+    def save(self) -> tuple[int, int]:
+        """Make all durable; number of the file, and its entries."""
+        if self._old is not None:
+            self._old.remove()  # that it is not needed was kept since
+            self._old = None
+        count = self._file.save()
+        if count > 2 * len(self._times) + self._spare:
+            self._old, self._number = self._file, self._number + 1
+            self._file = self._numbered(0)
+            self._file.append(self._times.all())
+            count = self._file.save()
+        return self._number, count
+
+    def _numbered(self, count: int, number: int | None = None) -> AppendedFile:
+        which = self._number if number is None else number
+        path = self._path.with_name(f"{self._path.name}-{which}")
+        return AppendedFile(path, time_size(), count)

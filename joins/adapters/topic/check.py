@@ -4,19 +4,93 @@ Plain Python: it runs in the control plane, which has no compiler. The process r
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from joins.adapters.connect.offsets import ConnectOffsets
+from kafka import KafkaConsumer, TopicPartition
+from kafka import errors as kafka_errors
+
+from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.newest import NewestRecord, newest_records
-from joins.adapters.registry.schemas import SchemaRegistry, check_registries
+from joins.adapters.kafka.options import client_options
+from joins.adapters.registry import SchemaRegistry, check_registries
 from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.connect import ConnectType
 from joins.kernels.formats.columns import RecordColumns
-from joins.plan.errors import DefinitionError, SourceError
+from joins.plan.causes import detail_of
+from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.formats import OF_CHANGES, KafkaFormat
-from joins.plan.plan import Field, TopicSource
+from joins.plan.plan import Field, Isolation, KafkaOptions, TopicSource
+
+_WAIT_MS = 1_500
+_BOOTSTRAP_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRecord:
+    """A record as it is."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def newest_records(kafka: KafkaOptions, count: int) -> list[NewestRecord]:
+    """About `count` of the newest records over all partitions; none of an empty topic.
+
+    Raises:
+        SourceUnavailableError: the cluster does not answer.
+        SourceError: it refused us.
+    """
+    with _consumer(kafka) as consumer:
+        parts = [
+            TopicPartition(kafka.topic, partition)
+            for partition in sorted(consumer.partitions_for_topic(kafka.topic) or ())
+        ]
+        ends, begins = consumer.end_offsets(parts), consumer.beginning_offsets(parts)
+        filled = [part for part in parts if ends[part] > begins[part]]
+        if not filled:
+            return []
+        consumer.assign(filled)
+        for part in filled:
+            consumer.seek(part, max(begins[part], ends[part] - count))
+        answer = consumer.poll(timeout_ms=_WAIT_MS, max_records=count * len(filled))
+        return [
+            NewestRecord(each.partition, each.offset, each.key, each.value)
+            for records in answer.values()
+            for each in records
+        ]
+
+
+@contextmanager
+def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
+    """A consumer of no group."""
+    try:
+        consumer = KafkaConsumer(
+            **client_options(kafka),
+            enable_auto_commit=False,
+            isolation_level=Isolation.COMMITTED.value,
+            bootstrap_timeout_ms=_BOOTSTRAP_MS,
+        )
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+    except (kafka_errors.KafkaError, OSError) as exc:
+        if isinstance(exc, OSError) or exc.retriable:
+            raise SourceUnavailableError(
+                f'kafka "{kafka.bootstrap_servers}" cannot be reached',
+                hint="Check properties.bootstrap.servers, and that the broker runs.",
+                detail=detail_of(exc),
+            ) from exc
+        raise SourceError(
+            f'topic "{kafka.topic}" cannot be read: {type(exc).__name__}: {exc}',
+            hint="Check this user's rights and the properties of the connection.",
+        ) from exc
+
 
 _LOOKED_AT = 5
 _AVRO, _HEADER_BYTES = b"\x00", 5

@@ -1,12 +1,24 @@
 """Records of a dimension's topic as changes of its columns, by the format of the topic."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
+import pyarrow as pa
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.registry import SchemaRegistry, shared_schemas
 from joins.kernels.avro import payloads as avro
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium import decoder as debezium
+from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.decoder import DebeziumDecoder
+from joins.kernels.debezium.notifications import (
+    ScanStatus,
+    SnapshotEvent,
+    SnapshotFamily,
+    SnapshotNotification,
+    read_notification,
+)
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
     BinaryHandling,
@@ -17,12 +29,154 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
+from joins.kernels.debezium.raw import RawValues
 from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.topic.record_times import RecordTimeDecoder
 from joins.kernels.topic.rows_by_key import KeyedRowDecoder
 from joins.kernels.topic.rows_by_place import PlacedRowDecoder, TopicDecoder
 from joins.plan.formats import OF_CHANGES
-from joins.plan.plan import Field, TopicSource, declared_fields
+from joins.plan.plan import Field, KafkaOptions, TopicSource, declared_fields
+from joins.plan.stream_topics import StreamTopics
+from watermark.notifications import Notice, NoticeKind
+
+_OF_THE_CONNECTOR = {
+    SnapshotEvent.STARTED: NoticeKind.STARTED,
+    SnapshotEvent.COMPLETED: NoticeKind.COMPLETED,
+    SnapshotEvent.ABORTED: NoticeKind.ABORTED,
+    SnapshotEvent.SKIPPED: NoticeKind.SKIPPED,
+}
+
+
+class NoticeTopic:
+    """Reads the notifications of all connectors from where it stopped, and gives those of ours.
+
+    Args:
+        kafka: the cluster and the topic of the notifications.
+        topic: of the table's records.
+        read: what `read_to` gave: the id of the topic of notifications, and what was read of it.
+        schemas: of a connector that writes Avro; its notifications are of the same format.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaOptions,
+        topic: str,
+        read: tuple[str, Sequence[tuple[int, int]]],
+        schemas: SchemaRegistry | None = None,
+    ) -> None:
+        self._kafka = kafka
+        self._topic = topic
+        self._topic_id, offsets = read
+        self._next = dict(offsets)
+        self._cluster = KafkaCluster(kafka, keep_open=True)
+        self._records = KafkaRecords(kafka)
+        self._avro = None if schemas is None else AvroMemory(schemas.avro_schema)
+
+    @property
+    def read_to(self) -> tuple[str, tuple[tuple[int, int], ...]]:
+        return self._topic_id, tuple(sorted(self._next.items()))
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self._next)
+
+    def begin_again(self) -> None:
+        self._next = {}
+
+    def close(self) -> None:
+        self._cluster.close()
+        self._records.close()
+
+    def read(self, table: ForeignTable | None) -> list[Notice]:
+        """What is new about the table's connector.
+
+        A topic that was created again, or ends before what was read of it, is read from its
+        beginning.
+
+        Args:
+            table: what the table's records tell, None before one did.
+
+        Raises:
+            SourceUnavailableError: the cluster does not answer.
+            SourceError: the topic is not there, or refused us.
+        """
+        topic = self._cluster.require(self._kafka.topic)
+        ends, begins = self._cluster.end_offsets(topic), self._cluster.beginning_offsets(topic)
+        is_other = topic.topic_id != self._topic_id
+        if is_other or any(end < self._next.get(p, 0) for p, end in ends.items()):
+            self._next = {}
+        ranges = {p: (max(self._next.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
+        notices = list(self._notices(topic.topic_id, ranges, table))
+        self._topic_id = topic.topic_id
+        self._next = {p: max(first, end) for p, (first, end) in ranges.items()}
+        return notices
+
+    def _notices(
+        self, topic_id: str, ranges: dict[int, tuple[int, int]], table: ForeignTable | None
+    ) -> Iterator[Notice]:
+        unread = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
+        if not unread:
+            return
+        name = StreamTopics.one(self._kafka.topic, topic_id)
+        for batch in self._records.batches(name, unread, ("key", "value")):
+            columns = map(self._texts, batch.columns)
+            for key, value in zip(*columns, strict=True):
+                read = read_notification(key, value)
+                if isinstance(read, SnapshotNotification):
+                    notice = notice_of(read, self._topic, table)
+                    if notice is not None:
+                        yield notice
+
+    def _texts(self, values: pa.Array) -> list[bytes | None]:
+        """Keys or values as JSON; one that is not Avro stays as it is."""
+        own: list[bytes | None] = values.to_pylist()
+        if self._avro is None:
+            return own
+        read = self._avro.unwrapped(RawValues.of(values)).values.copied().to_pylist()
+        return [one if text is None else text for one, text in zip(own, read, strict=True)]
+
+
+def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None) -> Notice | None:
+    """What a notification says of the table in `topic`; None if it is about others.
+
+    What the records tell counts. The topic's name, which begins with the connector's unless a
+    transformation has renamed it, is looked at only for what they do not tell.
+    """
+    if read.family is not SnapshotFamily.INITIAL or read.timestamp_ms is None:
+        return None
+    if not _is_by(read.connector, topic, table):
+        return None
+    if read.event in _OF_THE_CONNECTOR:
+        return Notice(_OF_THE_CONNECTOR[read.event], read.timestamp_ms)
+    is_scan = read.event is SnapshotEvent.TABLE_SCAN_COMPLETED and read.connector is not None
+    if not is_scan or read.table is None:
+        return None
+    if not _is_of(read.table, f"{read.connector}.", topic, table):
+        return None
+    if read.status in (None, ScanStatus.SUCCEEDED, ScanStatus.EMPTY):
+        rows = 0 if read.status is ScanStatus.EMPTY else read.rows
+        return Notice(NoticeKind.SCANNED, read.timestamp_ms, rows)
+    return Notice(NoticeKind.SCAN_FAILED, read.timestamp_ms)
+
+
+def is_named_after(connector: str | None, topic: str) -> bool:
+    return connector is None or topic.startswith(f"{connector}.")
+
+
+def _is_by(connector: str | None, topic: str, table: ForeignTable | None) -> bool:
+    if connector is None or table is None or table.connector is None:
+        return is_named_after(connector, topic)
+    return connector == table.connector
+
+
+def _is_of(scanned: str, prefix: str, topic: str, table: ForeignTable | None) -> bool:
+    """Whether the table was scanned; PostgreSQL's names have the database in front, or have not."""
+    parts = scanned.split(".")
+    if table is not None and "." in table.name:
+        known = table.name.split(".")
+        least = min(len(parts), len(known))
+        return least > 1 and parts[-least:] == known[-least:]
+    return topic in {prefix + scanned, prefix + ".".join(parts[-2:])}
 
 
 def schemas_of(source: TopicSource) -> SchemaRegistry | None:

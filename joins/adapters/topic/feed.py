@@ -17,14 +17,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from joins.adapters.connect.offsets import ConnectOffsets
+from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
-from joins.adapters.topic.appended_file import AppendedFile
-from joins.adapters.topic.decoding import decoder_of, schemas_of, warm_up
+from joins.adapters.kafka.stream_cluster import GroupOffsets
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
+from joins.adapters.topic.appended_file import AppendedFile, KeyFile, TimeFile
+from joins.adapters.topic.decoding import (
+    NoticeTopic,
+    decoder_of,
+    is_named_after,
+    schemas_of,
+    warm_up,
+)
 from joins.adapters.topic.feed_state import (
     FeedJournal,
     Offsets,
@@ -34,10 +39,7 @@ from joins.adapters.topic.feed_state import (
     read_journal,
     write_journal,
 )
-from joins.adapters.topic.key_file import KeyFile
-from joins.adapters.topic.notices import NoticeTopic, is_named_after
 from joins.adapters.topic.producer import RecordSink, TopicProducer
-from joins.adapters.topic.time_file import TimeFile
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.changelog.known_keys import key_hashes

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
-from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.client import compressed
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.records.encode import encode_bodies
 from joins.plan.errors import SinkError, SourceUnavailableError

@@ -6,7 +6,7 @@ Nothing is changed, started or locked, and no JVM runs; a runner may be at work 
 from pathlib import Path
 from typing import Any
 
-from joins.adapters.deadline import within
+from joins.adapters.network import within
 from joins.durable.checkpoint import Checkpoint
 from joins.plan.errors import CheckpointError
 from service.config import Settings

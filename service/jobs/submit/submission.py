@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from joins.adapters.deadline import within
+from joins.adapters.network import within
 from joins.kernels.own_directory import OwnDirectory
 from joins.plan.plan import JoinPlan
 from service.config import Settings

@@ -1,11 +1,17 @@
 """A path in an object store, as `joins.kernels.table_path` has it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import io
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context  # a deadline holds for the racers, too
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import obstore
 import obstore.exceptions as failures
@@ -13,10 +19,92 @@ import pyarrow as pa
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
-from joins.adapters.store.arrow_files import StoreHandler, opened
-from joins.adapters.store.client import StoreAddress, client_of, store_errors
+from joins.adapters.store_client import StoreAddress, client_of, store_errors
+from joins.durable.stored import StoredFiles, all_stored, keep_stored
 from joins.kernels.table_path import TablePath
+from joins.plan.errors import StoreRefusedError
 from joins.plan.store_tables import StoreOptions, StoreTable
+
+_WHOLE_BYTES = 16 << 20
+_READ_BYTES = 1 << 20
+
+
+class _Ranges(io.RawIOBase):
+    """A large object, read in ranges."""
+
+    def __init__(self, store: StoreAddress, key: str) -> None:
+        self._place = f"{store.url}/{key}"
+        with store_errors(self._place):
+            self._file = obstore.open_reader(client_of(store), key, buffer_size=_READ_BYTES)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        with store_errors(self._place):
+            return self._file.seek(offset, whence)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        with store_errors(self._place):
+            return bytes(self._file.read(None if size is None or size < 0 else size))
+
+
+def opened(store: StoreAddress, key: str) -> pa.NativeFile:
+    """The object `key`, at its beginning; a small one takes one request.
+
+    Raises:
+        OSError: as `store_errors`.
+    """
+    with store_errors(f"{store.url}/{key}"):
+        answer = obstore.get(client_of(store), key)
+        if answer.meta["size"] <= _WHOLE_BYTES:
+            return pa.BufferReader(pa.py_buffer(answer.bytes()))
+        del answer  # its rest is not waited for
+    return pa.PythonFile(_Ranges(store, key), mode="r")
+
+
+class StoreHandler(pa_fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
+    """What a dataset asks of a file system: that named files can be opened."""
+
+    # reads better long: Arrow's interface has this many methods, and most of them are of no use.
+
+    def __init__(self, store: StoreAddress) -> None:
+        self._store = store
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoreHandler) and other._store == self._store
+
+    def __hash__(self) -> int:
+        return hash(self._store)
+
+    def get_type_name(self) -> str:
+        return "store"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: list[str]) -> list[pa_fs.FileInfo]:
+        return [pa_fs.FileInfo(path, pa_fs.FileType.File) for path in paths]
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        return opened(self._store, path)
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        return opened(self._store, path)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:  # noqa: ANN401 (whatever Arrow passes)
+        raise NotImplementedError("datasets only read")
+
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = _refuse
+    delete_root_dir_contents = delete_file = move = copy_file = _refuse
+    open_output_stream = open_append_stream = _refuse
+
 
 _PART_BYTES = 16 << 20
 _FOOTER_BYTES = 16 << 10
@@ -193,3 +281,90 @@ def path_from_json(value: str | Mapping[str, Any]) -> TablePath:
     if isinstance(value, str):
         return Path(value)
     return StorePath(StoreAddress.from_json(value["store"]), value["key"])
+
+
+def stored_as_json() -> list[dict[str, Any]]:
+    return [
+        {
+            "directory": str(files.directory),
+            "place": path_as_json(files.place),
+            "epoch": files.epoch,
+        }
+        for files in all_stored()
+    ]
+
+
+def store_alike(documents: Iterable[Mapping[str, Any]]) -> None:
+    """From now on store what `stored_as_json` described."""
+    for each in documents:
+        place = path_from_json(each["place"])
+        assert not isinstance(place, Path), "what is stored is in a store"
+        keep_stored(StoredFiles(Path(each["directory"]), place, each["epoch"]))
+
+
+_RACERS = 12
+_ROUNDS = 32
+_KEPT_S = 600.0
+_HINT = (
+    "Use a store with conditional writes (Amazon S3, Azure Blob Storage, MinIO, Cloudflare R2), or "
+    "a directory."
+)
+_proven: dict[StoreAddress, float] = {}
+
+
+def prove_conditional_puts(root: StorePath) -> None:
+    """Race the store of `root` unless that was done in the last ten minutes.
+
+    Objects are put below the root, beside a table's files, and removed again.
+
+    Raises:
+        StoreRefusedError: the store does not keep conditional puts, there is no such bucket, or it
+            does not let us.
+        StoreUnavailableError: it does not answer.
+    """
+    now = time.monotonic()
+    if now - _proven.get(root.store, -_KEPT_S) < _KEPT_S:
+        return
+    place = root / f"_sluice_proof_{uuid.uuid4().hex}"
+    with ThreadPoolExecutor(_RACERS) as racers:
+        for number in range(_ROUNDS):
+            _race(racers, place / f"{number:04d}")
+    _proven[root.store] = now
+
+
+def _race(racers: ThreadPoolExecutor, key: StorePath) -> None:
+    contents = [f"{key.name} {racer}".encode() for racer in range(_RACERS)]
+    start = threading.Barrier(_RACERS)
+
+    def put(content: bytes) -> bool:
+        start.wait()
+        return key.create(content)
+
+    try:
+        futures = [racers.submit(copy_context().run, put, content) for content in contents]
+        created = [future.result() for future in futures]
+        _check(key, [content for content, is_in in zip(contents, created, strict=True) if is_in])
+    except FileNotFoundError as exc:
+        raise StoreRefusedError(
+            f'store "{key.store.url}" takes no object "{key}"',
+            hint="Create the bucket or container first, or correct the table's path.",
+        ) from exc
+    finally:
+        with suppress(OSError):  # what went wrong before tells more
+            key.unlink(missing_ok=True)
+
+
+def _check(key: StorePath, winners: Sequence[bytes]) -> None:
+    if len(winners) != 1 or key.create(b"late"):
+        raise StoreRefusedError(
+            f'store "{key.store.url}" does not keep conditional puts: of {_RACERS} writers of one '
+            f"key {len(winners) if len(winners) != 1 else 'a late one'} succeeded, expected one",
+            hint=_HINT,
+        )
+    if key.read_bytes() != winners[0] or key.name not in {
+        each.name for each in key.parent.iterdir()
+    }:
+        raise StoreRefusedError(
+            f'store "{key.store.url}" does not show at once what was put into it',
+            hint=_HINT,
+        )

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx
 
-from joins.adapters.http_client import HttpClient
+from joins.adapters.network import HttpClient
 from joins.plan.errors import SourceError, SourceUnavailableError
 
 _TIMEOUT_S = 5.0

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import obstore.exceptions as failures
 from obstore.store import AzureStore, ObjectStore, S3Store
 
-from joins.adapters.deadline import current_deadline
+from joins.adapters.network import current_deadline
 from joins.plan.errors import StoreRefusedError, StoreUnavailableError
 from joins.plan.store_tables import (
     AZURE_ACCOUNT,

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from pymysqlreplication.constants import FIELD_TYPE
 
-from joins.adapters.mysql.images.charsets import Charsets
-from joins.adapters.mysql.images.decimals import decimal_bytes, decimal_converter
-from joins.adapters.mysql.images.json import json_text
-from joins.adapters.mysql.images.row_events import (
+from joins.adapters.mysql.charsets import Charsets
+from joins.adapters.mysql.image_json import decimal_bytes, decimal_converter, json_text
+from joins.adapters.mysql.row_events import (
     BLOB_COMPRESSED,
     TYPED_ARRAY,
     VARCHAR_COMPRESSED,

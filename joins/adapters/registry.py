@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
-from joins.adapters.certificate import load_certificate
-from joins.adapters.http_client import HttpClient
+from joins.adapters.network import HttpClient, load_certificate
 from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSchemaError
 from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
 from joins.plan.registry import RegistryOptions

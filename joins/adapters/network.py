@@ -1,0 +1,138 @@
+"""What all clients of foreign servers share: deadlines, client certificates, and HTTP."""
+
+import os
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import httpx
+
+from joins.plan.errors import SourceUnavailableError
+
+
+def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str = "") -> None:
+    """Have `context` show a certificate; both are PEM, `password` is the key's passphrase.
+
+    Raises:
+        ssl.SSLError: they cannot be used.
+    """
+    descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(f"{cert}\n{key}\n".encode())
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}", password=password)  # "" asks nobody
+    finally:
+        os.close(descriptor)
+
+
+class Deadline:
+    """When all is over; `cut` ends what still waits then."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._at_s = time.monotonic() + seconds
+        self._lock = threading.Lock()
+        self._closers: list[Callable[[], None]] = []
+        self._is_over = False
+
+    def left_s(self, server: str) -> float:
+        """How long an answer of `server` may be waited for.
+
+        Raises:
+            SourceUnavailableError: no longer.
+        """
+        left_s = self._at_s - time.monotonic()
+        if self._is_over or left_s <= 0:
+            raise SourceUnavailableError(
+                f'"{server}" was not asked: the servers asked before it took {self._seconds:g} s',
+                hint="See that each server answers; one that is silent holds up the others.",
+            )
+        return left_s
+
+    def on_end(self, close: Callable[[], None]) -> None:
+        """Call `close` when the time is over, unless the work is done before."""
+        with self._lock:
+            if not self._is_over:
+                self._closers.append(close)
+                return
+        close()
+
+    def cut(self) -> None:
+        """The time is over."""
+        with self._lock:
+            self._is_over = True
+            closers, self._closers = self._closers, []
+        for close in closers:
+            close()
+
+
+_current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+
+
+def current_deadline() -> Deadline | None:
+    return _current.get()
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """What this thread does with servers in the block has these seconds, all together."""
+    deadline = Deadline(seconds)
+    timer = threading.Timer(seconds, deadline.cut)
+    timer.daemon = True
+    before = _current.set(deadline)
+    timer.start()
+    try:
+        yield
+    finally:
+        _current.reset(before)
+        timer.cancel()
+
+
+class HttpClient(httpx.Client):
+    """A client of one server, asked by its address alone: no proxy and no redirect of others.
+
+    Args:
+        server: its address, for errors.
+        patience_s: how long one step of an answer is waited for.
+        auth: user and password.
+        verify: the certificates that are trusted; True: those of the machine.
+        headers: of every request.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        patience_s: float,
+        *,
+        auth: tuple[str, str] | None = None,
+        verify: ssl.SSLContext | bool = True,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(
+            timeout=patience_s,
+            trust_env=False,
+            follow_redirects=False,
+            auth=auth,
+            verify=verify,
+            headers=headers,
+        )
+        self._server = server
+        self._patience_s = patience_s
+
+    def send(self, request: httpx.Request, **options: Any) -> httpx.Response:  # noqa: ANN401
+        """The answer of the server.
+
+        Raises:
+            httpx.HTTPError: there is none, or not in time.
+            SourceUnavailableError: the deadline is over already.
+        """
+        deadline = current_deadline()
+        if deadline is not None:
+            left_s = deadline.left_s(self._server)
+            request.extensions["timeout"] = httpx.Timeout(min(left_s, self._patience_s)).as_dict()
+            deadline.on_end(self.close)  # an answer may come a byte at a time
+        return super().send(request, **options)
