@@ -18,8 +18,8 @@ from pydantic_settings.exceptions import SettingsError
 
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import parse_failpoints
+from joins.plan.connections import STORE_PATH
 from joins.plan.errors import JoinError
-from joins.plan.store_tables import STORE_PATH
 from service.errors import ConfigError
 from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from watermark.redaction import redacted
+from watermark.errors import redacted
 
 _OURS = ("service", "joins")
 

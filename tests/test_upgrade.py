@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 
 from joins.durable.probe_lives import Life
-from joins.durable.stalls import Fault
+from joins.durable.requests import Fault
 from joins.plan.stream_topics import StreamTopics
 from joins.stream.guards import TopicGuard
 from service.jobs.store.requests import CHOICES

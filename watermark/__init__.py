@@ -79,21 +79,19 @@ The same, as a program:
 - A source in processing time that ends says nothing more: it has no event time to give.
 """
 
-from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import SluiceError, WatermarkError
-from watermark.evidence import Evidence
-from watermark.gate import HeldOffsets, ProbeGate
+from watermark.gate import HeldOffsets, Phase, PhaseEvent, ProbeGate, advance
 from watermark.model import (
     END_OF_TIME,
     MAX_TIMESTAMP,
     MIN_TIMESTAMP,
     PROCESSING_TIME,
     START_OF_TIME,
+    Evidence,
     Watermark,
     WatermarkStatus,
 )
-from watermark.phase import Phase, PhaseEvent, advance
-from watermark.valve import ChannelState, StatusWatermarkValve
+from watermark.valve import ChannelState, CombinedWatermarkStatus, StatusWatermarkValve
 
 __all__ = [
     "END_OF_TIME",

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from watermark.checks import checked
 from watermark.errors import InvalidTransitionError, reading_state
-from watermark.evidence import Evidence, Quiet
+from watermark.model import Evidence, Quiet
 from watermark.notifications import Notice, NoticeKind, SnapshotRuns
 
 

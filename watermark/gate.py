@@ -6,11 +6,48 @@ offsets.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 
 from watermark.checks import checked
-from watermark.errors import InvalidParameterError, LostRecordsError
+from watermark.errors import InvalidParameterError, InvalidTransitionError, LostRecordsError
 from watermark.model import MAX_TIMESTAMP, START_OF_TIME, Watermark
+
+
+class Phase(StrEnum):
+    """Where a job is."""
+
+    LOAD = "LOAD"
+    JOIN = "JOIN"
+
+
+class PhaseEvent(StrEnum):
+    """What happens to a job's phase."""
+
+    GATE_OPENED = "gate_opened"
+    RESTORED = "restored"
+
+
+TRANSITIONS: dict[tuple[Phase, PhaseEvent], Phase] = {
+    (Phase.LOAD, PhaseEvent.GATE_OPENED): Phase.JOIN,
+    (Phase.LOAD, PhaseEvent.RESTORED): Phase.LOAD,
+    (Phase.JOIN, PhaseEvent.RESTORED): Phase.JOIN,
+}
+
+
+def advance(phase: Phase, event: PhaseEvent) -> Phase:
+    """The phase after `event`.
+
+    Raises:
+        InvalidTransitionError: the table has no such step; opening twice is one.
+    """
+    following = TRANSITIONS.get((phase, event))
+    if following is None:
+        raise InvalidTransitionError(
+            f'phase "{phase}" has no transition for event "{event}"',
+            hint="Report this as a defect with the job's event log: a gate opens once.",
+        )
+    return following
+
 
 NEAR_LOSS = 0.8
 

@@ -30,7 +30,7 @@ from joins.plan.errors import SourceError
 from joins.plan.faker import TEXTS, calls_of
 from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
 from joins.plan.types import SqlType
-from watermark.redaction import keep, secrets_in
+from watermark.errors import keep, secrets_in
 
 _OF_EACH = 2_000
 

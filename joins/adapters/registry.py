@@ -9,9 +9,9 @@ from urllib.parse import quote
 import httpx
 
 from joins.adapters.network import HttpClient, load_certificate
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSchemaError
 from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
-from joins.plan.registry import RegistryOptions
 
 _TIMEOUT_S = 10.0
 # Confluent's codes; another 404 is from somebody who is no registry

@@ -14,8 +14,7 @@ import obstore.exceptions as failures
 from obstore.store import AzureStore, ObjectStore, S3Store
 
 from joins.adapters.network import current_deadline
-from joins.plan.errors import StoreRefusedError, StoreUnavailableError
-from joins.plan.store_tables import (
+from joins.plan.connections import (
     AZURE_ACCOUNT,
     AZURE_ENDPOINT,
     AZURE_KEY,
@@ -30,6 +29,7 @@ from joins.plan.store_tables import (
     StoreTable,
     has_credentials,
 )
+from joins.plan.errors import StoreRefusedError, StoreUnavailableError
 
 _NAMES = {
     S3_ENDPOINT: "aws_endpoint",

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from joins.adapters.store_client import StoreAddress, client_of, store_errors
 from joins.durable.stored import StoredFiles, all_stored, keep_stored
 from joins.kernels.table_path import TablePath
+from joins.plan.connections import StoreOptions, StoreTable
 from joins.plan.errors import StoreRefusedError
-from joins.plan.store_tables import StoreOptions, StoreTable
 
 _WHOLE_BYTES = 16 << 20
 _READ_BYTES = 1 << 20

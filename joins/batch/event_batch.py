@@ -15,9 +15,14 @@ from pyspark.sql import SparkSession
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.state_log import StateChange, StateFile, StateLog
 from joins.batch.batches import FinishedBatch, ProbeHooks, StageClock, records_work, worker_errors
-from joins.batch.event_items import StagePlan
-from joins.batch.event_reports import NOTHING, added
-from joins.batch.event_stages import MergedSteps, StagedEvents, run_stages
+from joins.batch.event_stages import (
+    NOTHING,
+    MergedSteps,
+    StagedEvents,
+    StagePlan,
+    added,
+    run_stages,
+)
 from joins.batch.event_state import EventSpec, EventState
 from joins.durable.pins import Pin, pin_json
 from joins.kernels.table_path import remove_below

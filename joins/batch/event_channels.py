@@ -27,10 +27,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import StateFormatError
 from watermark.model import END_OF_TIME, PROCESSING_TIME, Progress, Watermark, WatermarkStatus
-from watermark.valve import ChannelState, StatusWatermarkValve
+from watermark.valve import ChannelState, CombinedWatermarkStatus, StatusWatermarkValve
 
 PROBE = "probe"
 

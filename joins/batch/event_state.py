@@ -8,18 +8,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import (
     PROBE,
     BatchInput,
+    ChannelView,
     EventChannels,
     EventInput,
     Heard,
     Merged,
     Steps,
 )
-from joins.durable.event_pin import ABSENT, EventPin
+from joins.durable.pins import ABSENT, EventPin
 from joins.plan.plan import JoinPlan, WatermarkSpec, Windowing
-from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
+from joins.plan.stream_topics import NO_TOPICS, StreamTopics
+from watermark.model import END_OF_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark, WatermarkStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +204,164 @@ def batch_input(
         backlog_read=backlog.get("read", ()),
         backlog_read_before=backlog.get("read_before", ()),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class EventView:
+    """A consistent picture; nobody changes any of it.
+
+    Attributes:
+        state: behind the newest batch.
+        channels: as they would be in a batch without records now.
+        next_waiting_ms: the time of the first record that waits, None if none does.
+        next_window_ms: when the next window is due, None if none is open.
+        is_drained: a bounded stream is read, nothing waits and nothing is open.
+        backlog: partition of the stream → the offset where processing time begins, None without.
+        topics: of the stream; none where it has one.
+    """
+
+    spec: EventSpec
+    state: EventState
+    channels: EventChannels
+    next_waiting_ms: int | None
+    next_window_ms: int | None
+    waiting_files: tuple[StateFile, ...]
+    window_files: tuple[StateFile, ...]
+    is_drained: bool
+    backlog: Mapping[int, int] | None = None
+    topics: StreamTopics = NO_TOPICS
+
+    def as_json(self) -> dict[str, Any]:
+        """The status's `event_time`."""
+        state, windowed = self.state, self.spec.window is not None
+        stream = self.spec.inputs[0]
+        emit = "on-event" if self.spec.on_event else "on-periodic"
+        return {
+            "watermark_ms": shown_ms(state.watermark),
+            "use_processing_time": state.processing_time,
+            "window_watermark_ms": shown_ms(state.window_watermark) if windowed else None,
+            "emit": emit if stream.has_watermarks else None,
+            "inputs": [self._input_json(each.name) for each in self.spec.inputs],
+            "channels": [
+                {**_channel_json(view, self._backlog_end(view)), **self._where(view)}
+                for view in self.channels.channels()
+            ],
+            "waiting_rows": state.waiting,
+            "waiting_bytes": sum(file.size_bytes for file in self.waiting_files),
+            "oldest_waiting_ms": self.next_waiting_ms,
+            "next_window_ms": self.next_window_ms,
+            "window_rows": sum(file.rows for file in self.window_files),
+            "late_records": state.late,
+            "fired_rows": state.fired,
+            "state_files": {
+                "waiting": len(self.waiting_files),
+                "windows": len(self.window_files),
+            },
+            "waits_for": self.waits_for(),
+        }
+
+    def _where(self, view: ChannelView) -> dict[str, Any]:
+        """A channel as people know it: of several topics by these."""
+        if view.input.name != PROBE or not self.topics.are_several:
+            return {"channel": view.state.channel, "topic": None, "partition": view.partition}
+        place = self.topics.place(view.partition)
+        return {"channel": f"{PROBE}/{place}", **self.topics.where(view.partition)}
+
+    def _backlog_end(self, view: ChannelView) -> int | None:
+        if self.backlog is None or view.input.name != PROBE:
+            return None
+        return self.backlog.get(view.partition, 0)
+
+    def _input_json(self, name: str) -> dict[str, Any]:
+        watermark = self.channels.watermark_of(name)
+        return {
+            "input": name,
+            "watermark_ms": shown_ms(watermark.timestamp_ms),
+            "use_processing_time": watermark.use_processing_time,
+            "status": self.channels.status_of(name).name,
+        }
+
+    def waits_for(self) -> dict[str, Any] | None:
+        """Which partition holds back what waits, and by how much; None if nothing waits."""
+        due_ms, what = self._next_due()
+        slowest = self._slowest() if due_ms is not None else None
+        if due_ms is None or slowest is None:
+            return None
+        watermark_ms = shown_ms(slowest.state.watermark.timestamp_ms)
+        name, where = slowest.input.name, self._where(slowest)
+        partition = where["channel"].removeprefix(f"{name}/")
+        whose = "the stream" if name == PROBE else f'dimension "{name}"'
+        behind_ms = None if watermark_ms is None else max(0, self._front(due_ms) - watermark_ms)
+        far = "has said nothing yet" if behind_ms is None else f"is {_duration(behind_ms)} behind"
+        return {
+            **where,
+            "input": name,
+            "watermark_ms": watermark_ms,
+            "behind_ms": behind_ms,
+            "text": f"{what} for the watermark of {whose}, partition {partition}, which {far}",
+        }
+
+    def _next_due(self) -> tuple[int | None, str]:
+        """The first time that is waited for, and who waits."""
+        if self.next_waiting_ms is not None:
+            count = self.state.waiting
+            return self.next_waiting_ms, f"{count:,} record{'s wait' if count != 1 else ' waits'}"
+        by_clock = self.spec.follows_clock or self.state.processing_time
+        if self.next_window_ms is not None and not by_clock:
+            return self.next_window_ms, "open windows wait"
+        return None, ""
+
+    def _front(self, due_ms: int) -> int:
+        stream_ms = self.channels.watermark_of(PROBE).timestamp_ms
+        return due_ms if stream_ms == MAX_TIMESTAMP else max(due_ms, stream_ms)
+
+    def _slowest(self) -> ChannelView | None:
+        """The partition that holds back the slowest input."""
+        every = self.channels.channels()
+        views = [
+            view
+            for view in every
+            if view.state.status is WatermarkStatus.ACTIVE
+            and view.state.aligned
+            and not view.state.watermark.use_processing_time
+        ]
+        if not views:  # beside ended partitions the idle ones are waited for
+            ended = {view.input.name for view in every if view.state.watermark == END_OF_TIME}
+            views = [
+                view
+                for view in every
+                if view.input.name in ended and view.state.status is WatermarkStatus.IDLE
+            ]
+        inputs = {view.input.name: self.channels.watermark_of(view.input.name) for view in views}
+        slowest = min(inputs, key=lambda name: inputs[name].timestamp_ms, default=None)
+        held = [view for view in views if view.input.name == slowest]
+        return min(held, key=lambda view: view.state.watermark.timestamp_ms, default=None)
+
+
+def _channel_json(view: ChannelView, backlog: int | None) -> dict[str, Any]:
+    watermark: Watermark = view.state.watermark
+    return {
+        "input": view.input.name,
+        "watermark_ms": shown_ms(watermark.timestamp_ms),
+        "use_processing_time": watermark.use_processing_time,
+        "backlog_end": backlog,
+        "status": view.state.status.name,
+        "aligned": view.state.aligned,
+        "active_at_ms": view.active_at_ms,
+        "idle_timeout_ms": view.input.idle_timeout_ms,
+    }
+
+
+def shown_ms(timestamp_ms: int) -> int | None:
+    return None if timestamp_ms == MIN_TIMESTAMP else timestamp_ms
+
+
+def _duration(millis: int) -> str:
+    """`850 ms`, `40 s`, `12 min`, `3 h` or `2 d`."""
+    if millis < 1_000:
+        return f"{millis} ms"
+    seconds = millis // 1_000
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -8,12 +8,17 @@ when all outputs have it; when it is run again, an INSERT whose output has it al
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from joins.durable.pins import Pin
+from pyspark.sql import SparkSession
+
+from joins.batch.batches import FinishedBatch, ProbeHooks, StageClock, records_work, worker_errors
+from joins.batch.event_state import EventState
+from joins.durable.pins import Pin, pin_json
 from joins.kernels.probe.files import StagedFile
 from joins.plan.stream_topics import StreamTopics
 from joins.sinks.port import BatchWriter
 from joins.worker.probe_task import DEAD_LETTERS, ProbeTask
 from joins.worker.staging import BatchReport
+from joins.worker.topic_reader import TopicReader
 from joins.worker.work import Work
 
 Counts = Mapping[str, int]
@@ -120,3 +125,51 @@ def counts_of_all(counts: Sequence[Counts | None]) -> Counts | None:
         for name, number in each.items():
             totals[name] = totals.get(name, 0) + number
     return totals
+
+
+class JoinBatches:
+    """Runs batches of one job; one at a time."""
+
+    def __init__(
+        self, spark: SparkSession, inserts: Inserts, reader: TopicReader, hooks: ProbeHooks
+    ) -> None:
+        self._spark = spark
+        self._inserts = inserts
+        self._reader = reader
+        self._hooks = hooks
+
+    def sweep(self) -> None:
+        """There is nothing that an earlier runner leaves: a batch removes what it needs to."""
+
+    def newest_state(self) -> EventState:
+        return EventState()
+
+    def committed(self, pin: Pin) -> FinishedBatch | None:
+        counts = self._inserts.committed_counts(pin)
+        return None if counts is None else FinishedBatch(pin, counts)
+
+    def run(self, pin: Pin) -> FinishedBatch:
+        """Run the batch of `pin`, commit it and say what it has counted.
+
+        Raises:
+            SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
+        """
+        hit, number, epoch = self._hooks.guards.failpoints.hit, pin.batch, self._hooks.epoch
+        clock, committed = StageClock(), self._inserts.committed(pin)
+        self._inserts.attach(pin.versions)
+        clock.ends("index")
+        hit("C4", number)
+        with worker_errors(self._reader.topics, pin, self._hooks.restore):
+            staged = self._inserts.stage(self._work_of, pin, committed)
+        self._hooks.check()
+        clock.ends("join")
+        hit("C6", number)
+        self._hooks.dead_letters.commit(number, epoch, staged.dead_letters, pin_json(pin))
+        hit("C7", number)
+        self._inserts.commit(staged, pin, epoch, lambda: hit("C14", number))
+        clock.ends("commit")
+        hit("C8", number)
+        return FinishedBatch(pin, staged.counts, stages_ms=clock.stages_ms)
+
+    def _work_of(self, pin: Pin, reads: Sequence[int]) -> Work:
+        return records_work(self._spark, self._reader, pin, reads=reads)

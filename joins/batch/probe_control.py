@@ -9,16 +9,13 @@ from typing import Any
 import structlog
 
 from joins.adapters.delta.log import DeltaLog
-from joins.batch.batches import FinishedBatch
+from joins.batch.batches import FinishedBatch, check_fence
 from joins.batch.event_batch import EventTables
-from joins.batch.fence import check_fence
 from joins.batch.probe_progress import ProbeProgress
-from joins.durable.acknowledgements import reason_of, record_of
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life, ProbeLives
-from joins.durable.requests import Request
-from joins.durable.stalls import Fault, Stalls
+from joins.durable.requests import Fault, Request, Stalls, reason_of, record_of
 from joins.plan.errors import (
     LogsDisagreeError,
     NothingToAcknowledgeError,

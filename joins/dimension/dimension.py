@@ -23,8 +23,7 @@ from joins.dimension.build_side import (
     read_to,
 )
 from joins.dimension.changelog_topic import ChangelogTopic, first_before
-from joins.dimension.fold import Fold
-from joins.dimension.fold_schedule import FoldPolicy, FoldSchedule
+from joins.dimension.fold import Fold, FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
 from joins.durable.spark_logs import spark_offsets
 from joins.kernels.changelog.digest import ChangelogState

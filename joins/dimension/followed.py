@@ -22,7 +22,7 @@ from joins.dimension.build_side import (
     read_to,
 )
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
-from joins.dimension.fold_schedule import FoldPolicy
+from joins.dimension.fold import FoldPolicy
 from joins.durable.leases import Lease
 from joins.kernels.changelog.digest import DIGEST_COLUMNS, ChangelogDigest, ChangelogState
 from joins.lookup.fold_commits import newest_fold

@@ -8,15 +8,37 @@ put into its store before.
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from joins.durable.stored import stored_files
-from joins.durable.whole_files import create_here, write_here
+from joins.durable.stored import create_here, stored_files, write_here
 from joins.kernels.file_locks import take_lock
 from joins.plan.errors import CheckpointError, CheckpointInUseError
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
+
+_REPLAY = ":replay"
+
+
+def job_app_id(job_id: str, incarnation: str) -> str:
+    return f"sluice:{job_id}:{incarnation}"
+
+
+def output_app_id(app_id: str, insert: int) -> str:
+    return app_id if insert == 0 else f"{app_id}:insert-{insert + 1}"
+
+
+def late_app_id(app_id: str) -> str:
+    return f"{app_id}:late"
+
+
+def replay_app_id(output_id: str) -> str:
+    return output_id + _REPLAY
+
+
+def batches_app_id(app_id: str) -> str:
+    return app_id.removesuffix(_REPLAY)
+
 
 FORMAT_VERSION = 1
 _EPOCHS_KEPT = 100  # more than runners that start at the same time
@@ -343,3 +365,56 @@ class Checkpoint:
 
     def write_phase(self, value: Mapping[str, Any]) -> None:
         write_json_atomically(self.directory / "phase.json", value)
+
+
+_NEWEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DeadRow:
+    """A row that is larger than a message may be.
+
+    Attributes:
+        key: as the record of the row would have it, a JSON object.
+        size_bytes: of the record.
+    """
+
+    key: str
+    size_bytes: int
+
+
+class DeadRows:
+    """Those that one writer has met in one generation of a copy, durable. For one thread."""
+
+    def __init__(self, path: Path, generation: int, most_bytes: int) -> None:
+        self._path, self._generation, self._most_bytes = path, generation, most_bytes
+        value = read_json(path)
+        self._is_kept = value is not None and value["generation"] == generation
+        self._count = value["count"] if value is not None and self._is_kept else 0
+        kept = value["newest"] if value is not None and self._is_kept else []
+        self._newest = [DeadRow(**row) for row in kept]
+
+    def add(self, rows: list[DeadRow]) -> None:
+        """Keep `rows`, durable when this returns."""
+        if not rows:
+            return
+        self._count += len(rows)
+        self._newest = [*self._newest, *rows][-_NEWEST:]
+        newest = [asdict(row) for row in self._newest]
+        value = {"generation": self._generation, "count": self._count, "newest": newest}
+        write_json_atomically(self._path, value)
+
+    def warning(self, table: str) -> Mapping[str, Any] | None:
+        """What the status shows; None without any."""
+        if not self._count:
+            return None
+        last = self._newest[-1]
+        rows = "row is" if self._count == 1 else "rows are"
+        return {
+            "type": "rows-too-large",
+            "message": f'{self._count} {rows} missing in the copy of table "{table}", the last one '
+            f"with key {last.key}: {last.size_bytes} bytes, a message of the changelog topic has "
+            f"{self._most_bytes} at the most",
+            "hint": f"Set SLUICE_CHANGELOG_MAX_MESSAGE_BYTES above {last.size_bytes + (1 << 17)} "
+            "and submit the job again, or declare fewer columns.",
+        }

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from joins.durable.acknowledgements import append_missing
 from joins.durable.checkpoint import Checkpoint, JobMeta, read_json, write_json_atomically
 from joins.durable.pins import offsets_text, offsets_value
+from joins.durable.requests import append_missing
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 
 SUBMISSION = "submission"

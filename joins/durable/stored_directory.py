@@ -19,8 +19,8 @@ from joins.durable.stored import (
     StoredFiles,
     claim_content,
     is_shared,
+    write_here,
 )
-from joins.durable.whole_files import write_here
 from joins.kernels.table_path import ObjectPath
 from joins.plan.errors import CheckpointError
 

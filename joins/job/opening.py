@@ -8,10 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from joins.durable.checkpoint import Checkpoint
-from watermark.evidence import Evidence
-from watermark.gate import ProbeGate
-from watermark.model import Watermark
-from watermark.phase import Phase, PhaseEvent, advance
+from watermark.gate import Phase, PhaseEvent, ProbeGate, advance
+from watermark.model import Evidence, Watermark
 from watermark.valve import ChannelState, StatusWatermarkValve
 
 

@@ -1,24 +1,106 @@
 """What a job is made of, as the wiring has put it together."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog
-from joins.batch.inserts import Inserts
+from joins.batch.batch_plan import EventParts, ProbeSteps
+from joins.batch.batches import ProbeHooks, ProbeSettings
+from joins.batch.event_batch import EventBatches, EventBatchParts, EventTables
+from joins.batch.event_state import EventSpec, EventView
+from joins.batch.inserts import Inserts, ProbeInsert
 from joins.dimension.dimension import DimensionRuntime
-from joins.dimension.fold_schedule import FoldPolicy
+from joins.dimension.fold import FoldPolicy
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.failpoints import Failpoints
-from joins.durable.requests import TurnHandler
-from joins.durable.stalls import Stalls
-from joins.job.event_job import EventJob
+from joins.durable.requests import Stalls, TurnHandler
 from joins.job.opening import Opening
 from joins.plan.plan import JoinPlan, KafkaOptions
 from joins.source.coordinator import SourceCoordinator
+from joins.worker.event_task import EventTask
+from joins.worker.topic_reader import TopicReader
+
+
+@dataclass(frozen=True, slots=True)
+class EventJob:
+    """What the wiring has put together for event batches."""
+
+    spec: EventSpec
+    task: EventTask
+    tables: EventTables
+
+
+class EventSide:
+    """The stream's side of a job with event batches, over all of its loops.
+
+    Attributes:
+        view: how the time stands; None before the first look. Any thread may read it.
+    """
+
+    def __init__(
+        self, job: EventJob, dimensions: Sequence[DimensionRuntime], insert: ProbeInsert
+    ) -> None:
+        self._job = job
+        self._insert = insert
+        self._versioned = {
+            each.dimension.name: each
+            for each in dimensions
+            if each.dimension.name in job.spec.versioned
+        }
+        self.view: EventView | None = None
+
+    @property
+    def is_drained(self) -> bool:
+        return self.view is not None and self.view.is_drained
+
+    def steps(
+        self, spark: SparkSession, reader: TopicReader, settings: ProbeSettings, hooks: ProbeHooks
+    ) -> ProbeSteps:
+        """Of a new loop; the one before has ended, or soon does."""
+        job = self._job
+        batches = EventBatches(
+            EventBatchParts(
+                spark=spark,
+                spec=job.spec,
+                task=job.task.reading(settings.topics),
+                reader=reader,
+                tables=job.tables,
+                writer=self._insert.writer,
+                hooks=hooks,
+            )
+        )
+        parts = EventParts(
+            spec=job.spec,
+            tables=job.tables,
+            heard=self._heard,
+            seen=self._seen,
+            trim=self._trim,
+        )
+        return ProbeSteps(batches, settings, hooks, parts)
+
+    def _heard(self, versions: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+        return {
+            name: {
+                str(partition): list(watermark)
+                for partition, watermark in sorted(watermarks.items())
+            }
+            for name, watermarks in (
+                (name, runtime.event_watermarks(versions[name]))
+                for name, runtime in self._versioned.items()
+            )
+        }
+
+    def _seen(self, view: EventView) -> None:
+        self.view = view
+
+    def _trim(self, watermark_ms: int) -> None:
+        for runtime in self._versioned.values():
+            runtime.trim_to(watermark_ms)
 
 
 @dataclass(frozen=True, slots=True)

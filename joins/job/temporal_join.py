@@ -19,20 +19,16 @@ import structlog
 
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings
-from joins.batch.fence import check_fence
-from joins.batch.join_batch import JoinBatches
+from joins.batch.batch_plan import ProbeSteps
+from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings, check_fence
+from joins.batch.inserts import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
-from joins.batch.probe_steps import ProbeSteps
-from joins.dimension.build_pace import BuildPace
-from joins.dimension.build_side import BuildSettings
+from joins.dimension.build_side import BuildPace, BuildSettings
 from joins.dimension.dimension import DimensionRuntime
 from joins.durable.requests import Request, Requests
-from joins.job.event_job import EventSide
-from joins.job.loops import Loops
+from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
-from joins.job.parts import JobParts
-from joins.job.reporter import Reporter
+from joins.job.parts import EventSide, JobParts
 from joins.job.upkeep import JobUpkeep
 from joins.loop.loop import Loop
 from joins.loop.turns import BatchTurns, LoopGuards

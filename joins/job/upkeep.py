@@ -2,13 +2,28 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import structlog
+
+from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.batch.probe_control import ProbeControl
-from joins.dimension.maintenance import UpkeepSettings
+from joins.dimension.dimension import DimensionRuntime
+from joins.dimension.fold import folded_version
+from joins.dimension.maintenance import (
+    ChangelogMaintenance,
+    CurrentMaintenance,
+    DimensionKey,
+    LetterMaintenance,
+    OutputMaintenance,
+    StateMaintenance,
+    Upkeep,
+    UpkeepSettings,
+)
 from joins.durable.leases import (
     StateLease,
     leases_in,
@@ -16,10 +31,215 @@ from joins.durable.leases import (
     oldest_leased,
     oldest_of_shared,
 )
-from joins.job.attempts import UpkeepAttempts, UpkeepFault
-from joins.job.maintenance import JobLogs, Maintenance
 from joins.job.parts import JobParts
+from joins.kernels.durable import is_full
+from joins.plan.errors import DiskFullError
 from joins.worker.threads import enter_pool
+from watermark.errors import SluiceError
+
+PATIENCE_S = 20.0
+SLOW_S = 60.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepFault:
+    """A kind of work that does not succeed.
+
+    Attributes:
+        part: its name.
+        since_ms: when its first attempt failed, or when the one that runs began.
+        failures: attempts since the last success.
+        error: of the newest one; None while the first one runs.
+    """
+
+    part: str
+    since_ms: int
+    failures: int = 0
+    error: str | None = None
+    hint: str = "Look at the load of the machine, and at the runner's log."
+
+    @property
+    def text(self) -> str:
+        """As a sentence."""
+        minutes = max(0, time.time_ns() // 1_000_000 - self.since_ms) // 60_000
+        if self.error is None:
+            return f"{self.part} has not ended for {minutes or 'about 1'} min"
+        times = "once" if self.failures == 1 else f"{self.failures} times"
+        return f"{self.part} has failed {times} in {minutes} min: {self.error}"
+
+
+class UpkeepAttempts:
+    """The attempts of one job; `run` comes from one thread, `conditions` from any.
+
+    Args:
+        stopping: nothing is begun and no failure is told after it.
+        enter: what each thread does first.
+        patience_s: how long `run` waits for an attempt to end.
+        slow_s: how long an attempt may run before it is told.
+    """
+
+    def __init__(
+        self,
+        stopping: threading.Event,
+        enter: Callable[[], object] = lambda: None,
+        *,
+        patience_s: float = PATIENCE_S,
+        slow_s: float = SLOW_S,
+    ) -> None:
+        self._stopping = stopping
+        self._enter = enter
+        self._patience_s = patience_s
+        self._slow_s = slow_s
+        self._running: dict[str, threading.Thread] = {}
+        self._lock = threading.Lock()
+        self._begun: Mapping[str, int] = {}
+        self._failed: Mapping[str, UpkeepFault] = {}
+
+    def run(
+        self, part: str, work: Callable[[], object], *, not_beside: Collection[str] = ()
+    ) -> None:
+        """Begin `work` unless it, or a part that it is not to run beside, still runs."""
+        if self._stopping.is_set() or any(map(self.is_running, (part, *not_beside))):
+            return
+        thread = threading.Thread(
+            target=self._attempt, args=(part, work), name=f"upkeep: {part}", daemon=True
+        )
+        self._running[part] = thread
+        with self._lock:
+            self._begun = {**self._begun, part: time.time_ns() // 1_000_000}
+        thread.start()
+        end = time.monotonic() + self._patience_s
+        while thread.is_alive() and not self._stopping.is_set():
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                return
+            thread.join(min(0.5, left_s))
+
+    def is_running(self, part: str) -> bool:
+        thread = self._running.get(part)
+        return thread is not None and thread.is_alive()
+
+    def conditions(self) -> tuple[UpkeepFault, ...]:
+        now_ms, begun, failed = time.time_ns() // 1_000_000, self._begun, self._failed
+        slow = (
+            UpkeepFault(part, at_ms)
+            for part, at_ms in begun.items()
+            if part not in failed and now_ms - at_ms > 1000 * self._slow_s
+        )
+        return (*failed.values(), *slow)
+
+    def join(self, timeout_s: float) -> None:
+        end = time.monotonic() + timeout_s
+        for thread in list(self._running.values()):
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _attempt(self, part: str, work: Callable[[], object]) -> None:
+        error: Exception | None = None
+        try:
+            self._enter()
+            work()
+        except Exception as exc:  # whatever it is, it is tried again
+            error = exc
+        with self._lock:
+            self._begun = {name: at for name, at in self._begun.items() if name != part}
+            others = {name: each for name, each in self._failed.items() if name != part}
+            if error is None:
+                self._failed = others
+            elif not self._stopping.is_set():
+                self._failed = {**others, part: self._after(part, error)}
+        if error is not None and not self._stopping.is_set():
+            _log.warning("background work failed; it is tried again", part=part, error=str(error))
+
+    def _after(self, part: str, error: Exception) -> UpkeepFault:
+        known = self._failed.get(part) or UpkeepFault(part, time.time_ns() // 1_000_000)
+        text, hint = str(error) or type(error).__name__, known.hint
+        if isinstance(error, SluiceError):
+            text, hint = error.message, error.hint
+        elif is_full(error):
+            hint = DiskFullError.HINT
+        return replace(known, failures=known.failures + 1, error=text, hint=hint)
+
+
+@dataclass(frozen=True, slots=True)
+class JobLogs:
+    """The tables of a job beside those of its dimensions.
+
+    Attributes:
+        outputs: what users read.
+        letters: the dead letters, None where nobody writes any.
+        states: what event batches keep.
+    """
+
+    outputs: Sequence[DeltaLog] = ()
+    letters: DeltaLog | None = None
+    states: Sequence[DeltaLog] = ()
+
+
+class Maintenance:
+    """All tables of one job; one caller at a time."""
+
+    def __init__(
+        self,
+        dimensions: Sequence[DimensionRuntime],
+        logs: JobLogs,
+        epoch: int,
+        settings: UpkeepSettings,
+    ) -> None:
+        self._dimensions = dimensions
+        self._states = [StateMaintenance(Upkeep(log, epoch, settings)) for log in logs.states]
+        self._changelogs = {
+            d.dimension.name: ChangelogMaintenance(
+                Upkeep(d.changelog, epoch, settings),
+                _key(d),
+            )
+            for d in dimensions
+        }
+        self._currents = {
+            d.dimension.name: CurrentMaintenance(Upkeep(d.current, epoch, settings))
+            for d in dimensions
+        }
+        self._outputs = [OutputMaintenance(Upkeep(log, epoch, settings)) for log in logs.outputs]
+        self._letters = [
+            LetterMaintenance(Upkeep(log, epoch, settings)) for log in (logs.letters,) if log
+        ]
+
+    def steps(
+        self,
+        leased: Mapping[str, int],
+        states: Sequence[StateLease] = (),
+        oldest_batch: int | None = None,
+    ) -> Iterator[tuple[str, Callable[[], None]]]:
+        """What there is to do, by name: each may fail without keeping the others from going on.
+
+        Args:
+            leased: dimension → the oldest version that must stay readable.
+            states: the same of each table of the state; none before the first batch.
+            oldest_batch: the oldest one whose pin is kept.
+        """
+        for dimension in self._dimensions:
+            name = dimension.dimension.name
+            yield f"upkeep {name}", partial(self._changelog, dimension, leased.get(name))
+            yield f"upkeep {name} current", self._currents[name].run
+        for at, state in enumerate(self._states):
+            step = partial(state.run, states[at] if states else None)
+            yield f"upkeep state {at}", step
+        for at, output in enumerate(self._outputs):
+            yield f"upkeep output {at}", output.run
+        for letters in self._letters:
+            yield "upkeep dead letters", partial(letters.run_behind, oldest_batch)
+
+    def _changelog(self, dimension: DimensionRuntime, leased: int | None) -> None:
+        folded = folded_version(dimension.current)
+        upkeep = self._changelogs[dimension.dimension.name]
+        upkeep.run(leased, folded, dimension.needed_from_ms)
+
+
+def _key(runtime: DimensionRuntime) -> DimensionKey:
+    dimension = runtime.dimension
+    rowtime = None if dimension.watermark is None else dimension.watermark.rowtime
+    return DimensionKey(dimension.primary_key, runtime.places.partitions, rowtime)
+
 
 _TRIM_EVERY_S = 20.0
 Steps = list[tuple[str, Callable[[], object]]]

@@ -18,10 +18,9 @@ from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.probe.probe import JoinedBatch, join_batch
 from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.lookback.dead_letters import DeadLetter, DeadLetters
-from joins.lookback.explain_event import EventJourneys, Journey
+from joins.lookback.event_replay import EventJourneys, Journey
 from joins.lookback.history import History
-from joins.lookback.past_indexes import PastIndexes
-from joins.lookback.past_records import PastRecords
+from joins.lookback.past_indexes import PastIndexes, PastRecords
 from joins.lookback.row_matches import MAX_ROWS, RowMatches, json_rows
 from joins.plan.errors import (
     RecordsExpiredError,

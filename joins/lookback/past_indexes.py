@@ -3,7 +3,8 @@
 The runner's index directory is only read.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -11,17 +12,164 @@ from types import TracebackType
 import pyarrow as pa
 
 from joins.adapters.delta.log import DeltaLog
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords
+from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS
+from joins.kernels.changelog.row_kinds import DELETE, UPDATE_BEFORE, all_kinds
 from joins.kernels.index.index import DimensionIndex, IndexSpec, build, remove_versions
+from joins.kernels.json.canonical import CanonicalRows, row_texts
 from joins.kernels.own_directory import OwnDirectory
-from joins.lookback.history import HistoryPlaces
+from joins.kernels.probe.probe import JoinedBatch
+from joins.lookback.history import History, HistoryPlaces
 from joins.plan.errors import (
     IndexBuildError,
     IndexDirectoryError,
     PinnedVersionExpiredError,
+    RecordsExpiredError,
     SinkError,
 )
+from joins.plan.stream_topics import index_of
 from joins.worker.probe_task import IndexPlace
+
+Changes = Mapping[str, str | None]
+"""Key → its row as JSON text, None where the batch has deleted it."""
+
+
+def last_changes(answers: Iterable[JoinedBatch], key: Sequence[str]) -> Changes:
+    """The last change of each key, as a merge applies it."""
+    last: dict[str, str | None] = {}
+    for answer in answers:
+        kinds = all_kinds(answer.kinds, answer.rows.num_rows).to_pylist()
+        for (name, row), kind in zip(_keyed(answer.rows, key), kinds, strict=True):
+            if kind != UPDATE_BEFORE:  # the row that replaces it has the same key
+                last[name] = None if kind == DELETE else row
+    return last
+
+
+def changed_rows(
+    changes: Changes,
+    added: Iterable[pa.Table],
+    removed: Iterable[pa.Table],
+    key: Sequence[str],
+) -> tuple[CanonicalRows, CanonicalRows]:
+    """(rows that the commit should have brought, those that it has).
+
+    Args:
+        changes: that the batch should have made.
+        added: the rows of the files that its commit added, in the output's types.
+        removed: likewise of those that it removed.
+        key: columns that tell rows apart.
+
+    A row of another key that is gone should have stayed; one that came should not have. A row of a
+    changed key that was there and still is, beside or in place of its newest one, should have gone.
+    """
+    now, before = _counted(added, key), _counted(removed, key)
+    expected = Counter((name, row) for name, row in changes.items() if row is not None)
+    new = now - before
+    lost = {at: count for at, count in (before - now).items() if at[0] not in changes}
+    same = {at: count for at, count in (now & before).items() if at[0] in changes}
+    return _canonical(expected + Counter(lost)), _canonical(new + Counter(same))
+
+
+def _keyed(rows: pa.RecordBatch, key: Sequence[str]) -> Iterable[tuple[str, str]]:
+    names = row_texts(rows.select(list(key))).to_pylist()
+    return zip(names, row_texts(rows).to_pylist(), strict=True)
+
+
+def _counted(tables: Iterable[pa.Table], key: Sequence[str]) -> Counter[tuple[str, str]]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for table in tables:
+        for batch in table.to_batches():
+            counts.update(_keyed(batch, key))
+    return counts
+
+
+def _canonical(rows: Counter[tuple[str, str]]) -> CanonicalRows:
+    return CanonicalRows.of_texts((None, None, row) for _, row in rows.elements())
+
+
+Range = tuple[int, int, int]
+
+
+class PastRecords:
+    """Reads the records of one job's stream again; close it when done.
+
+    Attributes:
+        topics: of the stream; their ids are of no concern here.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self.topics = history.topics
+        self._columns = history.places.kernel.record_columns
+        kafka = history.places.probe_kafka
+        self._records = KafkaRecords(kafka)
+        self._cluster = KafkaCluster(kafka, keep_open=True)
+
+    def close(self) -> None:
+        self._records.close()
+        self._cluster.close()
+
+    def check_topics(self, pin: Pin) -> None:
+        """See that the topics are still those that the batch has read.
+
+        Raises:
+            RecordsExpiredError: one is gone, or another one has its name.
+        """
+        expected = self._history.life_of(pin.batch).topics
+        read = [expected.topics[i] for i in sorted({*map(index_of, pin.end_offsets)})]
+        described = self._cluster.describe_all([topic.name for topic in read])
+        for topic in read:
+            there = described.get(topic.name)
+            if there is None or there.topic_id != topic.topic_id:
+                state = (
+                    "is gone"
+                    if there is None
+                    else f"has id {there.topic_id}, expected {topic.topic_id}"
+                )
+                raise RecordsExpiredError(
+                    f'topic "{topic.name}" of batch {pin.batch} {state}',
+                    hint="The records of this batch cannot be read again.",
+                )
+
+    def ends(self, number: int) -> tuple[dict[int, int], dict[int, int]]:
+        """(oldest offsets, offsets behind the newest record that may be read) of a topic.
+
+        Args:
+            number: of a partition of the topic.
+        """
+        index, name = index_of(number), self.topics.topic_of(number).name
+        begin, end = self._cluster.beginning_offsets(name), self._cluster.end_offsets(name)
+        return self.topics.at(index, begin), self.topics.at(index, end)
+
+    def high_watermarks(self, number: int) -> dict[int, int]:
+        name = self.topics.topic_of(number).name
+        return self.topics.at(index_of(number), dict(self._cluster.high_watermarks(name)))
+
+    def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
+        """(partition → range that is there, ranges that retention has removed) of a batch."""
+        self.check_topics(pin)
+        begin = {
+            number: offset
+            for index in self.topics.by_topic(pin.end_offsets)
+            for number, offset in self.topics.at(
+                index, self._cluster.beginning_offsets(self.topics.names[index])
+            ).items()
+        }
+        ranges: dict[int, tuple[int, int]] = {}
+        gone: list[Range] = []
+        for partition, end in sorted(pin.end_offsets.items()):
+            start = pin.start_offsets.get(partition, 0)
+            first = min(max(start, begin.get(partition, end)), end)
+            ranges[partition] = (first, end)
+            if start < first:
+                gone.append((partition, start, first))
+        return ranges, tuple(gone)
+
+    def read(self, ranges: Mapping[int, tuple[int, int]]) -> Iterator[pa.RecordBatch]:
+        return self._records.batches(self.topics.without_ids(), ranges, self._columns)
+
 
 _BATCH_ROWS = 131_072
 _KEPT = 4

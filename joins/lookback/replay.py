@@ -26,9 +26,14 @@ from joins.kernels.probe.probe import JoinedBatch, join_batch
 from joins.kernels.records.partitions import numbered
 from joins.lookback.event_replay import EventReplay, state_differences
 from joins.lookback.history import BatchCommit, BatchCommits, History
-from joins.lookback.merged_rows import Changes, changed_rows, last_changes
-from joins.lookback.past_indexes import PastIndexes
-from joins.lookback.past_records import PastRecords, Range
+from joins.lookback.past_indexes import (
+    Changes,
+    PastIndexes,
+    PastRecords,
+    Range,
+    changed_rows,
+    last_changes,
+)
 from joins.plan.errors import (
     BatchNotCommittedError,
     NotReplayableError,

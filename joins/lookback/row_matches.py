@@ -23,8 +23,8 @@ from joins.kernels.probe.probe import ProbeKernelSpec, join_batch
 from joins.lookback.history import HistoryPlaces, user_metadata
 from joins.lookback.past_indexes import PastIndexes
 from joins.plan.errors import SinkError
-from joins.plan.expressions import Column
 from joins.plan.plan import DimensionJoin, JoinType, OutputColumn
+from joins.plan.types import Column
 from joins.worker.probe_task import pinned_context
 
 MAX_ROWS = 1000

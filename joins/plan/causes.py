@@ -19,8 +19,7 @@ from joins.plan.errors import (
     OutOfMemoryError,
     PermissionDeniedError,
 )
-from watermark.errors import SluiceError
-from watermark.redaction import redacted
+from watermark.errors import SluiceError, redacted
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from joins.plan.registry import RegistryOptions
+from joins.plan.connections import RegistryOptions
 
 
 class KafkaFormat(StrEnum):

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal
 
-from joins.plan.expressions import Column, Expression
+from joins.plan.connections import StoreOptions
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
-from joins.plan.store_tables import StoreOptions
 from joins.plan.stream_topics import StreamTopic, StreamTopics
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Column, Expression, SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
 SET_FORMAT_VERSION = 2

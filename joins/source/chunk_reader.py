@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.client import compressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
+from joins.adapters.mysql.connection import ServerIdentity
+from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.table import CapturedTable
 from joins.kernels.changelog.envelope import snapshot_limited
 from joins.kernels.probe.files import ParquetStage
 from joins.kernels.records.encode import BODIES, encode_bodies
@@ -20,6 +23,63 @@ from joins.plan.plan import Compression
 from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_cause
 from joins.worker.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """What is durable of a source; see ARCHITECTURE.md.
+
+    Attributes:
+        server: the one that LOW was taken from.
+        table: as it was defined at LOW.
+        after: upper bound of the last chunk whose records are acknowledged, None before the first.
+        high: None until every chunk is read.
+        needed: why the table must be copied again, None while it can be followed.
+    """
+
+    epoch: int
+    generation: int
+    low: BinlogMark
+    server: ServerIdentity
+    table: CapturedTable
+    rows_estimate: int
+    after: tuple[str, ...] | None = None
+    chunks_done: int = 0
+    chunks_complete: bool = False
+    high: BinlogMark | None = None
+    needed: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "epoch": self.epoch,
+            "generation": self.generation,
+            "low": self.low.as_json(),
+            "server": self.server.as_json(),
+            "table": self.table.as_json(),
+            "rows_estimate": self.rows_estimate,
+            "after": list(self.after) if self.after is not None else None,
+            "chunks_done": self.chunks_done,
+            "chunks_complete": self.chunks_complete,
+            "high": self.high.as_json() if self.high is not None else None,
+            "needed": self.needed,
+        }
+
+    @staticmethod
+    def from_json(value: dict[str, Any]) -> "SourceState":
+        return SourceState(
+            epoch=value["epoch"],
+            generation=value["generation"],
+            low=BinlogMark.from_json(value["low"]),
+            server=ServerIdentity.from_json(value["server"]),
+            table=CapturedTable.from_json(value["table"]),
+            rows_estimate=value["rows_estimate"],
+            after=tuple(value["after"]) if value["after"] is not None else None,
+            chunks_done=value["chunks_done"],
+            chunks_complete=value["chunks_complete"],
+            high=BinlogMark.from_json(value["high"]) if value["high"] is not None else None,
+            needed=value["needed"],
+        )
+
 
 COMPRESSION = Compression.LZ4
 """Of the bodies; what all records of a copy have in common is most of them."""

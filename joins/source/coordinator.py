@@ -11,8 +11,7 @@ import structlog
 
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
-from joins.durable.requests import Request
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Request, Stalls
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
     ForeignRecordError,
@@ -22,7 +21,7 @@ from joins.plan.errors import (
     SourceUnavailableError,
 )
 from watermark.errors import SluiceError
-from watermark.evidence import Evidence
+from watermark.model import Evidence
 
 _RETRY_MIN_S, _RETRY_MAX_S = 1.0, 15.0
 _GOOD_RUN_S = 60.0

@@ -5,13 +5,83 @@ The process keeps what is durable; nothing of it needs Spark.
 
 import threading
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from joins.adapters.delta.source import DeltaFeedConfig, DeltaFeedState, state_from_json
+from joins.adapters.delta.source import abandon as abandon_delta
+from joins.adapters.delta.source import read_state as read_delta_state
+from joins.adapters.files.listing import FileFeedConfig
+from joins.adapters.files.listing import abandon as abandon_files
+from joins.adapters.files.listing import read_state as read_file_state
 from joins.adapters.process.process import SourceConfig, SourceProcess
+from joins.adapters.topic.feed_state import (
+    Decision,
+    Decisions,
+    TopicFeedConfig,
+    read_decisions,
+    write_decisions,
+)
+from joins.adapters.topic.feed_state import abandon as abandon_topic
 from joins.dimension.changelog_topic import ChangelogTopic
-from joins.durable.stalls import Stalls
-from joins.source.coordinator import SourceCoordinator
+from joins.durable.requests import Request, Stalls, append_missing, reason_of, record_of
+from joins.plan.errors import (
+    ForeignRecordError,
+    NothingToAcknowledgeError,
+    SnapshotUnprovenError,
+)
+from joins.source.coordinator import SourceCoordinator, SourceView
+from watermark.errors import SluiceError
+from watermark.foreign import Missing
+from watermark.model import Evidence
+
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SharedReport:
+    """How far the job is that keeps a shared table.
+
+    Attributes:
+        view: None before it has told.
+        fault: why the table stands still, None while it does not.
+    """
+
+    view: SourceView | None = None
+    fault: SluiceError | None = None
+
+
+class SharedCoordinator(SourceCoordinator):
+    """Looks at one shared table on its own thread until stopped; it has no process.
+
+    Args:
+        dimension: its name.
+        look: how far the table is now.
+        stalls: where it is noted that the table stands still.
+    """
+
+    def __init__(self, dimension: str, look: Callable[[], SharedReport], stalls: Stalls) -> None:
+        super().__init__(dimension, stalls)
+        self._look = look
+        self._report = SharedReport()
+
+    def view(self) -> SourceView | None:
+        return self._report.view
+
+    def _run_once(self) -> None:
+        noted: str | None = None
+        while not self._stopping.is_set():
+            self._report = report = self._look()
+            fault = report.fault
+            if fault is None:
+                self._stalls.clear(self.part)
+            elif fault.message != noted:
+                self._note(fault)
+            noted = None if fault is None else fault.message
+            self._stopping.wait(_LOOK_S)
+
 
 _POLL_S = 0.2
 
@@ -64,3 +134,212 @@ class FeedCoordinator(SourceCoordinator):
         if event["event"] == "ended":
             self._has_ended.set()
         self._take_event(event)
+
+
+class DeltaCoordinator(FeedCoordinator):
+    """Runs one `delta` source on its own thread until stopped."""
+
+    # reads better deep: two kinds of sources differ only in what their process keeps.
+
+    def __init__(
+        self,
+        dimension: str,
+        config: DeltaFeedConfig,
+        stalls: Stalls,
+        topic: ChangelogTopic | None = None,
+    ) -> None:
+        super().__init__(dimension, ("joins.adapters.delta.feed", config), stalls, topic)
+        self._config = config
+        self._state: DeltaFeedState | None = None
+
+    def view(self) -> SourceView | None:
+        """What the process told last, or has kept, for the status."""
+        state = self._state
+        if state is None:
+            return None
+        place = state.place(state.snapshot_version)
+        copy = {"epoch": place.epoch, "file": place.file, "pos": place.pos}
+        return SourceView(
+            generation=state.generation,
+            rows_total=state.rows_total,
+            chunks_done=state.files_done,
+            chunks_total=state.files_total,
+            is_copied=state.copied,
+            low=copy,
+            high=copy,
+            version=state.version,
+        )
+
+    def _abandon(self, reason: str) -> None:
+        abandon_delta(self._config.state_file, reason)
+
+    def _load(self) -> None:
+        self._state = read_delta_state(self._config.state_file)
+
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        self._state = state_from_json(state)
+
+
+_PLACE = {"epoch": 0, "file": 0, "pos": 0}
+
+
+class FileCoordinator(FeedCoordinator):
+    """Runs one such source on its own thread until stopped."""
+
+    # reads better deep: kinds of sources differ only in what their process keeps.
+
+    def __init__(
+        self,
+        dimension: str,
+        config: FileFeedConfig,
+        stalls: Stalls,
+        topic: ChangelogTopic | None = None,
+    ) -> None:
+        super().__init__(dimension, ("joins.adapters.files.feed", config), stalls, topic)
+        self._config = config
+        self._state: Mapping[str, int] | None = None
+
+    def view(self) -> SourceView | None:
+        """What the process told last, or has kept, for the status."""
+        state = self._state
+        if state is None:
+            return None
+        place = {**_PLACE, "epoch": state["generation"] - 1}
+        is_copied = state["files_done"] == state["files_total"]
+        return SourceView(
+            generation=state["generation"],
+            rows_total=state["rows"],
+            chunks_done=state["files_done"],
+            chunks_total=state["files_total"],
+            is_copied=is_copied,
+            low=place,
+            high=place if is_copied else None,
+            evidence=Evidence.BOUNDED_INPUT_ENDED if is_copied else None,
+        )
+
+    def _abandon(self, reason: str) -> None:
+        abandon_files(self._config.state_file, reason)
+
+    def _load(self) -> None:
+        kept = read_file_state(self._config.state_file)
+        self._state = None if kept is None else kept.progress
+
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        self._state = state
+
+
+class TopicCoordinator(FeedCoordinator):
+    """Runs one such source on its own thread until stopped.
+
+    Args:
+        dimension: its name.
+        config: of its process.
+        stalls: where faults are noted.
+        acknowledgements: the file of all decisions of the job, for people.
+    """
+
+    # reads better deep: two kinds of sources differ only in what their process keeps.
+
+    def __init__(
+        self,
+        dimension: str,
+        config: TopicFeedConfig,
+        stalls: Stalls,
+        acknowledgements: Path,
+        topic: ChangelogTopic | None = None,
+    ) -> None:
+        super().__init__(dimension, ("joins.adapters.topic.feed", config), stalls, topic)
+        self._config = config
+        self._list = acknowledgements
+        self._state: Mapping[str, Any] | None = None
+        self._decisions = read_decisions(config.decisions_file)  # nobody else writes them
+
+    def view(self) -> SourceView | None:
+        """What the process told last."""
+        state = self._state
+        if state is None:
+            return None
+        generation, is_complete = int(state["generation"]), bool(state["complete"])
+        place = {**_PLACE, "epoch": generation - 1}
+        return SourceView(
+            generation=generation,
+            rows_total=state["rows_total"] or state["rows"],
+            chunks_done=int(is_complete),
+            chunks_total=1,
+            is_copied=is_complete,
+            low=place,
+            high=place if is_complete else None,
+            evidence=state["evidence"] if is_complete else None,
+            waits_for=None if is_complete else state["text"],
+        )
+
+    def _abandon(self, reason: str) -> None:
+        abandon_topic(self._config.state_file, reason)
+
+    def _load(self) -> None:
+        """The process tells its state as soon as it has looked at the topic."""
+
+    def _hear(self, state: Mapping[str, Any]) -> None:
+        self._state = state
+
+    def _on_event(self, event: Mapping[str, Any]) -> None:
+        super()._on_event(event)
+        if "state" in event and _needs_a_word(event["state"]):
+            state = event["state"]
+            self._note(
+                SnapshotUnprovenError(
+                    f'table "{self._name}" (generation {state["generation"]}) is not shown to be '
+                    f"whole: {state['text']}",
+                    hint="Let the connector take a snapshot, of which the evidence is read by "
+                    "itself; or acknowledge that all rows are there.",
+                )
+            )
+
+    # What an operator decides
+    # -----------------------------------------------------------------------------------------
+
+    def acknowledge(self, request: Request) -> Mapping[str, Any]:
+        """The operator's word that the table is whole, or that a record is left out.
+
+        Raises:
+            NothingToAcknowledgeError: the source waits for no such decision.
+            RequestError: the request has no reason.
+        """
+        kept = self._decisions.all
+        known = next((d for d in kept if d.record["id"] == request.id), None)
+        if known is None:
+            known = self._decided(request)
+            decisions = Decisions((*kept, known))
+            write_decisions(self._config.decisions_file, decisions)
+            self._decisions = decisions
+        append_missing(self._list, [known.record])
+        return dict(known.record)
+
+    def acknowledgements(self) -> list[Mapping[str, Any]]:
+        return [each.record for each in self._decisions.all]
+
+    def _decided(self, request: Request) -> Decision:
+        cause, state = request.body.get("cause"), self._state
+        reason_of(request)
+        if cause == SnapshotUnprovenError.fault and state is not None and not state["complete"]:
+            message = f'table "{self._name}", generation {state["generation"]}: {state["text"]}'
+            return Decision(_record(request, message), generation=state["generation"])
+        place = self.progress.get("record")
+        if cause == ForeignRecordError.fault and place is not None:
+            message = f'table "{self._name}": record {place[0]}/{place[1]}'
+            topic_id = self.progress["topic_id"]
+            record = _record(request, message)
+            return Decision(record, place=(place[0], place[1]), topic_id=topic_id)
+        raise NothingToAcknowledgeError(
+            f'"{cause}" was acknowledged, but source "{self._name}" does not wait for it',
+            hint="Look at the job's status; acknowledge the fault that it shows.",
+        )
+
+
+def _record(request: Request, message: str) -> dict[str, Any]:
+    return record_of(request, choice=request.body.get("choice"), message=message)
+
+
+def _needs_a_word(state: Mapping[str, Any]) -> bool:
+    missing = state["missing"]
+    return missing is not None and Missing(missing).needs_a_word

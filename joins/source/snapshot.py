@@ -40,9 +40,8 @@ from joins.adapters.mysql.source import check_source, choose_server_id, estimate
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess
 from joins.dimension.changelog_topic import ChangelogTopic
-from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.durable.dead_rows import DeadRow, DeadRows
-from joins.durable.stalls import Stalls
+from joins.durable.checkpoint import DeadRow, DeadRows, read_json, write_json_atomically
+from joins.durable.requests import Stalls
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
@@ -60,10 +59,10 @@ from joins.source.chunk_reader import (
     ChunkReader,
     ChunkStage,
     GroupSize,
+    SourceState,
     in_background,
 )
 from joins.source.coordinator import SourceCoordinator, SourceView
-from joins.source.state import SourceState
 from joins.worker.row_files import RowFiles
 from joins.worker.staging import BatchReport
 from joins.worker.threads import enter_pool

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from joins.adapters.registry import shared_schemas
-from joins.plan.registry import RegistryOptions
+from joins.plan.connections import RegistryOptions
 from joins.worker.staging import telling_cause
 
 

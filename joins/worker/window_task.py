@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joins.durable.event_pin import ABSENT, EventPin
-from joins.durable.pins import Pin
+from joins.durable.pins import ABSENT, EventPin, Pin
 from joins.kernels.probe.arrival_files import ScratchFiles, mapped
 from joins.kernels.probe.arrivals import (
     EVENT_TIME,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from joins.plan.expressions import Column, Expression, columns_of
 from joins.plan.plan import (
     WINDOW,
     BlackholeSink,
@@ -26,6 +25,7 @@ from joins.plan.plan import (
     SharedSource,
     TopicSource,
 )
+from joins.plan.types import Column, Expression, columns_of
 
 _Place = (
     KafkaSource | KafkaSink | MysqlCdcSource | DeltaTableSource | DeltaSink | DatagenSource

@@ -31,7 +31,7 @@ from service.logs import configure_logs
 
 _LOADED = (
     "service.jobs.runner",
-    "joins.job.driver",
+    "joins.job.session",
     "joins.adapters.mysql.binlog",
     "joins.adapters.topic.feed",
     "joins.adapters.delta.feed",
@@ -108,7 +108,7 @@ class RunnerHost:
 
     def _be_driver(self) -> int:
         setproctitle("spark driver of sluice")
-        from joins.job.driver import run_driver
+        from joins.job.session import run_driver
         from service.wiring.spark import spark_settings
 
         scratch = self._directory / "scratch"

@@ -20,8 +20,7 @@ import structlog
 from joins.adapters.process import process as source_process
 from joins.adapters.process.sessions import redact_standard_error
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.durable.requests import Requests
-from joins.durable.stalls import Fault
+from joins.durable.requests import Fault, Requests
 from joins.job.session import remove_directories
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.durable import is_full

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from joins.dimension.dimension import DimensionRuntime
-from joins.durable.stalls import SOURCE, Fault
+from joins.durable.requests import SOURCE, Fault
 from joins.job.opening import OpeningView
 from joins.job.temporal_join import TemporalJoin
 from joins.plan.errors import SnapshotUnprovenError
@@ -25,8 +25,8 @@ from service.schemas.jobs import (
     SnapshotView,
     WatermarkView,
 )
+from watermark.gate import Phase
 from watermark.model import PROCESSING_TIME, Watermark
-from watermark.phase import Phase
 from watermark.valve import ChannelState
 
 _LONG_STEP_S = 15.0

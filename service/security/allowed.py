@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from joins.plan.kafka_client import FILES, TOKEN_URL
+from joins.plan.connections import FILES, TOKEN_URL, StoreTable, has_credentials, is_in_store
 from joins.plan.plan import (
     DeltaSink,
     DeltaTableSource,
@@ -23,7 +23,6 @@ from joins.plan.plan import (
     SharedSource,
     TopicSource,
 )
-from joins.plan.store_tables import StoreTable, has_credentials, is_in_store
 from service.config import Settings
 from service.errors import NotAllowedError
 from service.jobs.store.layout import OWN_TABLES

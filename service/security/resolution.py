@@ -12,9 +12,9 @@ from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.store_path import StorePath
 from joins.kernels.formats.columns import RecordColumns
 from joins.kernels.table_path import TablePath
+from joins.plan.connections import FILES, OF_THE_TOKEN_ENDPOINT, TOKEN_URL, StoreOptions, StoreTable
 from joins.plan.errors import SourceError
 from joins.plan.formats import RecordFormat
-from joins.plan.kafka_client import FILES, OF_THE_TOKEN_ENDPOINT, TOKEN_URL
 from joins.plan.plan import (
     OFFSET_RESET,
     BoundedMode,
@@ -34,14 +34,13 @@ from joins.plan.plan import (
     StreamTable,
     TopicSource,
 )
-from joins.plan.store_tables import StoreOptions, StoreTable
 from joins.plan.stream_topics import NO_TOPICS, StreamTopic, StreamTopics, partition_of
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.allowed import check_store, confined_path, server_of, store_address
 from service.security.secrets import SecretResolver, references
 from service.sql.catalog.inline_secrets import INLINE_PREFIX
-from watermark.redaction import Secret
+from watermark.errors import Secret
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)
 StoreTables = TypeVar("StoreTables", DeltaSink, DeltaTableSource)

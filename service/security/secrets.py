@@ -23,7 +23,7 @@ from service.config import Settings
 from service.errors import SecretError
 from service.jobs.store.layout import JobLayout, write_new
 from service.security.allowed import check_secret, confined_pem
-from watermark.redaction import Secret
+from watermark.errors import Secret
 
 VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from joins.durable.app_ids import job_app_id
-from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id
 from joins.durable.probe_lives import known_topics
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec

@@ -16,7 +16,7 @@ from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
 from joins.dimension.followed import FollowedDimension
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.leases import Lease
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Stalls
 from joins.job.opening import Opening
 from joins.job.temporal_join import watermark_sink
 from joins.kernels.changelog.envelope import CapturedColumn
@@ -31,10 +31,8 @@ from joins.plan.plan import (
     TopicSource,
 )
 from joins.source.coordinator import SourceCoordinator
-from joins.source.delta_coordinator import DeltaCoordinator
-from joins.source.file_coordinator import FileCoordinator
+from joins.source.feed_coordinator import DeltaCoordinator, FileCoordinator, TopicCoordinator
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
-from joins.source.topic_coordinator import TopicCoordinator
 from joins.worker.node_directory import on_this_node
 from service.security.resolution import (
     connection_of,

@@ -8,10 +8,10 @@ from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.state_log import StateColumns, StateLog
 from joins.batch.event_batch import EventTables
-from joins.batch.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
+from joins.batch.event_stages import WAITING_COLUMNS, WINDOW_COLUMNS
 from joins.batch.event_state import EventSpec
-from joins.durable.app_ids import late_app_id
-from joins.job.event_job import EventJob
+from joins.durable.checkpoint import late_app_id
+from joins.job.parts import EventJob
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError

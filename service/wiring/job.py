@@ -16,14 +16,13 @@ from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.batch.inserts import Inserts, ProbeInsert
 from joins.dimension.dimension import DimensionRuntime
-from joins.dimension.fold_schedule import FoldPolicy
+from joins.dimension.fold import FoldPolicy
 from joins.durable.checkpoint import Checkpoint
 from joins.durable.failpoints import Failpoints
-from joins.durable.stalls import Stalls
-from joins.job.driver import attach_session
+from joins.durable.requests import Stalls
 from joins.job.opening import Opening, channel_name
 from joins.job.parts import JobParts, JobSettings
-from joins.job.session import start_session
+from joins.job.session import attach_session, start_session
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.plan import DatagenSource, JoinPlan, PrintSink

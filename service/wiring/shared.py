@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from joins.durable.checkpoint import Checkpoint, JobMeta
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Stalls
 from joins.plan.errors import SharedTableError, SourceUnavailableError
 from joins.plan.plan import SharedSource
 from joins.source.coordinator import SourceView
-from joins.source.shared_coordinator import SharedCoordinator, SharedReport
+from joins.source.feed_coordinator import SharedCoordinator, SharedReport
 from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.reports import Status, read_status

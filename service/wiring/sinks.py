@@ -9,7 +9,7 @@ from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.merge import MergedOutput
 from joins.adapters.delta.output import OutputLog
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.durable.app_ids import output_app_id, replay_app_id
+from joins.durable.checkpoint import output_app_id, replay_app_id
 from joins.durable.failpoints import Failpoints
 from joins.lookback.history import sent_note
 from joins.lookback.letter_rows import LetterWriter

@@ -9,8 +9,8 @@ from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.registry import SchemaRegistry
 from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.inspect import TopicReport, inspect_topic
+from joins.plan.connections import RegistryOptions
 from joins.plan.plan import KafkaOptions
-from joins.plan.registry import RegistryOptions
 from joins.plan.stream_topics import StreamTopics
 
 _COLUMNS = ("key", "value", "partition", "offset")

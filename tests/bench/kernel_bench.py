@@ -36,7 +36,6 @@ from joins.kernels.probe.probe import (
     join_batch,
     kernel_spec,
 )
-from joins.plan.expressions import Column
 from joins.plan.formats import RecordKey
 from joins.plan.plan import (
     DeltaSink,
@@ -53,7 +52,7 @@ from joins.plan.plan import (
     OutputColumn,
     ProbeSource,
 )
-from joins.plan.types import SqlType, TypeName, arrow_type
+from joins.plan.types import Column, SqlType, TypeName, arrow_type
 from joins.sinks.kafka import RecordEncoding
 from tests.support.poison import BIG, KINDS
 

@@ -39,8 +39,8 @@ from joins.kernels.index.index import build
 from joins.kernels.probe.files import FileOrigin, ParquetStage, StagedFile
 from joins.kernels.probe.probe import DEAD_LETTERS as LETTER_SCHEMA
 from joins.kernels.probe.probe import index_spec, kernel_spec
-from joins.plan.expressions import Column
 from joins.plan.plan import Dimension, DimensionJoin, Field, JoinType, KeyPair
+from joins.plan.types import Column
 from joins.worker.probe_task import OUTPUT, IndexPlace, ProbeTask, stage_delta
 from joins.worker.staging import merge_reports
 from tests.bench.measure import Bar, Measure, Sense, Sizes

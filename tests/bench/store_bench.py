@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.batch.fence import check_fence
+from joins.batch.batches import check_fence
 from joins.durable.checkpoint import Checkpoint, write_json_atomically
 from joins.durable.pins import Pin, PinStore
 from joins.durable.stored import StoredFiles, keep_stored, stop_storing

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place
 from watermark.model import Watermark
-from watermark.reference.records import Record
+from watermark.reference.timers import Record
 from watermark.reference.windows import SessionWindows, Stream, TumblingWindows, WindowOperator
 from watermark.valve import StatusWatermarkValve
 

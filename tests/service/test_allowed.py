@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from joins.plan.connections import RegistryOptions
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import (
     DeltaSink,
@@ -17,7 +18,6 @@ from joins.plan.plan import (
     SnapshotEvidence,
     TopicSource,
 )
-from joins.plan.registry import RegistryOptions
 from service.config import Settings
 from service.errors import ConfigError, NotAllowedError
 from service.security.allowed import check_allowed, confined_path

@@ -22,7 +22,7 @@ from joins.adapters.mysql.table import CapturedTable
 from joins.adapters.network import within
 from joins.adapters.process.process import SourceProcess
 from joins.adapters.process.sessions import redact_standard_error
-from joins.durable.stalls import Fault
+from joins.durable.requests import Fault
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import detail_of
 from joins.plan.plan import KafkaOptions
@@ -40,8 +40,7 @@ from tests.support.laws import examples
 from tests.support.sockets import listening, silent
 from tests.support.topics import create_topic, delete_topics
 from tests.support.wait import wait_until
-from watermark.errors import SluiceError
-from watermark.redaction import Secret, redacted, secrets_in
+from watermark.errors import Secret, SluiceError, redacted, secrets_in
 
 CANARY = 'c4n4ry it\'s "the" one\\ ü'
 TAKES_ONE = [

@@ -7,7 +7,6 @@ import pytest
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.errors import SourceError
-from joins.plan.expressions import Constant
 from joins.plan.plan import (
     BoundedMode,
     KafkaOptions,
@@ -17,7 +16,7 @@ from joins.plan.plan import (
     WatermarkSpec,
 )
 from joins.plan.stream_topics import SPAN
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Constant, SqlType, TypeName
 from service.security.resolution import (
     resolve_backlog,
     resolve_end_offsets,

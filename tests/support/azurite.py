@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from joins.adapters.store_path import StorePath
-from joins.plan.store_tables import AZURE_ENDPOINT, AZURE_KEY, StoreOptions
+from joins.plan.connections import AZURE_ENDPOINT, AZURE_KEY, StoreOptions
 from service.embedded.process import free_port
 from tests.support.wait import wait_until
 

@@ -13,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from joins.durable.event_pin import ABSENT, EventPin
-from joins.durable.pins import Pin
+from joins.durable.pins import ABSENT, EventPin, Pin
 from joins.kernels.index.index import DimensionIndex, build
 from joins.kernels.probe.files import SharedTable, StagedFile
 from joins.kernels.probe.probe import index_spec, kernel_spec

@@ -11,8 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.durable.app_ids import output_app_id, replay_app_id
-from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.checkpoint import Checkpoint, JobMeta, output_app_id, replay_app_id
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin, PinStore, pin_json
 from joins.durable.requests import Request
@@ -23,9 +22,8 @@ from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
 from joins.lookback.dead_letters import DeadLetters
 from joins.lookback.history import History, HistoryPlaces
 from joins.lookback.letter_rows import LetterInsert, LetterWriter
-from joins.plan.expressions import Cast, Column
 from joins.plan.plan import DeltaSink, Field, FurtherInsert, JoinPlan, OutputColumn
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Cast, Column, SqlType, TypeName
 from joins.sinks.delta import DeltaLetterWriter
 from joins.worker.probe_task import DEAD_LETTERS, OUTPUT, IndexPlace, ProbeTask, stage_delta
 from joins.worker.staging import TaskReport

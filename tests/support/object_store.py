@@ -20,7 +20,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
 from joins.adapters.store_path import StorePath
-from joins.plan.store_tables import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
+from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
 
 _numbers = count()
 _LOGIN = {"aws_access_key_id": "ci-key-id", "aws_secret_access_key": "ci-secret-key"}

@@ -5,11 +5,10 @@ from functools import partial
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.state_log import StateChange, StateLog
-from joins.batch.event_items import WAITING_COLUMNS, WINDOW_COLUMNS
+from joins.batch.event_stages import WAITING_COLUMNS, WINDOW_COLUMNS
 from joins.batch.event_state import EventState
 from joins.durable.checkpoint import Checkpoint, JobMeta, write_json_atomically
-from joins.durable.event_pin import EventPin
-from joins.durable.pins import PinStore
+from joins.durable.pins import EventPin, PinStore
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import DEAD_LETTERS

@@ -8,7 +8,6 @@ import pyarrow as pa
 from joins.dimension.index_keeper import IndexKeeper
 from joins.durable.pins import Pin
 from joins.kernels.probe.probe import index_spec, kernel_spec
-from joins.plan.expressions import Column
 from joins.plan.plan import (
     DeltaSink,
     Dimension,
@@ -24,7 +23,7 @@ from joins.plan.plan import (
     ProbeSource,
     Sink,
 )
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Column, SqlType, TypeName
 from joins.worker.probe_task import IndexPlace, ProbeTask
 from tests.support.changelog import Changelog, record
 

@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from joins.adapters.store_path import StorePath
-from joins.plan.store_tables import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
+from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
 from service.embedded.jarlock import JarSet, at
 from service.embedded.java import Java
 from service.embedded.process import free_port

@@ -21,8 +21,8 @@ from joins.kernels.windows.spec import WindowAggregate, WindowKey
 from joins.plan.plan import AggregateKind, WindowKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
-from watermark.reference.records import OutputTag, Record, SideRecord
 from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record, SideRecord
 from watermark.reference.windows import CumulativeWindows, SessionWindows, SlidingWindows, Stream
 
 BIGINT = SqlType(TypeName.BIGINT)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from watermark.combined import CombinedWatermarkStatus
-from watermark.valve import StatusWatermarkValve
+from watermark.valve import CombinedWatermarkStatus, StatusWatermarkValve
 
 
 class AsInput:

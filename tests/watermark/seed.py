@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from watermark.model import MIN_TIMESTAMP, Watermark
-from watermark.reference.records import Record
+from watermark.reference.timers import Record
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 VECTORS = {

@@ -18,7 +18,6 @@ from watermark.reference.emission import SourceOperator, UndelegatedReader
 from watermark.reference.generators import AscendingTimestamps, WatermarkStrategy
 from watermark.reference.operator import Operator, ProcessContext, ProcessFunction, ProcessOperator
 from watermark.reference.outputs import WatermarkMultiplexer
-from watermark.reference.records import OutputTag, Record
 from watermark.reference.temporal import (
     BUILD,
     PROBE,
@@ -27,7 +26,7 @@ from watermark.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
-from watermark.reference.timers import TimeDomain
+from watermark.reference.timers import OutputTag, Record, TimeDomain
 from watermark.reference.windows import (
     CountEvictor,
     EventTimeTrigger,

@@ -16,8 +16,7 @@ from watermark.reference.generators import (
     WatermarkStrategy,
 )
 from watermark.reference.operator import ProcessFunction, ProcessOperator
-from watermark.reference.records import Record, SideRecord
-from watermark.reference.timers import TimeDomain
+from watermark.reference.timers import Record, SideRecord, TimeDomain
 from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

@@ -12,20 +12,20 @@ MODULES = [
 ]
 SHOWN = [
     "watermark",
-    "watermark.reference.alignment",
-    "watermark.combined",
+    "watermark.reference.generators",
+    "watermark.valve",
     "watermark.reference.emission",
     "watermark.gate",
     "watermark.reference.generators",
     "watermark.model",
-    "watermark.phase",
+    "watermark.gate",
     "watermark.reference.testing",
     "watermark.reference.timers",
     "watermark.valve",
     "watermark.reference.windows.assigners",
-    "watermark.reference.windows.builder",
-    "watermark.reference.windows.evictors",
-    "watermark.reference.windows.window",
+    "watermark.reference.windows.operator",
+    "watermark.reference.windows.functions",
+    "watermark.reference.windows.triggers",
 ]
 
 

@@ -16,17 +16,20 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
-from watermark.reference.alignment import WatermarkAlignment
 from watermark.reference.emission import (
     Emission,
     SourceContext,
     SourceOperator,
     TimestampsAndWatermarksOperator,
 )
-from watermark.reference.generators import PunctuatedWatermarks, WatermarkStrategy
+from watermark.reference.generators import (
+    PunctuatedWatermarks,
+    WatermarkAlignment,
+    WatermarkStrategy,
+)
 from watermark.reference.outputs import MonotonicOutput, WatermarkMultiplexer
-from watermark.reference.records import Record
 from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import Record
 from watermark.reference.windows import Stream, TumblingWindows
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE

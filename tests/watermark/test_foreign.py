@@ -2,8 +2,8 @@
 
 import pytest
 
-from watermark.evidence import Evidence, Quiet
 from watermark.foreign import Complete, ForeignSnapshot, Mark, RecordRun, SnapshotRules
+from watermark.model import Evidence, Quiet
 from watermark.notifications import Notice, NoticeKind
 
 SOURCE = 90_000

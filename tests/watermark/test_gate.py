@@ -2,7 +2,17 @@ import pytest
 
 from tests.watermark.acceptance import covers
 from watermark.errors import InvalidParameterError, InvalidTransitionError, LostRecordsError
-from watermark.gate import HeldOffsets, HeldPartition, LossRisk, LossWarning, ProbeGate, Retention
+from watermark.gate import (
+    HeldOffsets,
+    HeldPartition,
+    LossRisk,
+    LossWarning,
+    Phase,
+    PhaseEvent,
+    ProbeGate,
+    Retention,
+    advance,
+)
 from watermark.model import (
     END_OF_TIME,
     MAX_TIMESTAMP,
@@ -11,7 +21,6 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
-from watermark.phase import Phase, PhaseEvent, advance
 from watermark.valve import StatusWatermarkValve
 
 DONE, BUSY = PROCESSING_TIME, Watermark(5)

@@ -17,7 +17,7 @@ from watermark.reference.generators import (
     WithIdleness,
 )
 from watermark.reference.outputs import MonotonicOutput
-from watermark.reference.records import Record
+from watermark.reference.timers import Record
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 

@@ -6,7 +6,6 @@ from tests.watermark.acceptance import covers
 from watermark.model import PROCESSING_TIME, Watermark, WatermarkStatus
 from watermark.reference.emission import SourceOperator
 from watermark.reference.generators import WatermarkStrategy
-from watermark.reference.records import Record
 from watermark.reference.temporal import (
     BUILD,
     PROBE,
@@ -17,6 +16,7 @@ from watermark.reference.temporal import (
     TemporalJoinSpec,
 )
 from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import Record
 from watermark.reference.windows import Stream, TumblingWindows
 from watermark.valve import StatusWatermarkValve
 

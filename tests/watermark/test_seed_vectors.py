@@ -18,8 +18,8 @@ from watermark.reference.generators import (
     WatermarkStrategy,
 )
 from watermark.reference.operator import ProcessFunction, ProcessOperator
-from watermark.reference.records import OutputTag, Record
 from watermark.reference.testing import LoggedRecord, OperatorHarness, log, rows_with_watermarks
+from watermark.reference.timers import OutputTag, Record
 from watermark.reference.windows import GLOBAL_WINDOW, Stream, TimeWindow, TumblingWindows
 
 MINUTE = 60_000

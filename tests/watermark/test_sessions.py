@@ -2,9 +2,8 @@ import pytest
 
 from tests.watermark.acceptance import covers
 from watermark.model import Watermark
-from watermark.reference.records import OutputTag, Record
 from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import TimeDomain
+from watermark.reference.timers import OutputTag, Record, TimeDomain
 from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

@@ -3,7 +3,6 @@ import pytest
 from tests.watermark.acceptance import covers
 from watermark.errors import UnknownChannelError
 from watermark.model import MIN_TIMESTAMP, PROCESSING_TIME, Watermark
-from watermark.reference.records import OutputTag, Record
 from watermark.reference.temporal import (
     BUILD,
     PROBE,
@@ -14,6 +13,7 @@ from watermark.reference.temporal import (
     TemporalJoinSpec,
 )
 from watermark.reference.testing import OperatorHarness
+from watermark.reference.timers import OutputTag, Record
 
 LATE = OutputTag("late")
 

@@ -9,9 +9,15 @@ from tests.watermark.acceptance import covers
 from watermark.errors import StateFormatError, UnknownChannelError
 from watermark.model import MAX_TIMESTAMP, PROCESSING_TIME, Watermark, WatermarkStatus
 from watermark.reference.operator import ProcessFunction, ProcessOperator
-from watermark.reference.records import OutputTag, Record, SideRecord
 from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import TimeDomain, TimerQueue, TimerService
+from watermark.reference.timers import (
+    OutputTag,
+    Record,
+    SideRecord,
+    TimeDomain,
+    TimerQueue,
+    TimerService,
+)
 
 EVENT, CLOCK = TimeDomain.EVENT, TimeDomain.PROCESSING
 LATE = OutputTag("late")

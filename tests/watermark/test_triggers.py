@@ -3,9 +3,8 @@ import pytest
 from tests.watermark.acceptance import covers
 from watermark.errors import InvalidParameterError
 from watermark.model import MAX_TIMESTAMP
-from watermark.reference.records import OutputTag, Record
 from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import TimeDomain
+from watermark.reference.timers import OutputTag, Record, TimeDomain
 from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

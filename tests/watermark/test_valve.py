@@ -3,7 +3,6 @@ import pytest
 from tests.watermark.acceptance import covers
 from tests.watermark.inputs import BOTH, AsInput
 from tests.watermark.seed import VECTORS
-from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import (
     FutureWatermarkError,
     InvalidParameterError,
@@ -20,7 +19,7 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
-from watermark.valve import ChannelState, StatusWatermarkValve
+from watermark.valve import ChannelState, CombinedWatermarkStatus, StatusWatermarkValve
 
 IDLE, ACTIVE = WatermarkStatus.IDLE, WatermarkStatus.ACTIVE
 NOW = 1_000_000

@@ -11,9 +11,8 @@ from tests.watermark.acceptance import covers
 from tests.watermark.window_model import WindowModel
 from watermark.model import MAX_TIMESTAMP, Watermark, WatermarkStatus
 from watermark.reference.operator import ProcessFunction, ProcessOperator
-from watermark.reference.records import OutputTag, Record
 from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import TimeDomain
+from watermark.reference.timers import OutputTag, Record, TimeDomain
 from watermark.reference.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

@@ -3,9 +3,8 @@ import pytest
 from tests.watermark.acceptance import covers
 from watermark.errors import InvalidParameterError, MissingTimestampError, StateFormatError
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
-from watermark.reference.records import OutputTag, Record
 from watermark.reference.testing import OperatorHarness
-from watermark.reference.timers import TimeDomain
+from watermark.reference.timers import OutputTag, Record, TimeDomain
 from watermark.reference.windows import (
     GLOBAL_WINDOW,
     CountTrigger,

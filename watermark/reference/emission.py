@@ -15,8 +15,7 @@ from watermark.model import END_OF_TIME, Watermark, WatermarkStatus
 from watermark.reference.generators import WatermarkGenerator, WatermarkStrategy
 from watermark.reference.operator import SINGLE_INPUT, Operator
 from watermark.reference.outputs import MonotonicOutput, WatermarkMultiplexer
-from watermark.reference.records import Element, Record, Value, elements_of, stored_elements
-from watermark.reference.timers import Timer
+from watermark.reference.timers import Element, Record, Timer, Value, elements_of, stored_elements
 
 AUTO_WATERMARK_INTERVAL_MS = 200
 """Default of `pipeline.auto-watermark-interval`; 0 turns periodic emission off."""

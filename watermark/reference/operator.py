@@ -11,11 +11,20 @@ from copy import deepcopy
 from typing import Any
 
 from watermark.checks import checked, refused, unchecked
-from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import StateFormatError, UnknownChannelError, reading_state
 from watermark.model import Progress, Watermark, WatermarkStatus
-from watermark.reference.records import Element, OutputTag, Record, SideRecord, Value
-from watermark.reference.timers import Namespace, TimeDomain, Timer, TimerService
+from watermark.reference.timers import (
+    Element,
+    Namespace,
+    OutputTag,
+    Record,
+    SideRecord,
+    TimeDomain,
+    Timer,
+    TimerService,
+    Value,
+)
+from watermark.valve import CombinedWatermarkStatus
 
 SINGLE_INPUT = "input"
 STATE_FORMAT = 1

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from watermark.checks import checked, refused, require_time, unchecked
-from watermark.combined import CombinedWatermarkStatus
 from watermark.errors import (
     FutureWatermarkError,
     UnknownChannelError,
@@ -18,7 +17,8 @@ from watermark.model import (
     Watermark,
     WatermarkStatus,
 )
-from watermark.reference.records import elements_of, stored_elements
+from watermark.reference.timers import elements_of, stored_elements
+from watermark.valve import CombinedWatermarkStatus
 
 
 @checked

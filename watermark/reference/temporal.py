@@ -17,8 +17,7 @@ from typing import Any
 from watermark.checks import checked, refused
 from watermark.model import MIN_TIMESTAMP, Watermark
 from watermark.reference.operator import Operator
-from watermark.reference.records import OutputTag, Record, SideRecord, Value
-from watermark.reference.timers import Timer
+from watermark.reference.timers import OutputTag, Record, SideRecord, Timer, Value
 
 PROBE = "probe"
 BUILD = "build"

@@ -49,7 +49,7 @@ from watermark.model import (
     WatermarkStatus,
 )
 from watermark.reference.operator import Operator
-from watermark.reference.records import Element, OutputTag, Record, SideRecord, Value
+from watermark.reference.timers import Element, OutputTag, Record, SideRecord, Value
 
 WATERMARK_LINE = "WATERMARK."
 

@@ -37,7 +37,7 @@ from joins.adapters.delta.versions import (
 )
 from joins.adapters.delta.writer import CommitWriter, TableUpkeep
 from joins.adapters.store_path import StorePath
-from joins.durable.app_ids import batches_app_id
+from joins.durable.checkpoint import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
 from joins.kernels.table_path import TablePath, row_count
 from joins.plan.errors import SinkError

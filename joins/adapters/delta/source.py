@@ -19,8 +19,7 @@ from joins.kernels.expressions.casts import mask_of
 from joins.kernels.expressions.nested import Parts, assembled, parts_of
 from joins.kernels.json.wire import declared_encoding
 from joins.kernels.table_path import TablePath
-from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
-from joins.plan.names import of_columns
+from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError, of_columns
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName, arrow_type, nested_type, quoted
 from watermark.errors import SluiceError

@@ -26,9 +26,8 @@ from joins.kernels.csv.dialect import CsvDialect, dialect_of
 from joins.kernels.expressions.casts import mask_of, try_each
 from joins.kernels.formats.decoders import decoder_of
 from joins.kernels.json.wire import to_wire
-from joins.plan.errors import DefinitionError
+from joins.plan.errors import DefinitionError, of_columns
 from joins.plan.formats import IGNORE_PARSE_ERRORS, KafkaFormat, RecordFormat
-from joins.plan.names import of_columns
 from joins.plan.plan import Field, FileFormat, FileSource
 from joins.plan.types import arrow_type
 

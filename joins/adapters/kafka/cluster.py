@@ -20,8 +20,7 @@ from joins.adapters.kafka.groups import (
 from joins.adapters.kafka.options import client_options
 from joins.adapters.network import current_deadline
 from joins.plan.causes import detail_of
-from joins.plan.errors import SourceError, SourceUnavailableError
-from joins.plan.names import suggestion
+from joins.plan.errors import SourceError, SourceUnavailableError, suggestion
 from joins.plan.plan import Isolation, KafkaOptions
 from watermark.gate import Retention
 

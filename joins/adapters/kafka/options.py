@@ -15,7 +15,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.selector import NetworkSelector
 
 from joins.adapters.network import HttpClient, load_certificate
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
     KEY_PASSWORD,
@@ -28,7 +28,7 @@ from joins.plan.kafka_client import (
     ClientNumber,
 )
 from joins.plan.plan import KafkaOptions
-from watermark.redaction import Secret
+from watermark.errors import Secret
 
 _TIMEOUT_S = 5.0
 _USED_OF_LIFE = 0.8  # a token is renewed before it expires, as Java's client does

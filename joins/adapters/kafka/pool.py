@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.plan.kafka_client import CREDENTIALS
+from joins.plan.connections import KAFKA_CREDENTIALS
 from joins.plan.plan import KafkaOptions
 
 _IDLE_S = 30.0
@@ -51,7 +51,7 @@ class ClusterPool:
         until_s = time.monotonic() + self._idle_s
         with self._lock:
             room = not self._closed and len(self._idle) < _MOST_IDLE
-            kept = room and cluster.is_open and CREDENTIALS.isdisjoint(dict(kafka.properties))
+            kept = room and cluster.is_open and KAFKA_CREDENTIALS.isdisjoint(dict(kafka.properties))
             if kept:
                 self._idle.append(_Idle(kafka, cluster, until_s))
                 self._look_later()

@@ -26,8 +26,8 @@ from joins.kernels.records.layout import (
     RecordFormatError,
 )
 from joins.plan.causes import detail_of
+from joins.plan.connections import ClientNumber
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
-from joins.plan.kafka_client import ClientNumber
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of
 

@@ -24,8 +24,7 @@ from joins.adapters.mysql.connection import (
     variables,
 )
 from joins.adapters.mysql.position import STATUS_OF_BINLOG, binlog_status
-from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
-from joins.plan.names import suggestion
+from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError, suggestion
 from joins.plan.types import quoted
 
 # Setting, value, what has it where a server does not have it; MySQL has partial JSON as an option.

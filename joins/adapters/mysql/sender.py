@@ -14,8 +14,7 @@ from joins.adapters.mysql.position import BinlogMark
 from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
 from joins.adapters.mysql.table import CapturedTable
-from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.durable.dead_rows import DeadRow, DeadRows
+from joins.durable.checkpoint import DeadRow, DeadRows, read_json, write_json_atomically
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,

@@ -6,8 +6,7 @@ from typing import Any, Self
 
 from joins.kernels.changelog.envelope import CapturedColumn
 from joins.kernels.json.wire import Encoding
-from joins.plan.errors import DefinitionError
-from joins.plan.names import of_columns
+from joins.plan.errors import DefinitionError, of_columns
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
 

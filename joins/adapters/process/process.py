@@ -19,7 +19,7 @@ from joins.adapters.process.sessions import bind_to_parent
 from joins.adapters.store_path import stored_as_json
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
-from watermark.redaction import secrets_in
+from watermark.errors import secrets_in
 
 _server: socket.socket | None = None
 _lock = threading.Lock()

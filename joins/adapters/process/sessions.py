@@ -13,8 +13,7 @@ from io import TextIOBase
 from typing import Any, TextIO
 
 from joins.adapters.store_path import store_alike
-from watermark.errors import SluiceError
-from watermark.redaction import keep, redacted
+from watermark.errors import SluiceError, keep, redacted
 
 _PR_SET_PDEATHSIG = 1
 _GRACE_S = 5.0

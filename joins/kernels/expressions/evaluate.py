@@ -22,8 +22,17 @@ from joins.kernels.expressions.operation import Function, Operation, Value, broa
 from joins.kernels.expressions.result_limits import MAX_COLUMN_BYTES, MAX_VALUE_BYTES
 from joins.kernels.expressions.time_casts import cut_fraction
 from joins.plan.errors import ExpressionError
-from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
-from joins.plan.types import SqlType, arrow_type
+from joins.plan.types import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constant,
+    Expression,
+    ProcTime,
+    SqlType,
+    arrow_type,
+)
 
 _SHOWN_CHARACTERS = 60
 

@@ -12,6 +12,7 @@ from joins.kernels.csv.dialect import dialect_of
 from joins.kernels.formats.parsed import ParsedRows
 from joins.kernels.json.each import JsonRules
 from joins.kernels.json.rows import json_schema, parse
+from joins.plan.connections import RegistryOptions
 from joins.plan.formats import (
     FAIL_ON_MISSING_FIELD,
     IGNORE_PARSE_ERRORS,
@@ -19,7 +20,6 @@ from joins.plan.formats import (
     RecordFormat,
 )
 from joins.plan.plan import Field
-from joins.plan.registry import RegistryOptions
 
 SchemasOf = Callable[[RegistryOptions], Callable[[int], str | None]]
 """Of a registry what tells the schema of a number; picklable."""

@@ -18,9 +18,8 @@ from joins.kernels.probe.arrivals import OFFSET, PARTITION, RECORD, TIMESTAMP, V
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
 from joins.kernels.records.layout import MORE_OF_A_RECORD
 from joins.kernels.records.partitions import topic_names, true_partitions
-from joins.plan.expressions import Column
 from joins.plan.stream_topics import StreamTopics
-from joins.plan.types import arrow_type
+from joins.plan.types import Column, arrow_type
 
 Rows = npt.NDArray[np.int64]
 

@@ -52,8 +52,8 @@ from joins.kernels.probe.spec import (
     kernel_spec,
 )
 from joins.kernels.probe.unnest import Elements, unnested
-from joins.plan.expressions import Column, Expression
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
+from joins.plan.types import Column, Expression
 
 __all__ = [
     "COORDINATES",

@@ -24,7 +24,6 @@ from joins.kernels.probe.set_member import SetMember, member_of
 from joins.kernels.probe.window_inputs import window_input_columns
 from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE
 from joins.kernels.records.partitions import of_topics
-from joins.plan.expressions import Expression, columns_of
 from joins.plan.plan import (
     ComputedField,
     DeltaSink,
@@ -39,7 +38,7 @@ from joins.plan.plan import (
     WatermarkSpec,
 )
 from joins.plan.stream_topics import StreamTopics, index_of
-from joins.plan.types import arrow_type
+from joins.plan.types import Expression, arrow_type, columns_of
 
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 """Where a record is: within a batch the partition is its number, in tables it is the true one."""

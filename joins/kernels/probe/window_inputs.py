@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from joins.plan.expressions import Case, Expression
 from joins.plan.plan import Aggregate, OutputColumn, Windowing
+from joins.plan.types import Case, Expression
 
 
 def window_input_columns(window: Windowing) -> tuple[OutputColumn, ...]:

@@ -16,8 +16,7 @@ from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.json.canonical import row_texts
 from joins.kernels.windows.firing import Fired
 from joins.kernels.windows.spec import WindowSpec
-from joins.plan.expressions import Column, Expression
-from joins.plan.types import arrow_type
+from joins.plan.types import Column, Expression, arrow_type
 
 
 @dataclass(frozen=True, slots=True)

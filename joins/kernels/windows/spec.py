@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from joins.plan.errors import ExpressionError
-from joins.plan.expressions import Column, Expression
 from joins.plan.plan import (
     AggregateKind,
     DeltaSink,
@@ -14,7 +13,7 @@ from joins.plan.plan import (
     Windowing,
     WindowKind,
 )
-from joins.plan.types import SqlType
+from joins.plan.types import Column, Expression, SqlType
 
 WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 _IN_ORDER = (AggregateKind.LISTAGG, AggregateKind.FIRST_VALUE, AggregateKind.LAST_VALUE)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
     FILES,
@@ -19,8 +19,8 @@ from service.cli.output import one_line
 from service.errors import UnreachableError
 
 if TYPE_CHECKING:
+    from joins.plan.connections import RegistryOptions
     from joins.plan.plan import KafkaOptions  # slow to load, and few commands ask brokers
-    from joins.plan.registry import RegistryOptions
 
 _CLIENT = frozenset(
     {
@@ -96,7 +96,7 @@ def kafka_of(topic: str, servers: str, known: dict[str, str]) -> "KafkaOptions":
 
 def registry_of(url: str | None, known: dict[str, str]) -> "RegistryOptions | None":
     """How a schema registry is reached; None without an address."""
-    from joins.plan.registry import RegistryOptions
+    from joins.plan.connections import RegistryOptions
 
     if url is None:
         return None

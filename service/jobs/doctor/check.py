@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from watermark.errors import SluiceError
-from watermark.redaction import redacted
+from watermark.errors import SluiceError, redacted
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from joins.plan.plan import (
     TopicSource,
 )
 from joins.plan.stream_topics import partition_of
-from joins.source.state import SourceState
+from joins.source.chunk_reader import SourceState
 from joins.stream.transactions import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, bad, good, made, unknown
 from service.jobs.doctor.patient import Patient

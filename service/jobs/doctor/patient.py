@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from joins.durable.app_ids import job_app_id, output_app_id
-from joins.durable.checkpoint import Checkpoint, JobMeta
+from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id, output_app_id
 from joins.kernels.table_path import TablePath
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings

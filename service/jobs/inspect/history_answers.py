@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from joins.dimension.key_history import KeyHistory, KeyHistoryPage, KeyVersion
-from joins.dimension.states import VISIBLE, DimensionStates, PageLimit
+from joins.dimension.changelog_scan import VISIBLE, DimensionStates, PageLimit
+from joins.dimension.changes import KeyHistory, KeyHistoryPage, KeyVersion
 from joins.kernels.changelog.changes import DELETED
 from joins.plan.plan import Dimension
 from service.jobs.inspect.table_answers import (

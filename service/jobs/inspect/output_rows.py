@@ -5,12 +5,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from joins.adapters.delta.log import DeltaLog
-from joins.durable.app_ids import job_app_id, output_app_id
-from joins.durable.checkpoint import Checkpoint
+from joins.durable.checkpoint import Checkpoint, job_app_id, output_app_id
 from joins.kernels.expressions.casts import whole
 from joins.kernels.json.exact import json_values
 from joins.kernels.probe.probe import kernel_spec
-from joins.lookback.output_preview import OutputPreview, WrittenRows
+from joins.lookback.history import OutputPreview, WrittenRows
 from joins.plan.errors import NotReadableError
 from joins.plan.plan import DeltaSink, JoinPlan, Sink
 from service.config import Settings

@@ -8,9 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.dimension.changelog_scan import SOURCE_TIME, Key
+from joins.dimension.changelog_scan import (
+    SOURCE_TIME,
+    VISIBLE,
+    DimensionStates,
+    Key,
+    RowPage,
+    State,
+)
 from joins.dimension.changes import CHANGE_TYPE, ChangePage, KeyChange, json_columns
-from joins.dimension.states import VISIBLE, DimensionStates, RowPage, State
 from joins.kernels.changelog.changes import DELETED
 from joins.kernels.changelog.digest import POSITION_COLUMNS
 from joins.plan.plan import Dimension

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from joins.adapters.delta.log import DeltaLog
+from joins.dimension.changelog_scan import DimensionStates, PageLimit
 from joins.dimension.changes import changes_between
-from joins.dimension.states import DimensionStates, PageLimit
 from joins.durable.checkpoint import Checkpoint
 from joins.durable.pins import PinStore
 from joins.plan.errors import QuestionError, UnknownDimensionError, UnknownVersionError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from joins.durable.stalls import SOURCE
+from joins.durable.requests import SOURCE
 from service.jobs.inspect.condition import Condition
 from service.jobs.inspect.event_waiting import event_time_conditions, holds_rows
 from service.jobs.inspect.facts import unread

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from joins.adapters.delta.entries import has_log
 from joins.adapters.store_path import StorePath
+from joins.plan.connections import StoreTable
 from joins.plan.errors import SinkError
 from joins.plan.plan import DeltaSink, DeltaTableSource, FileSource, JoinPlan
-from joins.plan.store_tables import StoreTable
 from service.config import Settings
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout

@@ -1,9 +1,9 @@
 """From checked options to the formats of a topic's keys and values."""
 
 from joins.kernels.formats.columns import RecordColumns
+from joins.plan.connections import RegistryOptions
 from joins.plan.formats import WITH_REGISTRY, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import Field
-from joins.plan.registry import RegistryOptions
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.format_options import (
     ALL,

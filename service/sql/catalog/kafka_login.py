@@ -1,6 +1,6 @@
 """How brokers are reached and who logs in: options of Kafka's client that belong together."""
 
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
     KEY_PASSWORD,

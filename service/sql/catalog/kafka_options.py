@@ -6,7 +6,7 @@ Names are Kafka's. Those that are not in these tables are refused, none is passe
 from dataclasses import replace
 from typing import Any
 
-from joins.plan.kafka_client import (
+from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
     KEY_PASSWORD,

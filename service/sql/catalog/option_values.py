@@ -7,8 +7,8 @@ refers to a secret by `${secret:name}` where `reference` says so; any other `${â
 import re
 from dataclasses import dataclass
 
+from joins.plan.errors import nearest
 from joins.plan.formats import KafkaFormat
-from joins.plan.names import nearest
 from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.catalog.options import CONNECTORS

@@ -3,6 +3,7 @@
 
 from dataclasses import replace
 
+from joins.plan.connections import STORE_PATH
 from joins.plan.formats import KafkaFormat
 from joins.plan.plan import (
     COMMIT_OFFSETS,
@@ -16,7 +17,6 @@ from joins.plan.plan import (
     OffsetReset,
     TlsMode,
 )
-from joins.plan.store_tables import STORE_PATH
 from joins.plan.stream_topics import MOST_TOPICS
 from service.sql.catalog.format_options import (
     ALL,

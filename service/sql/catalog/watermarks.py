@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Expression, ProcTime, nodes
+from joins.plan.connections import StoreOptions
 from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, WatermarkSpec
-from joins.plan.store_tables import StoreOptions
+from joins.plan.types import Expression, ProcTime, nodes
 from service.sql.catalog.option_values import OptionValues, duration_ms
 from service.sql.catalog.options import (
     AFTER_BACKLOG,

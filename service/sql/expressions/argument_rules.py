@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from joins.kernels.strings.java_regex import UnknownAnswerError
 from joins.kernels.strings.regular import compiled
 from joins.kernels.strings.similar import SimilarError, matcher
-from joins.plan.expressions import Constant
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Constant, SqlType, TypeName
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall
 from service.sql.grammar.type_rules import rounded_type

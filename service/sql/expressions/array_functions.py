@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from joins.plan.expressions import Constant
-from joins.plan.types import Member, TypeName, array_type, map_type, row_type
+from joins.plan.types import Constant, Member, TypeName, array_type, map_type, row_type
 from service.sql.expressions.argument_rules import check_count
 from service.sql.expressions.library.function import Takes
 from service.sql.expressions.nested_access import whole

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from joins.plan.expressions import Constant
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Constant, SqlType, TypeName
 from service.sql.expressions import functions
 from service.sql.expressions.argument_rules import check_count, check_literals, round_type
 from service.sql.expressions.array_functions import ARRAY_FUNCTIONS

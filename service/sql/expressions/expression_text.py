@@ -1,8 +1,7 @@
 """An expression of a plan in one line of text."""
 
-from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW
-from joins.plan.types import TypeName
+from joins.plan.types import Call, Case, Cast, Column, Constant, Expression, ProcTime, TypeName
 from service.sql.grammar.type_rules import TEMPORAL, type_text
 
 _INFIX = frozenset(

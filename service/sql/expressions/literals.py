@@ -1,7 +1,6 @@
 """Literals: their types, and their change of type without a cast."""
 
-from joins.plan.expressions import Constant
-from joins.plan.types import MAX_MICRO_DIGITS, SqlType, TypeName
+from joins.plan.types import MAX_MICRO_DIGITS, Constant, SqlType, TypeName
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import Literal, LiteralKind
 from service.sql.grammar.type_rules import BOOLEAN, BYTES, DOUBLE, STRING

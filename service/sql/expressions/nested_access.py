@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.plan.expressions import Constant
-from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
+from joins.plan.types import Constant, Member, SqlType, TypeName, array_type, map_type, row_type
 from service.sql.expressions.argument_rules import check_count
 from service.sql.expressions.operands import OperandPlanner, Special
 from service.sql.expressions.scope import Typed

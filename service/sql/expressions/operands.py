@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from joins.plan.expressions import Constant
-from joins.plan.types import SqlType
+from joins.plan.types import Constant, SqlType
 from service.sql.expressions.library.function import Takes
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, Node

@@ -3,8 +3,7 @@
 import math
 from dataclasses import replace
 
-from joins.plan.expressions import Constant
-from joins.plan.types import TypeName
+from joins.plan.types import Constant, TypeName
 from service.sql.expressions.argument_rules import check_count
 from service.sql.expressions.library.function import Takes
 from service.sql.expressions.operands import OperandPlanner, Special, literal_of

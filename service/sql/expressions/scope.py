@@ -3,9 +3,8 @@
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from joins.plan.expressions import Column as PlanColumn
-from joins.plan.expressions import Expression
-from joins.plan.types import SqlType
+from joins.plan.types import Column as PlanColumn
+from joins.plan.types import Expression, SqlType
 from service.sql.grammar.expression_nodes import Name, Reference
 from service.sql.text.errors import suggestion
 from service.sql.text.script import Script

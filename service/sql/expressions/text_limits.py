@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from joins.plan.expressions import Call, Case, Cast, Constant, Expression
+from joins.plan.types import Call, Case, Cast, Constant, Expression
 from service.sql.expressions.functions import MAX_PADDED_LENGTH, PADDING
 from service.sql.expressions.scope import Typed
 from service.sql.text.script import Script

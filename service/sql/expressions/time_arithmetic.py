@@ -5,8 +5,7 @@ An INTERVAL is a value, too: two are added and subtracted, one is multiplied by 
 
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Call, Constant, Expression
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Constant, Expression, SqlType, TypeName
 from service.sql.expressions.operands import OperandPlanner
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node

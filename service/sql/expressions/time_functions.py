@@ -8,8 +8,7 @@ from joins.kernels.calendar.moves import DIFFERENCE_UNITS
 from joins.kernels.calendar.parts import MILLISECOND_PARTS, MONTH_PARTS
 from joins.kernels.calendar.text_times import USUAL
 from joins.kernels.calendar.zones import UTC, known_zone
-from joins.plan.expressions import Constant, ProcTime
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Constant, ProcTime, SqlType, TypeName
 from service.sql.expressions.argument_rules import check_count
 from service.sql.expressions.library.function import Takes
 from service.sql.expressions.library.times import EXTRACTED, TIMES

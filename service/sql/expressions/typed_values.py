@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.plan.expressions import Call, Case, Cast, Constant, Expression
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Case, Cast, Constant, Expression, SqlType, TypeName
 from service.sql.expressions.literals import folded
 from service.sql.expressions.nested_access import PARTS_HINT, refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_DEPTH, MAX_PLAN_NODES, Typed

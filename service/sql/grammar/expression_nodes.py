@@ -48,7 +48,7 @@ class LiteralKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A literal; the text is as in `joins.plan.expressions.Constant`.
+    """A literal; the text is as in `joins.plan.types.Constant`.
 
     That of INTERVAL and INTERVAL_DAYS is its milliseconds, that of INTERVAL_MONTHS its months.
     """

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW, Aggregate, AggregateKind, OutputColumn, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Cast, Column, Constant, Expression, ProcTime, SqlType, TypeName
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
 from service.sql.expressions.scope import MAX_PLAN_NODES, NameScope, Typed

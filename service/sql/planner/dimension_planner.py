@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from joins.plan.expressions import Column
+from joins.plan.connections import StoreTable, is_in_store
 from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
@@ -18,8 +18,7 @@ from joins.plan.plan import (
     MysqlCdcSource,
     TopicSource,
 )
-from joins.plan.store_tables import StoreTable, is_in_store
-from joins.plan.types import TypeName
+from joins.plan.types import Column, TypeName
 from service.sql.catalog.catalog import (
     Table,
     check_dimension,

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from joins.kernels.formats.columns import RecordColumns
-from joins.plan.expressions import Constant, Expression
 from joins.plan.plan import (
     BlackholeSink,
     DeltaSink,
@@ -16,6 +15,7 @@ from joins.plan.plan import (
     Sink,
     Windowing,
 )
+from joins.plan.types import Constant, Expression
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.format_columns import refusal_of_delta, refusal_of_sink

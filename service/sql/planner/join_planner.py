@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Column, Expression, columns_of
 from joins.plan.plan import DimensionJoin, KeyPair
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Column, Expression, SqlType, TypeName, columns_of
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.nested_access import refuse_nested
 from service.sql.expressions.scope import (

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from joins.plan.expressions import Column
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Dimension, DimensionJoin, JoinType, Unnest
+from joins.plan.types import Column
 from service.sql.catalog.catalog import Table, relation_of
 from service.sql.catalog.connectors import KafkaTable
 from service.sql.expressions.expression_planner import ExpressionPlanner

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from joins.plan.expressions import Column, columns_of
 from joins.plan.plan import JoinType, Unnest
-from joins.plan.types import Member, SqlType, TypeName
+from joins.plan.types import Column, Member, SqlType, TypeName, columns_of
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation, Typed
 from service.sql.grammar.syntax import UnnestClause

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from joins.plan.expressions import Cast, Column, Expression, columns_of
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import (
     WINDOW,
@@ -15,6 +14,7 @@ from joins.plan.plan import (
     Windowing,
     WindowKind,
 )
+from joins.plan.types import Cast, Column, Expression, columns_of
 from service.sql.catalog.catalog import Table
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.grammar.type_rules import INSTANTS, is_lossless

@@ -3,9 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from joins.plan.expressions import Call, Case, Cast, Column, Constant, Expression, ProcTime
 from joins.plan.plan import WINDOW, JoinType, Unnest, WindowKind
-from joins.plan.types import SqlType, TypeName, array_type
+from joins.plan.types import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constant,
+    Expression,
+    ProcTime,
+    SqlType,
+    TypeName,
+    array_type,
+)
 from service.sql.catalog.option_values import duration_ms
 from service.sql.catalog.settings import ALLOW_LATENESS
 from service.sql.expressions.expression_planner import ExpressionPlanner

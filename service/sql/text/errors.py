@@ -8,7 +8,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from joins.plan.names import nearest, suggestion
+from joins.plan.errors import nearest, suggestion
 from service.errors import ServiceError
 
 __all__ = ["SqlError", "nearest", "not_too_deep", "printable", "suggestion"]

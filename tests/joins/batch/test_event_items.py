@@ -7,7 +7,7 @@ import pytest
 
 from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import EventInput, Merged
-from joins.batch.event_items import MANY_IN_BUCKET, act_stage, to_merge, window_stage
+from joins.batch.event_stages import MANY_IN_BUCKET, act_stage, to_merge, window_stage
 from joins.batch.event_state import Advance, EventChannels, EventState
 from joins.plan.plan import WindowKind
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark

@@ -3,12 +3,10 @@
 from dataclasses import replace
 
 from joins.batch.event_channels import BatchInput, EventInput, Heard
-from joins.batch.event_state import EventSpec, EventState, advance, batch_input
-from joins.batch.event_view import EventView
-from joins.durable.event_pin import EventPin
-from joins.plan.expressions import Column
+from joins.batch.event_state import EventSpec, EventState, EventView, advance, batch_input
+from joins.durable.pins import EventPin
 from joins.plan.plan import Windowing, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Column, SqlType, TypeName
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 TIME = SqlType(TypeName.TIMESTAMP, 3)

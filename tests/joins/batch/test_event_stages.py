@@ -6,12 +6,10 @@ from joins.adapters.delta.state_log import StateFile
 from joins.batch.event_channels import EventInput
 from joins.batch.event_stages import run_stages
 from joins.batch.event_state import EventSpec, EventState
-from joins.durable.event_pin import EventPin
-from joins.durable.pins import Pin
+from joins.durable.pins import EventPin, Pin
 from joins.kernels.probe.files import StagedFile
-from joins.plan.expressions import Column
 from joins.plan.plan import Windowing, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Column, SqlType, TypeName
 from joins.worker.staging import BatchReport
 
 TIMESTAMP = SqlType(TypeName.TIMESTAMP, 3)

@@ -20,7 +20,7 @@ from joins.dimension.build_side import (
 from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
 from joins.dimension.maintenance import UpkeepSettings
 from joins.durable.checkpoint import Checkpoint
-from joins.job.maintenance import JobLogs, Maintenance
+from joins.job.upkeep import JobLogs, Maintenance
 from joins.kernels.changelog.digest import ChangelogDigest
 from joins.kernels.changelog.envelope import BinlogPosition, CapturedColumn, encode_watermark
 from joins.kernels.index.index import DimensionIndex, IndexSpec
@@ -31,7 +31,6 @@ from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.row_matches import RowMatches
 from joins.lookup.fold_commits import fold_metadata
 from joins.lookup.index_source import DimensionTables, IndexSource
-from joins.plan.expressions import Call, Column, Constant
 from joins.plan.formats import JSON_FORMAT
 from joins.plan.plan import (
     BoundedMode,
@@ -50,7 +49,7 @@ from joins.plan.plan import (
     TopicSource,
     WatermarkSpec,
 )
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Column, Constant, SqlType, TypeName
 from joins.worker.probe_task import IndexPlace
 from joins.worker.staging import merge_reports
 from tests.support.probe import PIN, clicks

@@ -2,7 +2,7 @@
 
 import pytest
 
-from joins.batch.pace import Pace
+from joins.batch.probe_progress import Pace
 
 # Each case: (begin, end, records) of batches, the begin of one that runs, the time of the question.
 RATES = {

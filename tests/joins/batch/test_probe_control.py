@@ -14,10 +14,8 @@ from joins.batch.event_batch import EventTables
 from joins.batch.event_state import EventState
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.durable.checkpoint import Checkpoint, JobMeta
-from joins.durable.event_pin import EventPin
-from joins.durable.pins import Pin, pin_json
-from joins.durable.requests import Request
-from joins.durable.stalls import Stalls
+from joins.durable.pins import EventPin, Pin, pin_json
+from joins.durable.requests import Request, Stalls
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.errors import (

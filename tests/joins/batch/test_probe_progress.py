@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.batch.batches import FinishedBatch
-from joins.batch.pace import Pace
-from joins.batch.probe_progress import ProbeProgress
+from joins.batch.probe_progress import Pace, ProbeProgress
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.pins import Pin
 from joins.durable.probe_lives import Life, ProbeLives

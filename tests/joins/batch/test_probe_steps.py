@@ -8,10 +8,9 @@ import pytest
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import OF_THE_PROBE
+from joins.batch.batch_plan import ProbeSteps
 from joins.batch.batches import ProbeHooks, ProbeSettings
-from joins.batch.inserts import Inserts, ProbeInsert
-from joins.batch.join_batch import JoinBatches
-from joins.batch.probe_steps import ProbeSteps
+from joins.batch.inserts import Inserts, JoinBatches, ProbeInsert
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life

@@ -2,7 +2,7 @@
 
 import pytest
 
-from joins.dimension.build_pace import APART_S, BuildPace
+from joins.dimension.build_side import APART_S, BuildPace
 
 
 class Clock:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.dimension.fold_schedule import SMALL_ROWS, FoldPolicy, FoldSchedule
+from joins.dimension.fold import SMALL_ROWS, FoldPolicy, FoldSchedule
 from joins.kernels.changelog.digest import ChangelogState
 from joins.lookup.fold_commits import Folded, fold_metadata
 

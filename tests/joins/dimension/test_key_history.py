@@ -5,9 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from joins.dimension.changelog_scan import key_table
-from joins.dimension.key_history import KeyHistory
-from joins.dimension.states import VISIBLE, PageLimit
+from joins.dimension.changelog_scan import VISIBLE, PageLimit, key_table
+from joins.dimension.changes import KeyHistory
 from joins.plan.errors import SinkError, UnknownVersionError
 from tests.joins.dimension.test_states import compacted, expected, states_of
 from tests.support.changelog import Changelog, record, watermark

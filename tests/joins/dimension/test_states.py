@@ -8,9 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.delta.log import Rewrite
-from joins.dimension.changelog_scan import key_table
+from joins.dimension.changelog_scan import DimensionStates, PageLimit, key_table
 from joins.dimension.changes import changes_between
-from joins.dimension.states import DimensionStates, PageLimit
 from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
 from joins.plan.errors import UnknownVersionError, VersionExpiredError
 from tests.support.changelog import Changelog, record, stage, watermark

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.durable.event_pin import EventPin
-from joins.durable.pins import Pin, PinStore, pin_json
+from joins.durable.pins import EventPin, Pin, PinStore, pin_json
 from joins.plan.errors import CheckpointError
 
 PIN = Pin(

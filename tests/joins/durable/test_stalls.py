@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from joins.durable.stalls import Fault, Stalls
+from joins.durable.requests import Fault, Stalls
 from joins.plan.errors import RecordsLostError, SourceUnavailableError
 from watermark.errors import SluiceError
 

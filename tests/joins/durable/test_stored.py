@@ -8,7 +8,6 @@ import pytest
 
 from joins.adapters.network import within
 from joins.adapters.topic.appended_file import AppendedFile
-from joins.durable.acknowledgements import append_missing
 from joins.durable.checkpoint import (
     Checkpoint,
     JobMeta,
@@ -18,6 +17,7 @@ from joins.durable.checkpoint import (
 )
 from joins.durable.leases import Lease, oldest_attached
 from joins.durable.pins import Pin, PinStore
+from joins.durable.requests import append_missing
 from joins.durable.stored import StoredFiles, keep_stored, stop_storing, stored_files
 from joins.durable.stored_directory import restore, take_over
 from joins.plan.errors import CheckpointError, FencedError, StoreUnavailableError

@@ -5,7 +5,7 @@ import threading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.job.attempts import UpkeepAttempts
+from joins.job.upkeep import UpkeepAttempts
 from joins.plan.errors import SinkError
 from tests.support.laws import examples
 from tests.support.wait import wait_until

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Stalls
 from joins.job import loops
 from joins.job.loops import Loops
 from watermark.errors import SluiceError

@@ -8,9 +8,8 @@ import pytest
 from joins.durable.checkpoint import Checkpoint
 from joins.job.opening import Opening, channel_name
 from watermark.errors import SluiceError
-from watermark.evidence import Evidence
-from watermark.model import MIN_TIMESTAMP, Watermark
-from watermark.phase import Phase
+from watermark.gate import Phase
+from watermark.model import MIN_TIMESTAMP, Evidence, Watermark
 
 DONE = Watermark(MIN_TIMESTAMP, use_processing_time=True)
 CHANNELS = ("users/0", "users/1", "items/0")

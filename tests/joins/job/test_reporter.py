@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from joins.job.reporter import Reporter
+from joins.job.loops import Reporter
 from tests.support.wait import wait_until
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.lookback.explain_event import EventJourneys
+from joins.lookback.event_replay import EventJourneys
 from joins.plan.plan import WindowKind
 from tests.joins.worker.test_event_task import COUNTS, PLAN, click
 from tests.support.past_event_job import PastEventJob

@@ -9,9 +9,8 @@ from joins.durable.checkpoint import Checkpoint
 from joins.durable.probe_lives import ProbeLives
 from joins.lookback.explain_row import Coordinates
 from joins.plan.errors import UnknownTopicError
-from joins.plan.expressions import Call, Column, Constant
 from joins.plan.plan import BlackholeSink, DimensionJoin, Field, JoinType, KeyPair, OutputColumn
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Column, Constant, SqlType, TypeName
 from service.jobs.inspect.past import open_explainer
 from tests.support.changelog import record, watermark
 from tests.support.past_job import open_gate, past_job

@@ -6,10 +6,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from joins.kernels.records.layout import MORE_OF_A_RECORD
-from joins.plan.expressions import Column
 from joins.plan.formats import RecordKey
 from joins.plan.plan import Field, MetadataField, OutputColumn
-from joins.plan.types import SqlType, TypeName, map_type
+from joins.plan.types import Column, SqlType, TypeName, map_type
 from tests.support.letters import BATCHES, LetterJob, request
 from tests.support.probe import PLAN, STRING, clicks
 

@@ -6,7 +6,7 @@ import pytest
 from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from joins.kernels.json.canonical import differences
 from joins.kernels.probe.probe import COORDINATES, DEAD_LETTERS, JoinedBatch
-from joins.lookback.merged_rows import changed_rows, last_changes
+from joins.lookback.past_indexes import changed_rows, last_changes
 
 SCHEMA = pa.schema([("key", pa.string()), ("n", pa.int64())])
 

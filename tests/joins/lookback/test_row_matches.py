@@ -10,9 +10,8 @@ from joins.kernels.probe.probe import index_spec, kernel_spec
 from joins.lookback.history import HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.row_matches import RowMatches
-from joins.plan.expressions import Call, Case, Cast, Column, Constant
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Case, Cast, Column, Constant, SqlType, TypeName
 from joins.worker.probe_task import IndexPlace
 from tests.support.changelog import Changelog, record
 from tests.support.probe import BIGINT, PIN, PLAN, STRING, USERS, clicks

@@ -9,15 +9,13 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.delta.log import DeltaLog
-from joins.durable.app_ids import replay_app_id
-from joins.durable.checkpoint import write_json_atomically
+from joins.durable.checkpoint import replay_app_id, write_json_atomically
 from joins.durable.letter_replays import ChosenLetter, LetterReplay, LetterReplays, Replayed
 from joins.durable.pins import PinStore
 from joins.kernels.probe.probe import kernel_spec
 from joins.lookback.dead_letter_replay import DeadLetterReplay, ReplayParts
-from joins.lookback.history import History
+from joins.lookback.history import History, OutputPreview
 from joins.lookback.letter_rows import LetterInsert
-from joins.lookback.output_preview import OutputPreview
 from joins.plan.errors import FencedError, RequestError, SinkError
 from joins.sinks.console import ConsoleLetterWriter
 from tests.support.letters import (

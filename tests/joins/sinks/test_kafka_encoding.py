@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.probe.probe import COORDINATES, JoinedBatch
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SinkError, SourceUnavailableError
-from joins.plan.expressions import Column
 from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink, OutputColumn
-from joins.plan.registry import RegistryOptions
 from joins.plan.stream_topics import SPAN
-from joins.plan.types import SqlType, TypeName, arrow_type
+from joins.plan.types import Column, SqlType, TypeName, arrow_type
 from joins.sinks.kafka import RecordEncoding
 from tests.support.laws import examples
 from tests.support.probe import PIN

@@ -16,7 +16,7 @@ from joins.adapters.delta.merge import MergedOutput, MergeSource, change_schema
 from joins.kernels.json.canonical import differences, row_texts
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.lookback.history import BatchCommits
-from joins.lookback.merged_rows import changed_rows
+from joins.lookback.past_indexes import changed_rows
 from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
 from joins.sinks.merge import MergeSinkWriter

@@ -10,10 +10,10 @@ import pytest
 from deltalake import write_deltalake
 
 from joins.adapters.delta.source import DeltaFeedConfig
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Stalls
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName
-from joins.source.delta_coordinator import DeltaCoordinator
+from joins.source.feed_coordinator import DeltaCoordinator
 from service.embedded.process import free_port
 from tests.support.rig import descendants
 from tests.support.wait import wait_until

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.source import check_source
-from joins.durable.stalls import Fault, Stalls
+from joins.durable.requests import Fault, Stalls
 from joins.plan.plan import Dimension, Field, KafkaOptions, MysqlCdcSource
 from joins.plan.types import SqlType, TypeName
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings

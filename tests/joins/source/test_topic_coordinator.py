@@ -7,11 +7,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from joins.durable.requests import Request
-from joins.durable.stalls import Fault, Stalls
+from joins.durable.requests import Fault, Request, Stalls
 from joins.plan.errors import NothingToAcknowledgeError, RequestError
 from joins.source.coordinator import SourceView
-from joins.source.topic_coordinator import TopicCoordinator
+from joins.source.feed_coordinator import TopicCoordinator
 from service.embedded.broker import KafkaBroker
 from tests.support.foreign_topics import Connector, TopicFeed, heard, topic_feed
 from tests.support.rig import descendants

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from joins.kernels.changelog.row_kinds import INSERT, UPDATE_AFTER
 from joins.kernels.table_path import remove_below
-from joins.plan.expressions import Call, Cast, Column, Constant
 from joins.plan.plan import (
     WINDOW,
     Aggregate,
@@ -33,14 +32,13 @@ from joins.plan.plan import (
     WindowKind,
 )
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Cast, Column, Constant, SqlType, TypeName
 from tests.support.event_batches import CLOCK_MS, PARTITIONS, EventJob
 from tests.support.laws import examples
 from tests.support.object_store import object_store
 from tests.support.probe import USERS
 from watermark import MIN_TIMESTAMP, StatusWatermarkValve, Watermark
 from watermark.model import PROCESSING_TIME
-from watermark.reference.records import OutputTag, Record, SideRecord
 from watermark.reference.temporal import (
     BUILD,
     PROBE,
@@ -49,6 +47,7 @@ from watermark.reference.temporal import (
     TemporalJoinOperator,
     TemporalJoinSpec,
 )
+from watermark.reference.timers import OutputTag, Record, SideRecord
 from watermark.reference.windows import (
     CumulativeWindows,
     SessionWindows,

@@ -11,8 +11,7 @@ from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from joins.batch.event_channels import BatchInput, EventInput, Heard
-from joins.batch.event_state import EventSpec, EventState, advance
-from joins.batch.event_view import EventView
+from joins.batch.event_state import EventSpec, EventState, EventView, advance
 from joins.plan.plan import Windowing, WindowKind
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.plan.types import SqlType, TypeName

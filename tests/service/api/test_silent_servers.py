@@ -14,10 +14,9 @@ from joins.adapters.kafka.options import TokenProvider, TokenUnavailableError
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
 from joins.adapters.network import within
 from joins.adapters.registry import SchemaRegistry
+from joins.plan.connections import CLIENT_ID, CLIENT_SECRET, TOKEN_URL, RegistryOptions
 from joins.plan.errors import SourceUnavailableError
-from joins.plan.kafka_client import CLIENT_ID, CLIENT_SECRET, TOKEN_URL
 from joins.plan.plan import KafkaOptions
-from joins.plan.registry import RegistryOptions
 from service.api.server import ControlPlane
 from service.jobs.submit import submission
 from tests.support.control_plane import settings_in

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Stalls
 from joins.plan.errors import SourceUnavailableError
 from service.jobs.status import notes_on, of_job
 from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id

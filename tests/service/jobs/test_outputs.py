@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from joins.plan.connections import S3_ENDPOINT
 from joins.plan.plan import DeltaSink, FurtherInsert, KafkaOptions, KafkaSink, PrintSink
-from joins.plan.store_tables import S3_ENDPOINT
 from service.config import Settings
 from service.errors import JobConflictError
 from service.jobs.store.job import DesiredState, JobState, StateUpdate

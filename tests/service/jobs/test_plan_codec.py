@@ -3,9 +3,9 @@
 import json
 from dataclasses import replace
 
+from joins.plan.connections import RegistryOptions
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import KafkaOptions, KafkaSink, SnapshotEvidence, TopicSource
-from joins.plan.registry import RegistryOptions
 from service.jobs.store import plan_codec
 from tests.support.probe import PLAN, USERS
 

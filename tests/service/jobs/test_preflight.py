@@ -10,9 +10,8 @@ from joins.adapters.delta.log import create_table
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec
 from joins.plan.errors import SinkError, SourceError
-from joins.plan.expressions import Constant
 from joins.plan.plan import SinkWriter, WatermarkSpec
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Constant, SqlType, TypeName
 from service.config import Settings
 from service.jobs.submit.preflight import advise, output_writer, preflight
 from service.security.secrets import SecretResolver

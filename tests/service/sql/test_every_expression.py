@@ -17,8 +17,7 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.expressions import functions as kernels
-from joins.plan.expressions import columns_of
-from joins.plan.types import arrow_type
+from joins.plan.types import arrow_type, columns_of
 from service.sql.expressions import functions
 from service.sql.expressions.functions import ARITHMETIC, FUNCTIONS
 from service.sql.expressions.library.function import ACCEPTED

@@ -9,8 +9,7 @@ import pytest
 
 from joins.kernels.expressions.evaluate import FUNCTIONS as EVALUATED
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
-from joins.plan.expressions import Column
-from joins.plan.types import TypeName, arrow_type
+from joins.plan.types import Column, TypeName, arrow_type
 from service.sql.expressions.function_forms import FORMS
 from service.sql.expressions.functions import CALLS, FUNCTIONS, NAMES
 from service.sql.expressions.library.refused import REFUSED

@@ -11,7 +11,7 @@ from enum import Enum
 
 import pytest
 
-from joins.plan.expressions import Call
+from joins.plan.connections import OF_STORES, STORE_CREDENTIALS, STORE_PATH, is_in_store
 from joins.plan.plan import (
     BlackholeSink,
     DatagenSource,
@@ -25,7 +25,7 @@ from joins.plan.plan import (
     PrintSink,
     TopicSource,
 )
-from joins.plan.store_tables import CREDENTIALS, OF_STORES, STORE_PATH, is_in_store
+from joins.plan.types import Call
 from service.jobs.store import plan_codec
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS as KAFKA_OPTIONS
 from service.sql.catalog.kafka_options import PROPERTY
@@ -120,7 +120,7 @@ def texts_of(value):
 def check_store(path, options):
     assert not options or is_in_store(path)
     assert {key for key, _ in options} <= set(OF_STORES)
-    secrets = (value for key, value in options if key in CREDENTIALS)
+    secrets = (value for key, value in options if key in STORE_CREDENTIALS)
     assert all(re.fullmatch(r"\$\{secret:[\w.-]+\}", value) for value in secrets)
 
 

@@ -11,8 +11,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.source import captured_columns
+from joins.dimension.changelog_scan import DimensionStates, PageLimit
 from joins.dimension.changes import changes_between
-from joins.dimension.states import DimensionStates, PageLimit
 from joins.durable.checkpoint import Checkpoint
 from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.compaction import CompactionTask, compact

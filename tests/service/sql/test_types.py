@@ -2,9 +2,8 @@
 
 import pytest
 
-from joins.plan.expressions import Call, Case, Cast, Constant, Expression
 from joins.plan.plan import JoinPlan
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Case, Cast, Constant, Expression, SqlType, TypeName
 from service.sql.expressions.functions import COMPARISONS
 from service.sql.grammar.type_rules import arithmetic_type, common_type
 from service.sql.planner.planner import plan

@@ -8,11 +8,23 @@ from watermark.reference.windows.assigners import (
     TumblingWindows,
     WindowAssigner,
 )
-from watermark.reference.windows.builder import KeyedStream, Stream, WindowedStream
-from watermark.reference.windows.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor
-from watermark.reference.windows.functions import AggregateFunction, WindowContext
-from watermark.reference.windows.operator import WindowOperator, WindowOperatorSpec
+from watermark.reference.windows.functions import (
+    AggregateFunction,
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    TimeEvictor,
+    WindowContext,
+)
+from watermark.reference.windows.operator import (
+    KeyedStream,
+    Stream,
+    WindowedStream,
+    WindowOperator,
+    WindowOperatorSpec,
+)
 from watermark.reference.windows.triggers import (
+    GLOBAL_WINDOW,
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
@@ -21,11 +33,11 @@ from watermark.reference.windows.triggers import (
     NeverTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
+    TimeWindow,
     Trigger,
     TriggerContext,
     TriggerResult,
 )
-from watermark.reference.windows.window import GLOBAL_WINDOW, TimeWindow
 
 __all__ = [
     "GLOBAL_WINDOW",

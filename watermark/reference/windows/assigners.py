@@ -20,15 +20,15 @@ from collections.abc import Callable
 
 from watermark.checks import checked, require_positive, unchecked
 from watermark.errors import InvalidParameterError
-from watermark.reference.records import Value
-from watermark.reference.timers import TimeDomain
+from watermark.reference.timers import TimeDomain, Value
 from watermark.reference.windows.triggers import (
+    GLOBAL_WINDOW,
     EventTimeTrigger,
     NeverTrigger,
     ProcessingTimeTrigger,
+    TimeWindow,
     Trigger,
 )
-from watermark.reference.windows.window import GLOBAL_WINDOW, TimeWindow
 
 Windows = tuple[TimeWindow, ...]
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from joins.plan.store_tables import (
+from joins.plan.connections import (
     AZURE_ACCOUNT,
     AZURE_ENDPOINT,
     AZURE_KEY,

@@ -1,6 +1,6 @@
 """The options of a table's object store, checked against its path and one another."""
 
-from joins.plan.store_tables import (
+from joins.plan.connections import (
     AZURE_ACCOUNT,
     AZURE_ENDPOINT,
     AZURE_KEY,

@@ -9,7 +9,7 @@ from kafka.future import Future
 from joins.adapters.kafka import changelog_producer
 from joins.adapters.kafka.changelog_producer import has_gap
 from joins.adapters.mysql.sender import RESERVED_BYTES, ChangelogSender
-from joins.durable.dead_rows import DeadRows
+from joins.durable.checkpoint import DeadRows
 from joins.plan.errors import SourceUnavailableError
 from service.embedded.broker import KafkaBroker
 from tests.joins.adapters.mysql.test_binlog import captured_table

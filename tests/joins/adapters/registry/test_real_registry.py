@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from joins.adapters.registry import SchemaRegistry, shared_schemas
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError
-from joins.plan.registry import RegistryOptions
 from service.embedded.registry import ApicurioRegistry
 from tests.support.topics import unique_name
 

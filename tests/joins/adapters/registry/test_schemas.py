@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from joins.adapters.registry import SchemaRegistry, check_registries
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
-from joins.plan.registry import RegistryOptions
 from tests.support.certificates import self_signed
 from tests.support.registry import registry
 

@@ -15,11 +15,11 @@ from joins.adapters.store_client import StoreAddress, client_of
 from joins.adapters.store_path import StorePath, path_as_json, path_from_json
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.table_path import TablePath, dataset_of, readable
+from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreTable
 from joins.plan.errors import StoreRefusedError, StoreUnavailableError
-from joins.plan.store_tables import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreTable
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.store_tables import check_a_table_of_a_store
-from watermark.redaction import Secret
+from watermark.errors import Secret
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string())])
 

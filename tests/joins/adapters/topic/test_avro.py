@@ -7,7 +7,8 @@ import pytest
 
 from joins.adapters.topic.check import check_topic
 from joins.adapters.topic.feed_state import TopicFeedConfig
-from joins.durable.stalls import Stalls
+from joins.durable.requests import Stalls
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import (
     DefinitionError,
     ForeignRecordError,
@@ -16,9 +17,8 @@ from joins.plan.errors import (
 )
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource
-from joins.plan.registry import RegistryOptions
 from joins.plan.types import SqlType, TypeName
-from joins.source.topic_coordinator import TopicCoordinator
+from joins.source.feed_coordinator import TopicCoordinator
 from service.embedded.broker import KafkaBroker
 from service.embedded.connect import KafkaConnect
 from service.embedded.postgres import PostgreSql

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
 from joins.kernels.changelog.event_marks import ChangelogEventTime, EventDigest
-from joins.plan.expressions import Call, Case, Column, Constant
 from joins.plan.plan import WatermarkSpec
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Case, Column, Constant, SqlType, TypeName
 from tests.support.laws import examples
 
 TIME, BIGINT = SqlType(TypeName.TIMESTAMP, 3), SqlType(TypeName.BIGINT)

@@ -24,8 +24,18 @@ from joins.kernels.strings.encodings import ENCODINGS
 from joins.kernels.strings.regular import REGULAR
 from joins.kernels.strings.words import WORDS
 from joins.plan.errors import ExpressionError
-from joins.plan.expressions import Call, Case, Cast, Column, Constant, ProcTime
-from joins.plan.types import Member, SqlType, TypeName, arrow_type
+from joins.plan.types import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constant,
+    Member,
+    ProcTime,
+    SqlType,
+    TypeName,
+    arrow_type,
+)
 from tests.support.laws import examples
 
 TINYINT = SqlType(TypeName.TINYINT)

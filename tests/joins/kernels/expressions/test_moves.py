@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.expressions.evaluate import Evaluated, Scope, evaluate_rows
-from joins.plan.expressions import Call, Column, Constant
-from joins.plan.types import SqlType, TypeName, arrow_type
+from joins.plan.types import Call, Column, Constant, SqlType, TypeName, arrow_type
 from tests.support.laws import examples
 
 TIME = SqlType(TypeName.TIMESTAMP, 3)

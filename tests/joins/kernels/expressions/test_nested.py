@@ -24,9 +24,21 @@ from joins.kernels.json.exact import json_values
 from joins.kernels.json.render import render_rows
 from joins.kernels.json.rows import parse
 from joins.kernels.json.wire import to_wire
-from joins.plan.expressions import Call, Case, Cast, Column, Constant
 from joins.plan.plan import Field
-from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
+from joins.plan.types import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Constant,
+    Member,
+    SqlType,
+    TypeName,
+    array_type,
+    arrow_type,
+    map_type,
+    row_type,
+)
 from tests.support.laws import examples
 
 BIGINT, INT = SqlType(TypeName.BIGINT), SqlType(TypeName.INT)

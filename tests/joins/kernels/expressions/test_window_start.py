@@ -6,8 +6,7 @@ import pyarrow as pa
 from hypothesis import given, strategies
 
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
-from joins.plan.expressions import Call, Column, Constant
-from joins.plan.types import SqlType, TypeName, array_type
+from joins.plan.types import Call, Column, Constant, SqlType, TypeName, array_type
 from watermark.reference.windows.assigners import (
     CumulativeWindows,
     SlidingWindows,

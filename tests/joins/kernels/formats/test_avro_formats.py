@@ -15,10 +15,10 @@ from joins.adapters.registry import shared_schemas
 from joins.kernels.avro.derived import NoAvroError, avro_schema, schema_to_write
 from joins.kernels.formats.decoders import decoder_of
 from joins.kernels.formats.encoders import encoder_of
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import Field
-from joins.plan.registry import RegistryOptions
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
 from tests.support.formats import ALL_TYPES, bad, batch_of, batches, read, written
 from tests.support.laws import examples

@@ -16,7 +16,6 @@ from joins.kernels.probe.probe import (
     kernel_spec,
     parse_records,
 )
-from joins.plan.expressions import Cast, Column
 from joins.plan.plan import (
     DeltaSink,
     Dimension,
@@ -32,7 +31,7 @@ from joins.plan.plan import (
     ProbeSource,
     WatermarkSpec,
 )
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Cast, Column, SqlType, TypeName
 
 BIGINT, STRING = SqlType(TypeName.BIGINT), SqlType(TypeName.STRING)
 TIME = SqlType(TypeName.TIMESTAMP, 3)

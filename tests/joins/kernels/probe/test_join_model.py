@@ -25,7 +25,6 @@ from hypothesis import strategies as st
 
 from joins.kernels.index.index import DimensionIndex, advance, build
 from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
-from joins.plan.expressions import Call, Column, Constant
 from joins.plan.plan import (
     BlackholeSink,
     Dimension,
@@ -40,7 +39,7 @@ from joins.plan.plan import (
     OutputColumn,
     ProbeSource,
 )
-from joins.plan.types import SqlType, TypeName, arrow_type
+from joins.plan.types import Call, Column, Constant, SqlType, TypeName, arrow_type
 from tests.support.laws import examples
 
 BOOLEAN, INT, STRING = (SqlType(name) for name in (TypeName.BOOLEAN, TypeName.INT, TypeName.STRING))

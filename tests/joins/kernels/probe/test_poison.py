@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from joins.kernels.probe.probe import BatchContext, join_batch, kernel_spec
-from joins.plan.expressions import Column
 from joins.plan.plan import Field, OutputColumn
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Column, SqlType, TypeName
 from tests.support.poison import BIG, KINDS, PROBE_COLUMNS, REASONS, ROWS
 from tests.support.probe import PLAN, clicks, probe_task
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from joins.kernels.index.index import DimensionIndex, advance, build
 from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kernel_spec
-from joins.plan.expressions import Call, Cast, Column, Constant, ProcTime
 from joins.plan.plan import (
     ComputedField,
     DeltaSink,
@@ -29,7 +28,7 @@ from joins.plan.plan import (
     OutputColumn,
     ProbeSource,
 )
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Cast, Column, Constant, ProcTime, SqlType, TypeName
 from tests.support.laws import examples
 
 BIGINT = SqlType(TypeName.BIGINT)

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from joins.kernels.changelog.row_kinds import SIGNS
 from joins.kernels.windows import project
 from joins.kernels.windows.spec import WindowKey
-from joins.plan.expressions import Call, Cast, Column, Constant
 from joins.plan.plan import WINDOW, AggregateKind, OutputColumn, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Cast, Column, Constant, SqlType, TypeName
 from tests.support.laws import examples
 from tests.support.windows import (
     BIGINT,

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from joins.kernels.changelog.row_kinds import SIGNS
 from joins.kernels.windows import project
-from joins.plan.expressions import Call, Column, Constant
 from joins.plan.plan import WINDOW, OutputColumn, WindowKind
-from joins.plan.types import SqlType, TypeName
+from joins.plan.types import Call, Column, Constant, SqlType, TypeName
 from tests.joins.kernels.windows.test_windows import play, steps
 from tests.support.laws import examples
 from tests.support.windows import BIGINT, STRING, TIMESTAMP_3, window_spec

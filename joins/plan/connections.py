@@ -1,14 +1,67 @@
-"""Tables in object stores: their addresses, and the options that say how a store is reached."""
+"""How Kafka, a schema registry and object stores are reached: what plans keep of it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from urllib.parse import urlsplit
+
+TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+CLIENT_ID = "sasl.oauthbearer.client.credentials.client.id"
+CLIENT_SECRET = "sasl.oauthbearer.client.credentials.client.secret"
+SCOPE = "sasl.oauthbearer.scope"
+TRUSTSTORE_CERTIFICATES = "ssl.truststore.certificates"
+TRUSTSTORE_FILE = "ssl.truststore.location"
+KEYSTORE_CERTIFICATES = "ssl.keystore.certificate.chain"
+KEYSTORE_KEY = "ssl.keystore.key"
+KEYSTORE_FILE = "ssl.keystore.location"
+KEY_PASSWORD = "ssl.key.password"
+VERIFIED_NAME = "ssl.endpoint.identification.algorithm"
+OF_THE_TOKEN_ENDPOINT = (CLIENT_ID, CLIENT_SECRET)
+"""Who gets to know them is not a broker."""
+FILES = {TRUSTSTORE_FILE: TRUSTSTORE_CERTIFICATES, KEYSTORE_FILE: KEYSTORE_CERTIFICATES}
+"""What names a file → what its text is."""
+KAFKA_CREDENTIALS = frozenset(
+    {"sasl.password", CLIENT_SECRET, KEYSTORE_KEY, KEYSTORE_FILE, KEY_PASSWORD}
+)
+
+
+class ClientNumber(StrEnum):
+    """Properties that are numbers."""
+
+    FETCH_BYTES = "fetch.max.bytes"
+    PARTITION_BYTES = "max.partition.fetch.bytes"
+    IDLE_MS = "connections.max.idle.ms"
+    METADATA_MS = "metadata.max.age.ms"
+    BACKOFF_MS = "reconnect.backoff.ms"
+    BACKOFF_MAX_MS = "reconnect.backoff.max.ms"
+    RETRY_MS = "retry.backoff.ms"
+    RECEIVE_BYTES = "receive.buffer.bytes"
+    SEND_BYTES = "send.buffer.bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryOptions:
+    """A registry with Confluent's interface.
+
+    Attributes:
+        url: of its root.
+        user_info: who asks, where it wants to know: `user:password` (basic authentication).
+        ca: the certificates that are trusted, PEM; None: those of the machine.
+        cert: our own certificate, PEM, and `key` its key, where it wants one.
+    """
+
+    url: str
+    user_info: str | None = field(default=None, repr=False)
+    ca: str | None = None
+    cert: str | None = None
+    key: str | None = field(default=None, repr=False)
+
 
 S3_ENDPOINT, S3_KEY, S3_SECRET = "s3.endpoint", "s3.access-key", "s3.secret-key"
 S3_TOKEN, S3_REGION, S3_PATH_STYLE = "s3.session-token", "s3.region", "s3.path.style.access"
 AZURE_ENDPOINT, AZURE_ACCOUNT = "azure.endpoint", "azure.account"
 AZURE_KEY, AZURE_SAS = "azure.account-key", "azure.sas-token"
-CREDENTIALS = (S3_KEY, S3_SECRET, S3_TOKEN, AZURE_KEY, AZURE_SAS)
+STORE_CREDENTIALS = (S3_KEY, S3_SECRET, S3_TOKEN, AZURE_KEY, AZURE_SAS)
 """The options that nobody may see."""
 OF_STORES = (
     *(S3_ENDPOINT, S3_KEY, S3_SECRET, S3_TOKEN, S3_REGION, S3_PATH_STYLE),
@@ -82,4 +135,4 @@ class StoreTable:
 
 
 def has_credentials(options: StoreOptions) -> bool:
-    return any(name in CREDENTIALS for name, _ in options)
+    return any(name in STORE_CREDENTIALS for name, _ in options)
