@@ -18,14 +18,14 @@ from joins.durable.checkpoint import Checkpoint
 from joins.durable.failpoints import ACTIONS, POINTS
 from joins.kernels.probe.probe import ROW_METADATA
 from joins.sinks.kafka import HEADER_NAMES
-from service.cli.exits import ExitCode
 from service.cli.main import app
+from service.cli.output import ExitCode
 from service.config import PREFIX, Settings
 from service.demo.run import DemoResult
 from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.requests import CHOICES
-from service.security.credentials import CA_FILE, TOKEN, TOKEN_FILE
+from service.security.tokens import CA_FILE, TOKEN, TOKEN_FILE
 from service.sql.answers.declarations import plan_declarations
 from service.sql.answers.explain import explain
 from service.sql.catalog.options import CONNECTORS

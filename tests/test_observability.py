@@ -16,8 +16,7 @@ import promql_parser
 import pytest
 import yaml
 
-from service.api.job_metrics import job_metrics, leadership_metrics
-from service.api.routes.metrics import RequestCounters
+from service.api.routes.metrics import RequestCounters, job_metrics, leadership_metrics
 from service.embedded.process import free_port
 from service.jobs.leadership.leadership import Leadership
 from tests.support.control_plane import ROOT, control_plane

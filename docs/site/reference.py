@@ -22,17 +22,16 @@ import joins
 import service
 import watermark
 from joins.durable.failpoints import POINTS
-from service.api.job_metrics import job_metrics, leadership_metrics
-from service.api.routes.metrics import RequestCounters
-from service.cli import exits
+from service.api.routes.metrics import RequestCounters, job_metrics, leadership_metrics
 from service.cli.main import app
+from service.cli.output import ExitCode
 from service.config import PREFIX, Settings, accepted
 from service.jobs.leadership.leadership import Leadership
 from service.sql.answers.language import answers
 from service.sql.catalog.options import CONNECTORS, Option, OptionType
 from service.sql.catalog.settings import SETTINGS
-from service.sql.expressions.function_forms import FORMS, PARTLY
-from service.sql.expressions.library.refused import REFUSED
+from service.sql.expressions.expression_text import FORMS, PARTLY
+from service.sql.expressions.functions import REFUSED
 from watermark.errors import SluiceError
 
 Command = Any  # typer's own classes have no types
@@ -225,7 +224,7 @@ def _parameter(parameter: Parameter) -> str:
 
 def exit_codes() -> list[str]:
     """The table in the module of the exit codes."""
-    rows = re.findall(r"^\| (\d+) \| (.*) \|$", exits.__doc__ or "", re.MULTILINE)
+    rows = re.findall(r"^ *\| (\d+) \| (.*) \|$", ExitCode.__doc__ or "", re.MULTILINE)
     return [entry(f"`{code}`", meaning) for code, meaning in rows]
 
 

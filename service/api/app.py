@@ -8,55 +8,43 @@ from fastapi.openapi.utils import get_openapi
 
 from service.api.http import problems
 from service.api.http.access import Rules, describe, secure
-from service.api.http.bodies import check_body
-from service.api.http.guard import Gate, Guard
-from service.api.http.heads import Heads
-from service.api.http.negotiation import check_accept
-from service.api.http.parameters import check_query
+from service.api.http.checks import check_accept, check_body, check_query
+from service.api.http.guard import Gate, Guard, Heads
 from service.api.routes import (
-    acknowledgements,
+    admin,
     catalog,
     dead_letters,
     events,
     flink,
-    health,
-    history,
     inspection,
     jobs,
-    lifecycle,
     metrics,
-    page,
-    planning,
+    program,
     progress,
-    secrets,
-    statements,
+    runner_requests,
     tables,
-    tokens,
 )
-from service.api.routes.event_stream import EventHub
-from service.api.routes.jobs import Services
+from service.api.routes.events import EventHub
 from service.api.routes.metrics import RequestCounters, RequestMetrics
+from service.api.services import Services
 from service.schemas.jobs import Problem
 
 _ROUTERS = (
-    planning.router,  # its addresses would else be taken for ids of jobs
     jobs.router,
-    lifecycle.router,
     progress.router,
-    history.router,
     events.router,
-    acknowledgements.router,
+    runner_requests.router,
     dead_letters.router,
     inspection.router,
     tables.router,
     catalog.router,
     flink.router,
-    statements.router,
+    catalog.statements_router,
     metrics.router,
-    health.router,
-    tokens.router,
-    secrets.router,
-    page.router,
+    program.router,
+    admin.tokens_router,
+    admin.secrets_router,
+    program.page_router,
 )
 
 
@@ -77,7 +65,7 @@ def create_app(services: Services, *, closing: Callable[[], bool] = lambda: Fals
     )
     app.state.services = services
     app.state.requests = RequestCounters()
-    app.state.look_at_store = health.SharedProbe(services.store.check)
+    app.state.look_at_store = program.SharedProbe(services.store.check)
     app.state.events = EventHub(services.store, closing=closing)
     for router in _ROUTERS:
         app.include_router(router)

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from service.api.app import create_app
-from service.api.routes.jobs import Services
+from service.api.services import Services
 from service.config import Settings
 from service.jobs.store.store import JobStore
 from service.jobs.submit.catalog_tables import CatalogTables

@@ -16,10 +16,9 @@ import uvicorn
 from joins.kernels.file_locks import give_lock_up
 from service.api.app import create_app
 from service.api.http import exposure
-from service.api.http.connections import SeatedServer
-from service.api.http.peers import Peers
-from service.api.http.protocol import HEAD_LIMIT_BYTES, patient
-from service.api.routes.jobs import Services
+from service.api.http.connections import HEAD_LIMIT_BYTES, SeatedServer, patient
+from service.api.http.exposure import Peers
+from service.api.services import Services
 from service.config import Settings, ends_runners, store_is_shared
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector

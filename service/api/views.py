@@ -13,11 +13,11 @@ from service.jobs.store.reports import Status
 from service.jobs.supervise.liveness import UNRESPONSIVE
 from service.jobs.supervise.watch import RunnerView
 from service.schemas.inspection import WarningView
-from service.schemas.job_list import ListedJob
 from service.schemas.jobs import (
     ErrorView,
     JobDetail,
     JobProgress,
+    ListedJob,
     ProbeView,
     ReportView,
     RunnerState,

@@ -10,9 +10,9 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
-from service.cli.exits import ExitCode
 from service.cli.options import Form, Job, Server, Timeout, open_client
 from service.cli.output import (
+    ExitCode,
     OutputFormat,
     clean,
     console,
@@ -24,8 +24,8 @@ from service.cli.output import (
     show,
     show_json,
     tell,
+    working,
 )
-from service.cli.terminal.progress import working
 from service.cli.views import bars, bars_grid, job_parts, jobs_table
 from service.cli.wait import ENDED, GOALS, POLL_S, JobPoll, follow
 from service.jobs.store.job import JobState

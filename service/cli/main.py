@@ -1,7 +1,7 @@
 """The command line, `sluice`: what starts something, and the program that all commands are part of.
 
 Data goes to standard output, talk to standard error. An error is two lines, what happened and what
-to do, with the place between them where a script is wrong; `cli_exits` has the exit codes.
+to do, with the place between them where a script is wrong; `ExitCode` has the codes.
 """
 
 import os
@@ -21,18 +21,23 @@ from service.cli import inspect as cli_inspect
 from service.cli import jobs as cli_jobs
 from service.cli import scripts as cli_scripts
 from service.cli import secrets as cli_secrets
-from service.cli import sql as cli_sql
 from service.cli import tables as cli_tables
 from service.cli import tokens as cli_tokens
 from service.cli import top as cli_top
 from service.cli import up as cli_up
 from service.cli import wait as cli_wait
-from service.cli import watermarks as cli_watermarks
-from service.cli.exits import ExitCode, exit_code, place_of
+from service.cli.inspect_topic import inspect_topic
 from service.cli.options import DataCommand, Form, Server, open_client
-from service.cli.output import OutputFormat, say, say_error, show_json
-from service.cli.topics.inspect import inspect_topic
-from service.cli.topics.records import app as topic_app
+from service.cli.output import (
+    ExitCode,
+    OutputFormat,
+    exit_code,
+    place_of,
+    say,
+    say_error,
+    show_json,
+)
+from service.cli.topics import app as topic_app
 from service.footprint import kept_for_good, leave_out
 from service.version import program_version
 from watermark.errors import SluiceError
@@ -149,10 +154,10 @@ for _command in (
     cli_scripts.submit,
     cli_scripts.validate,
     cli_scripts.explain,
-    cli_sql.sql,
+    cli_scripts.sql,
     cli_wait.wait,
     cli_top.top,
-    cli_watermarks.watermarks,
+    cli_inspect.watermarks,
     cli_inspect.acknowledge,
     cli_inspect.replay,
     cli_inspect.explain_row,

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from service.cli.output import OutputFormat
-from service.security.credentials import DEFAULT_HOST, DEFAULT_PORT, Credentials
+from service.security.tokens import DEFAULT_HOST, DEFAULT_PORT, Credentials
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import typer
@@ -13,15 +14,63 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from service.client import AccessError, RefusedError
+from service.errors import UnreachableError, WaitTimeoutError
+from watermark.errors import SluiceError
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from service.schemas.inspection import GapView
 
+
+class ExitCode(IntEnum):
+    """Exit codes of the command line; scripts may rely on them.
+
+    | code | meaning |
+    |---|---|
+    | 0 | Done. |
+    | 1 | Not done, or a check (`doctor`, `replay`, `dlq replay`) found a fault. |
+    | 2 | The command line is wrong. |
+    | 3 | The control plane cannot be reached. |
+    | 4 | The control plane denies access: no token, or one of too small a scope. |
+    | 5 | Timed out waiting; the job goes on. |
+    | 130 | Interrupted; the job goes on. |
+    | 143 | Ended by SIGTERM; `serve` and `up`, which stop in order, end with 0. |
+    """
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+    DENIED = 4
+    TIMED_OUT = 5
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+def exit_code(error: SluiceError) -> ExitCode:
+    """The code of a command that ends with `error`."""
+    if isinstance(error, UnreachableError):
+        return ExitCode.UNREACHABLE
+    if isinstance(error, WaitTimeoutError):
+        return ExitCode.TIMED_OUT
+    if isinstance(error, AccessError):
+        return ExitCode.DENIED
+    return ExitCode.FAILED
+
+
+def place_of(error: SluiceError) -> str:
+    """The line of the script that is meant, with a caret below it; empty without one."""
+    problem = error.problem if isinstance(error, RefusedError) else vars(error)
+    return str(problem.get("excerpt") or "")
+
+
 Answer = TypeVar("Answer")
 _PIPE_WIDTH = 240
 _CELL = 200
 _RANGES = 8
+_WARNING = 2000
 _STEPS = ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k"))
 
 
@@ -43,6 +92,12 @@ def say_error(message: str, hint: str, place: str = "") -> None:
     for line in place.splitlines():
         say(f"  {line}")
     say(f"hint: {' '.join(hint.split())}")
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Tell each warning of a submission."""
+    for warning in warnings:
+        say(f"warning: {one_line(warning, _WARNING)}")
 
 
 def clean(text: str) -> str:
@@ -121,6 +176,13 @@ def console(*, err: bool = False) -> Console:
         markup=False,
         emoji=False,
     )
+
+
+def working(text: str) -> AbstractContextManager[object]:
+    """Shows on a terminal that something goes on."""
+    if not takes_commands(sys.stderr):
+        return nullcontext()
+    return console(err=True).status(Text(text))
 
 
 def takes_commands(stream: TextIO) -> bool:

@@ -1,13 +1,13 @@
-"""Commands about scripts: `submit`, `validate`, `explain`."""
+"""Commands about scripts: `submit`, `validate`, `explain`, `sql`."""
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from joins.plan.errors import SinkError
+from service.cli.conversation import Conversation, RowStream, show_result
 from service.cli.options import (
     Append,
     Form,
@@ -24,16 +24,15 @@ from service.cli.output import (
     say,
     show_json,
     takes_commands,
+    warn,
+    working,
 )
-from service.cli.terminal.progress import working
 from service.cli.wait import WaitFor, follow
 from service.errors import NotAllowedError, SubmissionError
 
 if TYPE_CHECKING:
     from joins.plan.plan import JoinPlan  # slow to load, and few commands plan
     from service.schemas.progress import Validation
-
-_SHOWN_WARNING = 2000
 
 
 def submit(
@@ -135,10 +134,38 @@ def _explain_writer(plan: "JoinPlan") -> None:
         typer.echo(f"WRITER {choice.writer.value}{why}")
 
 
-def warn(warnings: Iterable[str]) -> None:
-    """Tell each warning of a submission."""
-    for warning in warnings:
-        say(f"warning: {one_line(warning, _SHOWN_WARNING)}")
+def sql(
+    script: Annotated[
+        Path | None,
+        typer.Argument(help="The statements, - for standard input; a prompt when left out."),
+    ] = None,
+    execute: Annotated[
+        str | None, typer.Option("--execute", "-e", help="Statements, instead of a script.")
+    ] = None,
+    append: Append = False,
+    timeout: Timeout = 3600.0,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives.
+
+    Tables and views of a script that does nothing else are kept for every later script.
+    """
+    if script is not None and execute is not None:
+        raise typer.BadParameter("give a script or --execute, not both")
+    is_json = output is OutputFormat.JSON
+    printer, live = (show_json, None) if is_json else (show_result, RowStream)
+    with open_client(server) as client:
+        talk = Conversation(client, printer, timeout, live, append=append)
+        if execute is not None:
+            talk.carry_out(execute)
+        elif script is None and sys.stdin.isatty():
+            from service.cli.prompt import Prompt  # slow to load: it reads SQL
+
+            talk.in_parts = True
+            Prompt(talk).run()
+        else:
+            talk.carry_out(read_script(script or Path("-")))
 
 
 def read_script(script: Path) -> str:

@@ -19,8 +19,8 @@ from service.errors import SecretError, UnreachableError
 
 if TYPE_CHECKING:
     from service.client import Sluice
-    from service.schemas.secrets import SecretView
-    from service.security.secret_store import SecretStore
+    from service.schemas.tokens import SecretView
+    from service.security.secrets import SecretStore
 
 Result = TypeVar("Result")
 _MOST_BYTES = 64 * 1024
@@ -123,7 +123,7 @@ def _carry_out(
     server: str | None,
 ) -> Result:
     """Have the control plane do it; without one, and unless one was named, do it here."""
-    from service.security.secret_store import SecretStore
+    from service.security.secrets import SecretStore
 
     if data_dir is None:
         try:
@@ -137,7 +137,7 @@ def _carry_out(
 
 
 def _views(store: "SecretStore") -> list["SecretView"]:
-    from service.schemas.secrets import SecretView
+    from service.schemas.tokens import SecretView
 
     return [
         SecretView(name=s.name, source=s.source, jobs=list(s.jobs), hidden_by=s.hidden_by)

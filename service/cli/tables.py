@@ -25,14 +25,16 @@ from service.cli.output import (
     show,
     table,
     tell,
+    warn,
+    working,
 )
-from service.cli.scripts import read_script, warn
-from service.cli.terminal.progress import working
+from service.cli.scripts import read_script
 
 if TYPE_CHECKING:
-    from service.schemas.catalog import CatalogTable, CatalogTableDetail, TableCreation
     from service.schemas.tables import (
         AbsentKey,
+        CatalogTable,
+        CatalogTableDetail,
         DimensionChanges,
         DimensionHistory,
         DimensionRows,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
         PreviewBatch,
         PreviewRow,
         RowChange,
+        TableCreation,
         VersionOfKey,
     )
 

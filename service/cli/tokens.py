@@ -13,8 +13,7 @@ from service.cli.inspect import operator
 from service.cli.options import Form, Server, load_settings, open_client
 from service.cli.output import OutputFormat, instant, one_line, say, show, table, tell
 from service.errors import TokenNotFoundError
-from service.security.credentials import Credentials
-from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, NewToken, TokenScope
+from service.security.tokens import DEFAULT_DAYS, MOST_DAYS, Credentials, NewToken, TokenScope
 
 if TYPE_CHECKING:
     from service.config import Settings
@@ -111,7 +110,7 @@ def _open_store(settings: "Settings") -> "JobStore":
 
 
 def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
-    from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
     from service.schemas.tokens import CreatedToken
 
     settings = load_settings(data_dir=data_dir)
@@ -125,7 +124,7 @@ def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
 
 
 def _listed(server: str | None, data_dir: Path | None) -> list["TokenView"]:
-    from service.api.routes.tokens import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
 
     if not _is_here(server, data_dir):
         with open_client(server) as client:

@@ -1,26 +1,263 @@
 """`sluice top`: all jobs at a glance, live on a terminal, one frame everywhere else."""
 
+import os
+import select
+import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.cells import cell_len, set_cell_size
 from rich.console import Group
 from rich.live import Live
+from rich.text import Text
 
 from service.cli.options import Form, Server, open_client
-from service.cli.output import OutputFormat, console, show, show_json
-from service.cli.terminal.keys import QUIT, typed_keys
-from service.cli.terminal.top_frame import Look, Order, Sorting, frame
+from service.cli.output import (
+    OutputFormat,
+    brief,
+    console,
+    instant,
+    one_line,
+    show,
+    show_json,
+    span,
+)
+from service.cli.views import gate, sinks, state
 from service.client.refusals import is_passing
 from service.errors import ControlPlaneError
 
 if TYPE_CHECKING:
     from service.client import Sluice
-    from service.schemas.job_list import ListedJob
+    from service.schemas.jobs import ListedJob
+
+_WIDE = 120  # sink and reason stand beside the numbers, else below them
+_MOST_NAME, _MOST_SINK = 20, 28
+_GAP = "  "
+
+
+class Order(StrEnum):
+    """What jobs are sorted by; those of which nobody knows it come last."""
+
+    RATE = "rate"
+    NAME = "name"
+    STATE = "state"
+    HELD = "held"
+    LAG = "lag"
+    FRESHNESS = "freshness"
+    BATCH = "batch"
+    AGE = "age"
+
+
+_KEYS = {order.value[0]: order for order in Order}
+_NUMBERS = {
+    Order.RATE: "records_per_s",
+    Order.HELD: "held_records",
+    Order.LAG: "lag_records",
+    Order.FRESHNESS: "freshness_ms",
+    Order.BATCH: "batch_ms",
+    Order.AGE: "created_at_ms",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """An order of jobs, and its direction."""
+
+    order: Order
+    reverse: bool = False
+
+    def pressed(self, key: str) -> "Sorting":
+        """After a key: another order, or the same one in the other direction."""
+        chosen = _KEYS.get(key)
+        if chosen is None:
+            return self
+        return Sorting(chosen, reverse=chosen is self.order and not self.reverse)
+
+    def of(self, jobs: Sequence["ListedJob"]) -> list["ListedJob"]:
+        """The jobs, sorted; equal ones stay in their order."""
+        name = _NUMBERS.get(self.order)
+        if name is None:
+            field = self.order.value
+            return sorted(jobs, key=lambda job: str(getattr(job, field)), reverse=self.reverse)
+        known = [job for job in jobs if getattr(job, name) is not None]
+        rest = [job for job in jobs if getattr(job, name) is None]
+        sign = 1 if self.reverse else -1
+        return [*sorted(known, key=lambda job: sign * getattr(job, name)), *rest]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the control plane has said last.
+
+    Attributes:
+        trouble: why it has said nothing since.
+    """
+
+    url: str
+    jobs: Sequence["ListedJob"]
+    at_ms: int
+    trouble: str | None = None
+
+
+# A frame
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    head: str
+    cell: Callable[["ListedJob"], Text | str]
+    most: int = 12
+    is_number: bool = False
+
+
+_COLUMNS = (
+    _Column("NAME", lambda job: one_line(job.name), _MOST_NAME),
+    _Column("STATE", state, 20),
+    _Column("PHASE", lambda job: job.phase or "-"),
+    _Column("GATE", gate),
+    _Column("REC/S", lambda job: brief(job.records_per_s), is_number=True),
+    _Column("HELD", lambda job: brief(job.held_records), is_number=True),
+    _Column("LAG", lambda job: brief(job.lag_records), is_number=True),
+    _Column("FRESH", lambda job: span(job.freshness_ms), is_number=True),
+    _Column("BATCH", lambda job: span(job.batch_ms), is_number=True),
+)
+_SINK = _Column("SINK", lambda job: one_line(sinks(job)), _MOST_SINK)
+
+
+def frame(look: Look, order: Sorting, width: int, height: int | None = None) -> list[Text]:
+    """The lines of one frame.
+
+    Args:
+        look: what is shown.
+        order: of the jobs.
+        width: of the terminal, in cells.
+        height: of it; with one there are keys in the last line, and jobs that have no room are
+            counted.
+    """
+    is_wide = width >= _WIDE
+    jobs = order.of(look.jobs)
+    shown = jobs if height is None else jobs[: _room(height, is_wide=is_wide)]
+    columns = (*_COLUMNS, _SINK) if is_wide else _COLUMNS
+    lines = [_heading(look), Text("")]
+    lines += _table(columns, shown, is_wide=is_wide) if shown else [_nothing()]
+    if len(shown) < len(jobs):
+        lines.append(Text(f"and {len(jobs) - len(shown)} more; sort so that they come first"))
+    if height is not None:
+        lines += [Text("")] * (height - 1 - len(lines)) + [_keys(order)]
+    for line in lines:
+        line.no_wrap = True
+        line.truncate(width, overflow="ellipsis")
+        line.rstrip()
+    return lines
+
+
+def _room(height: int, *, is_wide: bool) -> int:
+    return max(1, (height - 6) // (1 if is_wide else 2))
+
+
+def _heading(look: Look) -> Text:
+    counts = Counter(job.state for job in look.jobs)
+    total = f"{len(look.jobs)} job{'' if len(look.jobs) == 1 else 's'}"
+    by_state = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    heading = Text.assemble((look.url, "bold"), _GAP, instant(look.at_ms)[11:19], " UTC", _GAP)
+    if look.trouble is not None:
+        heading.append(f"no answer since: {one_line(look.trouble)}", style="yellow")
+    else:
+        heading.append(f"{total}: {by_state}" if by_state else total)
+    return heading
+
+
+def _nothing() -> Text:
+    return Text("No jobs yet. Submit a script: sluice submit SCRIPT")
+
+
+def _table(
+    columns: Sequence[_Column], jobs: Sequence["ListedJob"], *, is_wide: bool
+) -> Iterator[Text]:
+    cells = [[_text(column.cell(job)) for column in columns] for job in jobs]
+    widths = [
+        min(column.most, max(cell_len(column.head), *(cell.cell_len for cell in own)))
+        for column, own in zip(columns, zip(*cells, strict=True), strict=True)
+    ]
+    heads = [Text(column.head, style="bold") for column in columns]
+    yield _row(columns, heads, widths, Text("REASON" if is_wide else "", style="bold"))
+    for job, own in zip(jobs, cells, strict=True):
+        reason = _text(one_line(job.reason, 500))
+        yield _row(columns, own, widths, reason if is_wide else Text(""))
+        if not is_wide:
+            yield Text.assemble(_GAP, (one_line(sinks(job)), "cyan"), _GAP, (reason.plain, "dim"))
+
+
+def _text(cell: Text | str) -> Text:
+    return cell if isinstance(cell, Text) else Text(cell)
+
+
+def _row(
+    columns: Sequence[_Column], cells: Sequence[Text], widths: Sequence[int], rest: Text
+) -> Text:
+    row = Text("")
+    for column, cell, width in zip(columns, cells, widths, strict=True):
+        text = cell.plain
+        if cell_len(text) > width:
+            text = set_cell_size(text, width - 1).rstrip() + "…"
+        padding = " " * (width - cell_len(text))
+        row.append(padding + text if column.is_number else text + padding, style=cell.style)
+        row.append(_GAP)
+    return row.append_text(rest)
+
+
+def _keys(order: Sorting) -> Text:
+    keys = Text.assemble(("q", "bold"), " quit ", " sort:")
+    for key, named in _KEYS.items():
+        style = "reverse" if named is order.order else ""
+        keys.append(" ").append(key, style=f"bold {style}").append(f" {named}", style=style)
+    return keys
+
+
+QUIT = "q"
+
+
+@contextmanager
+def typed_keys() -> Iterator[Callable[[float], Iterable[str]]]:
+    """Gives a function that waits so many seconds for keys, and gives those that were pressed."""
+    if not sys.stdin.isatty():
+        yield _nobody
+        return
+    import termios  # a system without it has no terminal that this could be one of
+    import tty
+
+    before: list[Any] = termios.tcgetattr(sys.stdin)
+
+    def pressed(seconds: float) -> Iterable[str]:
+        if not select.select([sys.stdin], [], [], seconds)[0]:
+            return ""
+        return _read_keys()
+
+    tty.setcbreak(sys.stdin)
+    try:
+        yield pressed
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _read_keys() -> str:
+    typed = os.read(sys.stdin.fileno(), 64)
+    return "" if typed.startswith(b"\x1b") else typed.decode(errors="replace") or "q"
+
+
+def _nobody(seconds: float) -> Iterable[str]:
+    time.sleep(seconds)
+    return ""
+
 
 _KEY_S = 0.5
 

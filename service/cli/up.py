@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.options import Form, open_client
-from service.cli.output import OutputFormat, facts_table, say, show, show_json
-from service.cli.terminal.progress import working
+from service.cli.output import OutputFormat, facts_table, say, show, show_json, working
 
 if TYPE_CHECKING:
     from service.demo.up import Up

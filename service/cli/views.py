@@ -24,12 +24,12 @@ from service.jobs.inspect.event_waiting import shown_time
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
     from service.schemas.inspection import AcknowledgementView, StallView
-    from service.schemas.job_list import ListedJob
     from service.schemas.jobs import (
         DimensionView,
         EventTimeView,
         JobDetail,
         JobSummary,
+        ListedJob,
         ProbeView,
         SnapshotView,
         WatermarkView,

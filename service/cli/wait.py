@@ -1,15 +1,21 @@
 """Waiting for a job: what can be waited for, how far it is meanwhile, and when it is in vain."""
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from service.cli.options import Form, Job, Server, Timeout, open_client
-from service.cli.output import OutputFormat, say, tell
-from service.cli.terminal.progress import job_progress
+from service.cli.output import OutputFormat, console, one_line, say, takes_commands, tell
+from service.cli.views import bars, state
 from service.client import NotFoundError, RefusedError
 from service.client.refusals import is_passing
 from service.errors import (
@@ -25,6 +31,9 @@ if TYPE_CHECKING:
 
 POLL_S = 0.25
 _UNREACHED_S = 30.0
+_LINE_EVERY_S = 15.0
+_BAR_WIDTH = 20
+Show = Callable[["JobDetail"], None]
 _OPEN = frozenset({"JOINING", "FINISHED"})  # a short job is JOINING for a moment only
 _AT_REST = frozenset({"PAUSED", "STOPPED", "FAILED", "FINISHED"})
 
@@ -104,6 +113,68 @@ def wait(
     with open_client(server) as client:
         document = follow(client.job(job), phase, timeout)
     tell(document, output, lambda job: say(f"job {job.id} is {job.state}: {job.reason}"))
+
+
+@contextmanager
+def job_progress() -> Iterator[Show]:
+    """Gives a function that shows a job each time it is called with its newest document."""
+    if not takes_commands(sys.stderr):
+        yield _Lines().show
+        return
+    drawn = _Bars()
+    with Live(
+        console=console(err=True),
+        get_renderable=drawn.render,
+        transient=True,
+        redirect_stdout=False,
+        refresh_per_second=4,
+    ):
+        yield drawn.show
+
+
+class _Bars:
+    """State and reason in one line, and a bar with the time left for each copy."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("  {task.description}", markup=False),
+            BarColumn(_BAR_WIDTH),
+            TextColumn("{task.fields[text]}", markup=False),
+            TimeRemainingColumn(compact=True),
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._line = Text("")
+
+    def show(self, job: "JobDetail") -> None:
+        self._line = Text.assemble(state(job), f": {one_line(job.reason)}", overflow="ellipsis")
+        self._line.no_wrap = True
+        by_name = {bar.name: bar for bar in bars(job)}
+        for name in self._tasks.keys() - by_name.keys():
+            self._progress.remove_task(self._tasks.pop(name))
+        for name, bar in by_name.items():
+            if name not in self._tasks:
+                self._tasks[name] = self._progress.add_task(name, total=bar.total, text=bar.text)
+            task = self._tasks[name]
+            self._progress.update(task, total=bar.total, completed=bar.done, text=bar.text)
+
+    def render(self) -> RenderableType:
+        return Group(self._line, self._progress.get_renderable())
+
+
+class _Lines:
+    """A line for each change of state, and for a new reason when some time has passed."""
+
+    def __init__(self) -> None:
+        self._state = self._reason = ""
+        self._told_at = 0.0
+
+    def show(self, job: "JobDetail") -> None:
+        now = time.monotonic()
+        late = now - self._told_at >= _LINE_EVERY_S and job.reason != self._reason
+        if job.state == self._state and not late:
+            return
+        self._state, self._reason, self._told_at = job.state, job.reason, now
+        say(f"{job.state}: {one_line(job.reason)}")
 
 
 def follow(followed: "RemoteJob", goal: Goal, timeout_s: float) -> "JobDetail":

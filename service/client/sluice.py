@@ -7,20 +7,60 @@ from types import TracebackType
 from urllib.parse import quote
 from uuid import uuid4
 
-from service.client import html
-from service.client.catalog import Catalog
-from service.client.pages import Pages
+from service.client.notebook import html_of_jobs
 from service.client.remote_job import RemoteJob
-from service.client.transport import Transport, parsed
+from service.client.transport import Pages, Transport, parsed
 from service.errors import JobNotFoundError
+from service.schemas.document import VersionView
 from service.schemas.inspection import CheckReport
-from service.schemas.job_list import JobPage, ListedJob
-from service.schemas.jobs import JobSummary
-from service.schemas.program import VersionView
+from service.schemas.jobs import JobPage, JobSummary, ListedJob
 from service.schemas.progress import AnswerList, AnswerView, EventPage, Transition, Validation
-from service.schemas.secrets import SecretList, StoredSecret
-from service.schemas.tokens import CreatedToken, TokenPage, TokenView
-from service.security.credentials import Credentials
+from service.schemas.tables import (
+    CatalogList,
+    CatalogTable,
+    CatalogTableDetail,
+    TableCreation,
+)
+from service.schemas.tokens import CreatedToken, SecretList, StoredSecret, TokenPage, TokenView
+from service.security.tokens import Credentials
+
+
+class Catalog:
+    """Creates, shows and drops them."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def create(self, sql: str) -> TableCreation:
+        """Keep the tables and views of a script; all of them, or none.
+
+        Raises:
+            InvalidRequestError: a statement cannot be kept, or what it names cannot be used.
+            ConflictError: there is a table or view of that name.
+        """
+        return self._transport.post(TableCreation, "/v1/tables", json={"sql": sql})
+
+    def tables(self) -> list[CatalogTable]:
+        """All tables and views, by name."""
+        return self._transport.ask(CatalogList, "/v1/tables").items
+
+    def table(self, name: str) -> CatalogTableDetail:
+        """One table or view.
+
+        Raises:
+            NotFoundError: there is none of this name.
+        """
+        return self._transport.ask(CatalogTableDetail, f"/v1/tables/{quote(name, safe='')}")
+
+    def drop(self, name: str) -> None:
+        """Forget a table or view; the copy of a shared table is removed.
+
+        Raises:
+            NotFoundError: there is none of this name.
+            ConflictError: jobs or views use it.
+        """
+        self._transport.send("DELETE", f"/v1/tables/{quote(name, safe='')}")
+
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -59,7 +99,7 @@ class Sluice(AbstractContextManager["Sluice"]):
 
     def _repr_html_(self) -> str:
         """Its jobs, for a notebook."""
-        return html.jobs(self.jobs())
+        return html_of_jobs(self.jobs())
 
     @property
     def url(self) -> str:

@@ -8,9 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from service.client.pages import Item, Page, Pages
-from service.client.tabular import Tabular
-from service.client.transport import Transport
+from service.client.notebook import Tabular
+from service.client.transport import Item, Page, Pages, Transport
 from service.schemas.inspection import BatchView
 from service.schemas.progress import BatchPage
 from service.schemas.tables import (

@@ -32,7 +32,7 @@ from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
 from service.logs import PerMinute, configure_logs
-from service.security.secret_hand_over import take_over
+from service.security.secrets import take_over
 from service.wiring.job import OpenJob, open_job
 from watermark.errors import SluiceError
 

@@ -1,6 +1,8 @@
-"""What all documents of the API have in common."""
+"""The base of the API's documents, and the document of a program."""
 
-from pydantic import BaseModel, ConfigDict, ValidationError, ValidatorFunctionWrapHandler
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidatorFunctionWrapHandler
 from pydantic.functional_validators import WrapValidator
 
 
@@ -31,3 +33,28 @@ class Body(BaseModel):
     # reads better deep: a longer request has all fields of a shorter one.
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Health(Document):
+    """Answer of the health addresses."""
+
+    status: Literal["ok"]
+
+
+class VersionView(Document):
+    """Which program answers."""
+
+    name: Literal["sluice"]
+    version: str
+    role: Annotated[
+        Literal["leader", "standby"],
+        Field(description="A standby reads only and takes over when the one that leads ends."),
+    ] = "leader"
+    leader_url: Annotated[
+        str | None,
+        Field(description="Where the one that leads answers; null with a store on SQLite."),
+    ] = None
+    kafka_bootstrap_servers: Annotated[
+        str | None,
+        Field(description="Brokers of its own topics; null where those of a stream have them."),
+    ] = None

@@ -1,7 +1,6 @@
-"""Wire models of what looks into a job: dead letters, batches, rows, checks, acknowledgements.
+"""Documents about a job's data: dead letters, batches, rows, checks, acknowledgements.
 
-Keys, values and columns come from streams and tables: they are data of strangers, whoever shows
-them must not let a terminal or a browser carry them out.
+Keys, values and columns come from streams and tables. A terminal or browser must escape them.
 """
 
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Wire models of plans, transitions, watermarks and of what a job waits for."""
+"""Documents of plans, transitions, watermarks, and what a job waits for."""
 
 from typing import Annotated, Any, Literal
 

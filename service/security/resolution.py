@@ -39,7 +39,7 @@ from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.security.allowed import check_store, confined_path, server_of, store_address
 from service.security.secrets import SecretResolver, references
-from service.sql.catalog.inline_secrets import INLINE_PREFIX
+from service.sql.catalog.option_values import INLINE_PREFIX
 from watermark.errors import Secret
 
 Topic = TypeVar("Topic", KafkaSource, KafkaSink, TopicSource)

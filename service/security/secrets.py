@@ -8,20 +8,24 @@
 | what we keep | the file `<data directory>/secrets/<name>`, written by `sluice secrets set` |
 
 Values never enter a plan, a log, an answer or the environment of another process.
-`service.security.secret_hand_over` gives a runner those of the environment that its plan refers to.
+`service.security.secrets` gives a runner those of the environment that its plan refers to.
 """
 
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from joins.durable.checkpoint import FORMAT_VERSION, read_json
 from service.config import Settings
 from service.errors import SecretError
-from service.jobs.store.layout import JobLayout, write_new
+from service.jobs.store.layout import JobLayout, write_new, write_private
+from service.schemas.tokens import SecretSource
 from service.security.allowed import check_secret, confined_pem
 from watermark.errors import Secret
 
@@ -215,3 +219,199 @@ def read_secret(path: Path, name: str) -> str | None:
 def write_secrets(job_dir: Path, secrets: Mapping[str, str]) -> None:
     content = json.dumps({"format_version": FORMAT_VERSION, "secrets": dict(secrets)})
     write_new(JobLayout(job_dir).secrets, content.encode())
+
+
+_STANDARD_INPUT = 0
+
+
+@contextmanager
+def handed_over(job_dir: Path | None, question: Mapping[str, Any] | None = None) -> Iterator[int]:
+    """The standard input of a child that works on the job of `job_dir`."""
+    values = {} if job_dir is None else _of_plan(JobLayout(job_dir).plan)
+    if not values and question is None:
+        descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    else:
+        descriptor = _in_memory({"secrets": values, "question": question})
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def take_over() -> dict[str, Any] | None:
+    """Take what was handed over to this process; called first, before anything is started.
+
+    Returns:
+        The question, None if there is none.
+    """
+    try:
+        if not stat.S_ISREG(os.fstat(_STANDARD_INPUT).st_mode):
+            return None
+        with open(_STANDARD_INPUT, "rb", closefd=False) as file:
+            document = json.load(file)
+        receive(document["secrets"])
+        question: dict[str, Any] | None = document["question"]
+    except (OSError, ValueError, LookupError, TypeError):  # not ours: a person has redirected it
+        return None
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, _STANDARD_INPUT)
+    os.close(nothing)
+    return question
+
+
+def _of_plan(plan: Path) -> dict[str, str]:
+    """What the environment provides of what the plan refers to; faults are the child's to tell."""
+    try:
+        names = references(plan.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return {}
+    values = {name: _or_none(name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _or_none(name: str) -> str | None:
+    try:
+        return of_environment(name)
+    except SecretError:
+        return None
+
+
+def _in_memory(document: Mapping[str, Any]) -> int:
+    descriptor = os.memfd_create("hand-over", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(json.dumps(document).encode())
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+MOST_CHARACTERS = 1024
+_PEM = re.compile(
+    r"(?:-----BEGIN [A-Z0-9 ]+-----[A-Za-z0-9+/=\s]{1,20000}-----END [A-Z0-9 ]+-----\s*){1,16}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSecret:
+    """A secret without its value.
+
+    Attributes:
+        jobs: ids of the jobs whose scripts refer to it.
+        hidden_by: the place that is searched first and has one of the same name, None without.
+    """
+
+    name: str
+    source: SecretSource
+    jobs: tuple[str, ...]
+    hidden_by: SecretSource | None
+
+
+class SecretStore:
+    """One file per secret in the data directory; mode 0600 in a directory of mode 0700.
+
+    Attributes:
+        directory: where they are kept.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.directory = settings.kept_secrets_dir
+
+    def put(self, name: str, value: str) -> None:
+        """Keep a secret, in place of the one of that name; durable when this returns.
+
+        Raises:
+            SecretError: the name or the value cannot be one of a secret, or it cannot be written.
+        """
+        check_name(name)
+        plain = 0 < len(value) <= MOST_CHARACTERS and _is_plain(value)
+        if not plain and not _PEM.fullmatch(value):
+            raise SecretError(
+                f'value of secret "{name}" has {len(value)} characters or others than printable '
+                f"ones, expected 1 to {MOST_CHARACTERS}",
+                hint="Give one password on one line, or PEM texts.",
+            )
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.directory.chmod(0o700)
+            write_private(self.directory / name, value.encode())
+        except OSError as exc:
+            raise self._failed("written", name, exc) from exc
+
+    def remove(self, name: str) -> None:
+        """Forget a secret that is kept here.
+
+        Raises:
+            SecretError: there is none of that name, or it cannot be removed.
+        """
+        check_name(name)
+        try:
+            (self.directory / name).unlink()
+        except FileNotFoundError as exc:
+            raise SecretError(
+                f'secret "{name}" is not kept in "{self.directory}"',
+                hint="Look at sluice secrets ls; what comes from the environment or from "
+                "SLUICE_SECRETS_DIR is removed there.",
+            ) from exc
+        except OSError as exc:
+            raise self._failed("removed", name, exc) from exc
+
+    def known(self) -> list[KnownSecret]:
+        """Every secret that can be seen, in the order in which places are asked."""
+        used, visible = self._used(), list[KnownSecret]()
+        for name, source in self._everywhere():
+            key = variable_of if source == "environment" else str
+            jobs = {job for n, ids in used.items() if key(n) == key(name) for job in ids}
+            hidden_by = next((s.source for s in visible if _hides(s, name)), None)
+            visible.append(KnownSecret(name, source, tuple(sorted(jobs)), hidden_by))
+        return visible
+
+    def jobs_of(self, name: str) -> list[str]:
+        return sorted(self._used().get(name, ()))
+
+    def _everywhere(self) -> Iterator[tuple[str, SecretSource]]:
+        """Name and source of each."""
+        for variable, value in sorted(os.environ.items()):
+            if variable.startswith(VARIABLE_PREFIX) and value:
+                name = variable.removeprefix(VARIABLE_PREFIX).removesuffix("_FILE")
+                yield name.lower(), "environment"
+        places: tuple[tuple[SecretSource, Path | None], ...] = (
+            ("directory", self._settings.secrets_dir),
+            ("kept", self.directory),
+        )
+        for source, directory in places:
+            for path in sorted(directory.glob("*")) if directory is not None else ():
+                if not path.name.startswith(".") and path.is_file():
+                    yield path.name, source
+
+    def _used(self) -> dict[str, set[str]]:
+        """Name → jobs."""
+        used: dict[str, set[str]] = {}
+        for plan in self._settings.jobs_dir.glob("*/plan.json"):
+            layout = JobLayout(plan.parent)
+            try:
+                names = references(layout.plan.read_text(encoding="utf-8"))
+            except (OSError, UnicodeDecodeError):
+                continue
+            for name in names:
+                used.setdefault(name, set()).add(plan.parent.name)
+        return used
+
+    def _failed(self, what: str, name: str, exc: OSError) -> SecretError:
+        return SecretError(
+            f'secret "{name}" cannot be {what} in "{self.directory}": {exc.strerror}',
+            hint="Run the command as the user of the control plane, with its data directory.",
+        )
+
+
+def _hides(earlier: KnownSecret, name: str) -> bool:
+    if earlier.source == "environment":
+        return variable_of(earlier.name) == variable_of(name)
+    return earlier.name == name
+
+
+def _is_plain(value: str) -> bool:
+    return not any(char < " " or char == "\x7f" for char in value)

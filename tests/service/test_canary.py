@@ -17,7 +17,7 @@ from joins.plan.errors import SourceError
 from service.api.server import ControlPlane
 from service.cli import main as cli
 from service.jobs.store.layout import JobLayout
-from service.security.secret_store import SecretStore
+from service.security.secrets import SecretStore
 from tests.service.sql.test_secrets import CANARY, MISPLACED
 from tests.support.canary import files_with, processes_with
 from tests.support.control_plane import HOOKS, INSPECT, RUNNER, script, settings_in, stop_jobs

@@ -9,10 +9,8 @@ from service.api.http.exposure import check_settings, check_tokens, tls_context
 from service.config import Settings
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import SQL_LIMIT_BYTES, check_script
-from service.security.credentials import Credentials
-from service.security.secret_store import SecretStore
-from service.security.secrets import SecretResolver
-from service.security.tokens import NewToken, TokenScope, issue
+from service.security.secrets import SecretResolver, SecretStore
+from service.security.tokens import Credentials, NewToken, TokenScope, issue
 from tests.support.certificates import encrypted_key, self_signed
 from watermark.errors import SluiceError
 
@@ -152,7 +150,7 @@ class KeyWithAPassphrase(Fault):
 class TokenFileThatIsNotThere(Fault):
     says, path = (
         "Correct {}, or unset it where no token is needed.",
-        "service/security/credentials.py",
+        "service/security/tokens.py",
     )
 
     def prepare(self):
@@ -248,7 +246,7 @@ class FileOfASecretIsNoText(FileOfASecretIsNotThere):
 
 
 class ValueOfTwoLines(Fault):
-    says, path = "Give one password on one line, or PEM texts.", "service/security/secret_store.py"
+    says, path = "Give one password on one line, or PEM texts.", "service/security/secrets.py"
     value = "two\nlines"
 
     def meet(self):

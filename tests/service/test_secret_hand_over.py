@@ -21,7 +21,7 @@ CHILD = """
 import hashlib, json, os, subprocess, sys
 from pathlib import Path
 from service.config import Settings
-from service.security.secret_hand_over import take_over
+from service.security.secrets import take_over
 from service.security.secrets import SecretResolver
 
 take_over()

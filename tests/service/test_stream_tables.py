@@ -12,8 +12,8 @@ from service.security.allowed import check_allowed
 from service.security.resolution import resolve_secrets
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import plan_script
-from service.sql.text.errors import SqlError
-from service.sql.text.places import told_where
+from service.sql.text.dialect import told_where
+from service.sql.text.script import SqlError
 
 OF_BOTH = (
     "'connector'='kafka', 'properties.bootstrap.servers'='broker:9092', "

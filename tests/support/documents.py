@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from service.client.refusals import ConflictError
 from service.client.transport import Transport
-from service.security.credentials import Credentials
+from service.security.tokens import Credentials
 
 
 class Documents:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from joins.kernels.expressions.casts import CastRules
 from joins.kernels.expressions.conversion import convert
 from joins.plan.types import SqlType, TypeName, arrow_type
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.support.expressions import evaluated, planned, sql_type
 
 DATA = Path(__file__).parents[1] / "data"

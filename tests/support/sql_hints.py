@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 from service.sql.planner.planner import plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.support.hints import ROOT, Site, sites
 
 _FIXED = "-- fixed: "

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from service.sql.answers.declarations import plan_declarations
 from service.sql.planner.planner import plan
-from service.sql.stored.entries import CatalogEntry, EntryKind
-from service.sql.text.errors import SqlError
+from service.sql.stored import CatalogEntry, EntryKind
+from service.sql.text.script import SqlError
 
 USERS = """CREATE SHARED TABLE users (
 id BIGINT, name STRING, age INT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'mysql-cdc',

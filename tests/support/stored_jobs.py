@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from service.api.routes.jobs import Services
+from service.api.services import Services
 from service.jobs.inspect.inspector import Inspector
 from service.jobs.store.job import (
     DesiredState,

@@ -31,7 +31,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from joins.plan.errors import NotReplayableError, QuestionError
-from service.api.http.bodies import unreadable
+from service.api.http.checks import unreadable
 from service.errors import (
     AnsweredError,
     BusyError,

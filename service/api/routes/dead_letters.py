@@ -10,8 +10,8 @@ from fastapi.responses import Response
 
 from service.api.http.access import OPERATOR, VIEWER
 from service.api.routes.inspection import TOPIC_NAME, Place, RecordPlace, inspect
-from service.api.routes.jobs import IdempotencyKey, Injected, JobId
 from service.api.routes.runner_requests import LATER, ask_runner
+from service.api.services import IdempotencyKey, Injected, JobId
 from service.errors import SubmissionError
 from service.jobs.store.plan_codec import load
 from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, not_replayable

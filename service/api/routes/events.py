@@ -1,24 +1,232 @@
 """`/v1/jobs/{id}/events` and `/v1/events`: transitions as a list or as server-sent events."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import asyncio
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+import structlog
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import Response
+from pydantic import BaseModel
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.concurrency import run_in_threadpool
 
 from service.api.http.access import VIEWER
-from service.api.http.negotiation import EVENT_STREAM, wants
-from service.api.routes.event_stream import (
-    EventHub,
-    Following,
-    StreamReader,
-    event_response,
-    event_view,
-)
-from service.api.routes.jobs import Injected, JobId
+from service.api.http.checks import EVENT_STREAM, wants
+from service.api.services import Injected, JobId
+from service.errors import BusyError, JobNotFoundError
 from service.jobs.store.job import JobEvent
-from service.schemas.progress import EventPage
+from service.jobs.store.store import JobStore
+from service.schemas.jobs import JobDetail
+from service.schemas.progress import EventPage, Transition
+from watermark.errors import SluiceError
+
+MOST_STREAMS = 128
+MOST_OF_ONE_TOKEN = MOST_STREAMS // 4
+_TICK_S = 0.4
+_HEARTBEAT_S = 15
+_SEND_TIMEOUT_S = 30.0
+_RETRY_MS = 2_000
+_PAGE = 500
+_log = structlog.get_logger(__name__)
+
+
+def event_view(event: JobEvent) -> Transition:
+    """The event as the API shows it."""
+    return Transition(
+        sequence=event.sequence,
+        job_id=event.job_id,
+        at_ms=event.at_ms,
+        origin=event.origin,
+        target=event.target,
+        cause=event.cause,
+    )
+
+
+class EventHub:
+    """What all streams have in common.
+
+    Args:
+        closing: whether the server shuts down.
+    """
+
+    def __init__(self, store: JobStore, *, closing: Callable[[], bool]) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._seats: Counter[str | None] = Counter()
+        self._looked_at = float("-inf")
+        self._newest = 0
+        self._jobs: frozenset[str] = frozenset()
+        self.closing = closing
+
+    def look(self) -> tuple[int, frozenset[str]]:
+        """The newest event's number and the ids of all jobs, at most a tick old."""
+        with self._lock:
+            if time.monotonic() - self._looked_at >= _TICK_S / 2:
+                self._newest, self._jobs = self._store.newest_event(), self._store.job_ids()
+                self._looked_at = time.monotonic()
+            return self._newest, self._jobs
+
+    def take_seat(self, token_id: str | None) -> None:
+        """A stream begins; it is one of this token, or of somebody who needs none.
+
+        Raises:
+            BusyError: there are too many.
+        """
+        with self._lock:
+            of_one, of_all = self._seats[token_id], self._seats.total()
+            many = token_id is not None and of_one >= MOST_OF_ONE_TOKEN
+            if many or of_all >= MOST_STREAMS:
+                whose = (
+                    f"{of_one} event streams of this token" if many else f"{of_all} event streams"
+                )
+                raise BusyError(
+                    f"{whose} are open, expected fewer",
+                    hint="Close streams that nobody looks at, or ask for the list with a cursor.",
+                )
+            self._seats[token_id] += 1
+
+    def give_seat_back(self, token_id: str | None) -> None:
+        """A stream has ended."""
+        with self._lock:
+            self._seats[token_id] -= 1
+            if not self._seats[token_id]:
+                del self._seats[token_id]
+
+
+@dataclass(slots=True)
+class Following:
+    """How far one stream is.
+
+    Attributes:
+        job_id: None for all jobs.
+        after: number of the newest transition that was sent.
+        detail: the status of the job; None for a stream of all jobs.
+    """
+
+    hub: EventHub
+    store: JobStore
+    job_id: str | None
+    after: int
+    detail: Callable[[], JobDetail] | None = None
+    _read_to: int = -1
+    _shown: str = ""
+    _known: frozenset[str] = field(default_factory=frozenset)
+
+    def next_events(self) -> list[ServerSentEvent]:
+        """What is new since the last call; blocks on the store.
+
+        Raises:
+            JobNotFoundError: the job is gone.
+            SluiceError: the store cannot be read.
+        """
+        newest, jobs = self.hub.look()
+        if self.job_id is not None and self.job_id not in jobs and self._read_to >= 0:
+            raise JobNotFoundError(f'job "{self.job_id}" is gone', hint="Close the stream.")
+        events = list(self._transitions(newest))
+        events += [_removed(job_id) for job_id in sorted(self._known - jobs)]
+        self._known = jobs if self.job_id is None else frozenset()
+        return events + list(self._status())
+
+    def _transitions(self, newest: int) -> Iterator[ServerSentEvent]:
+        if newest == self._read_to:
+            return
+        while True:
+            page = self.store.events(self.job_id, after=self.after, limit=_PAGE)
+            for event in page:
+                self.after = event.sequence
+                yield _event("transition", event_view(event), number=event.sequence)
+            if len(page) < _PAGE:
+                self._read_to = newest
+                return
+
+    def _status(self) -> Iterator[ServerSentEvent]:
+        if self.detail is None:
+            return
+        status = self.detail().model_dump(mode="json", by_alias=True, exclude={"sql"})
+        text = json.dumps(
+            {**status, "runner": {**status["runner"], "status_age_ms": None}}, sort_keys=True
+        )
+        if text != self._shown:
+            self._shown = text
+            yield _event("status", status)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReader:
+    """Who reads a stream.
+
+    Attributes:
+        token_id: of the token that it has shown, None without one.
+        may_go_on: whether it may still read.
+    """
+
+    token_id: str | None
+    may_go_on: Callable[[], Awaitable[bool]]
+
+
+def event_response(following: Following, follower: StreamReader) -> EventSourceResponse:
+    """The stream as an answer; it takes a seat, which it gives back at its end.
+
+    Raises:
+        BusyError: there are too many streams.
+    """
+    following.hub.take_seat(follower.token_id)
+    return _SeatedResponse(following, follower)
+
+
+class _SeatedResponse(EventSourceResponse):
+    """Gives its seat back also when its client has gone before the first event."""
+
+    def __init__(self, following: Following, follower: StreamReader) -> None:
+        events = _stream(following, follower)
+        super().__init__(events, ping=_HEARTBEAT_S, send_timeout=_SEND_TIMEOUT_S)
+        self._following = following
+        self._follower = follower
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 (ASGI's)
+        try:
+            await super().__call__(scope, receive, send)
+        except TimeoutError:
+            _log.info("event stream ended", job_id=self._following.job_id, cause="nobody reads it")
+        finally:
+            self._following.hub.give_seat_back(self._follower.token_id)
+
+
+async def _stream(following: Following, follower: StreamReader) -> AsyncIterator[ServerSentEvent]:
+    yield ServerSentEvent(comment="events", retry=_RETRY_MS)
+    while not following.hub.closing():
+        try:
+            if not await follower.may_go_on():
+                return  # it comes back, and is told why it may not
+            events = await run_in_threadpool(following.next_events)
+        except JobNotFoundError:
+            yield _removed(following.job_id or "")
+            return
+        except SluiceError as exc:  # the client comes back by itself
+            _log.warning("event stream ended", job_id=following.job_id, error=exc.message)
+            return
+        for event in events:
+            yield event
+        await asyncio.sleep(_TICK_S)
+
+
+def _removed(job_id: str) -> ServerSentEvent:
+    return _event("removed", {"job_id": job_id})
+
+
+def _event(
+    name: str, content: BaseModel | dict[str, Any], *, number: int | None = None
+) -> ServerSentEvent:
+    value = content if isinstance(content, dict) else content.model_dump(mode="json", by_alias=True)
+    data = json.dumps(value, separators=(",", ":"))
+    return ServerSentEvent(data=data, event=name, id=None if number is None else str(number))
+
 
 _LARGEST = 2**63 - 1
 _STREAM = {"schema": {"type": "string"}}

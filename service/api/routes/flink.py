@@ -15,8 +15,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 
 from service.api.http.access import VIEWER
-from service.api.routes.jobs import Injected, Services
 from service.api.routes.progress import vertices
+from service.api.services import Injected, Services
 from service.errors import VertexNotFoundError
 from service.schemas.jobs import EventTimeView, JobDetail, WatermarkView
 from service.schemas.progress import FlinkMetric, FlinkMetricValue, VertexView

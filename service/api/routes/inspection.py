@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query
 
 from service.api.http.access import OPERATOR, VIEWER
-from service.api.routes.jobs import Injected, JobId, Services
+from service.api.services import Injected, JobId, Services
 from service.schemas.inspection import (
     BatchReplay,
     BatchView,

@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from joins.plan.errors import QuestionError
 from service.api.http.access import VIEWER
-from service.api.http.negotiation import wants
+from service.api.http.checks import wants
 from service.api.routes.inspection import Sink
-from service.api.routes.jobs import Injected, JobId, Services
+from service.api.services import Injected, JobId, Services
 from service.schemas.tables import (
     DimensionChanges,
     DimensionHistory,

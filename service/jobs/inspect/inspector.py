@@ -24,7 +24,7 @@ from service.embedded import launch
 from service.errors import AnsweredError, InspectionError
 from service.jobs.supervise.runner_process import environment
 from service.jobs.supervise.seats import Seats
-from service.security.secret_hand_over import handed_over
+from service.security.secrets import handed_over
 
 INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")
 MOST_AT_ONCE = 2

@@ -28,7 +28,7 @@ from joins.plan.errors import UnknownBatchError
 from service.jobs.inspect.past import histories, open_explainer, open_replayer
 from service.jobs.store.layout import JobLayout
 from service.logs import configure_logs
-from service.security.secret_hand_over import take_over
+from service.security.secrets import take_over
 from watermark.errors import SluiceError
 
 Result = Mapping[str, Any]

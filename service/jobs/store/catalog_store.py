@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from service.errors import TableConflictError, TableNotFoundError
 from service.jobs.store.job import DesiredState, NewJob
 from service.jobs.store.rows import ATTACHMENTS, CATALOG, JOBS, insert_job, now_ms, update_job
-from service.sql.stored.entries import CatalogEntry, EntryKind
+from service.sql.stored import CatalogEntry, EntryKind
 
 _Connections = Callable[[], AbstractContextManager[sa.Connection]]
 _SHOWN = 5

@@ -11,7 +11,7 @@ from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
 from service.jobs.submit.submission import Submissions, check_script
 from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
-from service.sql.stored.entries import CatalogEntry
+from service.sql.stored import CatalogEntry
 
 
 @dataclass(frozen=True, slots=True)

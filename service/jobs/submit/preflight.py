@@ -57,7 +57,7 @@ from service.security.resolution import (
     resolve_topics,
 )
 from service.security.secrets import SecretResolver
-from service.sql.text.places import told_where
+from service.sql.text.dialect import told_where
 
 
 def preflight(

@@ -10,7 +10,7 @@ from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
-from service.sql.stored.entries import CatalogEntry
+from service.sql.stored import CatalogEntry
 
 
 class ScriptPlanner(Protocol):

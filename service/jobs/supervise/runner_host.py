@@ -17,7 +17,7 @@ from service.jobs.supervise.runner_process import (
     environment,
     opened_log,
 )
-from service.security.secret_hand_over import handed_over
+from service.security.secrets import handed_over
 
 _LOG = "host.log"
 _ANSWER_S = 60.0

@@ -15,8 +15,7 @@ import service
 from joins.adapters.process.forks import ForkedChild
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.supervise.runner_log import LOG_LIMIT_BYTES, older
-from service.security.secret_hand_over import handed_over
-from service.security.secrets import VARIABLE_PREFIX
+from service.security.secrets import VARIABLE_PREFIX, handed_over
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 3

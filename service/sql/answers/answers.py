@@ -1,4 +1,4 @@
-"""What the questions of a script are answered: EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB."""
+"""Answers to EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ from service.sql.grammar.type_rules import type_text
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.query_planner import QueryPlanner
 from service.sql.planner.session import OpenScript, ScriptSession, open_script
-from service.sql.stored.entries import CatalogEntry, EntryKind
-from service.sql.text.errors import not_too_deep
+from service.sql.stored import CatalogEntry, EntryKind
+from service.sql.text.script import not_too_deep
 
 Row = tuple[str | None, ...]
 

@@ -1,4 +1,4 @@
-"""From CREATE statements outside of a job to entries of the catalog, and the jobs behind them."""
+"""CREATE statements outside of a job, as catalog entries and the jobs behind them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,12 +10,10 @@ from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import CreateTable, CreateView, Statement
 from service.sql.planner.dimension_planner import plan_dimension
 from service.sql.planner.session import ScriptSession, open_script
-from service.sql.stored.entries import CatalogEntry, EntryKind
-from service.sql.stored.script import names_in
-from service.sql.text.errors import not_too_deep
+from service.sql.stored import CatalogEntry, EntryKind, names_in
+from service.sql.text.dialect import pieces
 from service.sql.text.masking import masked_comments
-from service.sql.text.script import Script
-from service.sql.text.statements import pieces
+from service.sql.text.script import Script, not_too_deep
 
 _ALONE = (
     "Send CREATE TABLE, CREATE VIEW and CREATE SHARED TABLE only; what an INSERT needs besides, "

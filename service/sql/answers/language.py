@@ -1,7 +1,6 @@
-"""Flink's statements, clauses and types, each with an example: whether it is here is tried.
+"""Flink's statements, clauses and types, each with an example that is planned to see its support.
 
-The example is planned beside `TABLES`. What is refused is answered by the hint of the error, what
-is planned with a warning by the warning.
+The example is planned beside `TABLES`. The answer is the hint of its error, or its warning.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from service.sql.planner.planner import plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 
 TABLES = """
 CREATE TABLE s (

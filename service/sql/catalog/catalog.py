@@ -1,4 +1,4 @@
-"""The tables of a script, from CREATE TABLE: typed columns, key and connector."""
+"""Tables of a script, from CREATE TABLE: typed columns, key and connector."""
 
 import re
 from collections.abc import Mapping
@@ -21,9 +21,8 @@ from service.sql.catalog.connectors import (
 )
 from service.sql.catalog.format_columns import alike_names
 from service.sql.catalog.formats import keyed_columns
-from service.sql.catalog.inline_secrets import InlineSecret, InlineSecrets
 from service.sql.catalog.option import TableRole
-from service.sql.catalog.option_values import read_options
+from service.sql.catalog.option_values import InlineSecret, InlineSecrets, read_options
 from service.sql.catalog.watermarks import TableWatermark, declared_watermark
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
@@ -42,8 +41,7 @@ from service.sql.grammar.syntax import (
     PhysicalColumn,
 )
 from service.sql.grammar.type_rules import STRING, type_text
-from service.sql.text.errors import suggestion
-from service.sql.text.script import Script
+from service.sql.text.script import Script, suggestion
 
 _TABLE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}")
 _CHANGELOG_COLUMNS = frozenset(

@@ -28,26 +28,24 @@ from joins.plan.stream_topics import StreamTopic, StreamTopics
 from service.sql.catalog.datagen_fields import datagen_source
 from service.sql.catalog.format_columns import check_format
 from service.sql.catalog.formats import record_columns, value_format
-from service.sql.catalog.kafka_login import client_properties
-from service.sql.catalog.kafka_scan import (
+from service.sql.catalog.kafka_tables import (
     PATTERN,
     TOPIC,
     check_commits,
     check_group,
+    client_properties,
     discovery_ms,
     offsets,
+    refuse_evidence,
     timestamp,
+    topic_source,
     topics,
 )
 from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
 from service.sql.catalog.options import (
     EXACTLY_ONCE,
 )
-from service.sql.catalog.stores.tables import store_options
-from service.sql.catalog.topic_tables import (
-    refuse_evidence,
-    topic_source,
-)
+from service.sql.catalog.store_tables import store_options
 
 _BOOTSTRAP = "properties.bootstrap.servers"
 _TRANSACTIONAL_ID_PREFIX = "sluice"

@@ -1,4 +1,4 @@
-"""What `datagen` makes of each column: its options, and those of the parts of nested columns."""
+"""Values that `datagen` makes for each column, from the options `fields.<column>.…`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from joins.plan.plan import COLLECTION_SIZE, DatagenField, DatagenKind, DatagenS
 from joins.plan.types import SqlType, TypeName
 from service.sql.catalog.option_values import OptionValues, duration_ms
 from service.sql.grammar.type_rules import INTEGER_BITS
-from service.sql.text.errors import suggestion
+from service.sql.text.script import suggestion
 
 _MAX_VALUES = 1_000  # of a column in one row
 _SEQUENCE_KEYS = ("start", "end")

@@ -1,4 +1,4 @@
-"""From checked options to the formats of a topic's keys and values."""
+"""Formats of a topic's keys and values, from checked options."""
 
 from joins.kernels.formats.columns import RecordColumns
 from joins.plan.connections import RegistryOptions
@@ -24,7 +24,7 @@ from service.sql.catalog.topic_options import (
     URL,
     USER_INFO,
 )
-from service.sql.text.errors import suggestion
+from service.sql.text.script import suggestion
 
 _OF_THE_REGISTRY = (URL, AUTH_SOURCE, USER_INFO, SSL_CA, SSL_CERT, SSL_KEY)
 

@@ -1,11 +1,11 @@
-"""Checking a table's WITH options against the connector's table of options.
+"""A table's WITH options, checked against its connector's list of options.
 
-Unknown keys, missing keys and values out of range are refused with the key's position. A value
-refers to a secret by `${secret:name}` where `reference` says so; any other `${…}` is refused.
+Unknown keys, missing keys and values out of range are refused at the key's position. A value may
+name a secret as `${secret:name}` if its option allows it; any other `${…}` is refused.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joins.plan.errors import nearest
 from joins.plan.formats import KafkaFormat
@@ -13,8 +13,8 @@ from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType, TableRole
 from service.sql.catalog.options import CONNECTORS
 from service.sql.grammar.syntax import CreateTable, OptionNode
-from service.sql.text.errors import SqlError, suggestion
-from service.sql.text.script import Script
+from service.sql.text.masking import masked_comments
+from service.sql.text.script import Script, SqlError, suggestion
 
 _UNITS_MS = {
     **{"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000},
@@ -339,3 +339,77 @@ def _check_choice(script: Script, node: OptionNode, choices: tuple[str, ...], va
         f'option "{node.key}" is "{node.value[:100]}", expected {known}',
         hint=hint,
     )
+
+
+INLINE_PREFIX = "inline-"
+"""What the names of credentials begin with that a script has itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class InlineSecret:
+    """A credential in the script.
+
+    Attributes:
+        name: of the reference `${secret:name}`.
+    """
+
+    name: str
+    value: str
+    node: OptionNode
+
+    @property
+    def reference(self) -> str:
+        return f"${{secret:{self.name}}}"
+
+
+class InlineSecrets:
+    """All credentials of a script, also of tables that are dropped or not used.
+
+    One literal is one secret, however many tables have it by LIKE; so are equal ones of one option.
+    """
+
+    def __init__(self, *, keep_values: bool) -> None:
+        self._keep_values = keep_values
+        self._by_position: dict[int, InlineSecret] = {}
+
+    @property
+    def first(self) -> InlineSecret | None:
+        return next(iter(self._by_position.values()), None)
+
+    def take(self, table: str, values: OptionValues) -> tuple[InlineSecret, ...]:
+        """The credentials in a table's options; references replace them unless values are kept."""
+        secrets: list[InlineSecret] = []
+        for key, node in values.nodes.items():
+            option = values.options[generic_key(key)]
+            if not option.credential or SECRET.fullmatch(node.value):
+                continue
+            secret = self._secret(table, node)
+            secrets.append(secret)
+            if not self._keep_values:
+                values.nodes[key] = replace(node, value=secret.reference)
+        return tuple(secrets)
+
+    def _secret(self, table: str, node: OptionNode) -> InlineSecret:
+        if node.value_at not in self._by_position:
+            known = self._by_position.values()
+            alike = (s.name for s in known if (s.node.key, s.value) == (node.key, node.value))
+            name = next(alike, None) or self._new_name(table, node)
+            self._by_position[node.value_at] = InlineSecret(name, node.value, node)
+        return self._by_position[node.value_at]
+
+    def _new_name(self, table: str, node: OptionNode) -> str:
+        plain = f"{INLINE_PREFIX}{table}-{node.key.rpartition('.')[2]}"
+        taken = {secret.name for secret in self._by_position.values()}
+        name, number = plain, 2
+        while name in taken:
+            name, number = f"{plain}-{number}", number + 1
+        return name
+
+    def redacted(self, script: Script) -> str:
+        """The script with references in place of the credentials, and none in its comments."""
+        values = [secret.value for secret in self._by_position.values()]
+        text = masked_comments(script.text, values)
+        for at in sorted(self._by_position, reverse=True):
+            secret = self._by_position[at]
+            text = f"{text[:at]}'{secret.reference}'{text[secret.node.end :]}"
+        return text

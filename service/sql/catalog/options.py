@@ -1,4 +1,4 @@
-"""WITH options of each connector: one table that the planner reads, and the documentation too."""
+"""WITH options of each connector, for the planner and the reference."""
 # reads better long: a row an option, in one table.
 
 from dataclasses import replace
@@ -32,7 +32,7 @@ from service.sql.catalog.format_options import (
 )
 from service.sql.catalog.kafka_options import CLIENT_OPTIONS
 from service.sql.catalog.option import PEM, READ, Option, OptionType, TableRole, only_of
-from service.sql.catalog.stores.options import OF_STORES, of_late_records
+from service.sql.catalog.store_options import OF_STORES, of_late_records
 from service.sql.catalog.topic_options import AVRO_OPTIONS, JSON_OPTIONS, SNAPSHOT_OPTIONS
 
 EMIT_STRATEGY = "scan.watermark.emit.strategy"

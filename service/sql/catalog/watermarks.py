@@ -1,4 +1,4 @@
-"""WATERMARK FOR: the time column of a table, its watermark and the options that go with them."""
+"""WATERMARK FOR: a table's time column, its watermark, and their options."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from service.sql.catalog.options import (
     USE_PROCESSING_TIME,
 )
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
-from service.sql.catalog.stores.tables import store_options
+from service.sql.catalog.store_tables import store_options
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -28,8 +28,7 @@ from service.sql.expressions.scope import (
 )
 from service.sql.grammar.syntax import CreateTable, WatermarkNode
 from service.sql.grammar.type_rules import INSTANTS, type_text
-from service.sql.text.errors import SqlError, suggestion
-from service.sql.text.script import Script
+from service.sql.text.script import Script, SqlError, suggestion
 
 _KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS, USE_PROCESSING_TIME)
 _DIMENSIONS = ("mysql-cdc", "delta")

@@ -1,12 +1,11 @@
-"""Functions that make arrays and maps of others, and read what is extreme or single in them."""
+"""Functions of arrays and maps."""
 
 from dataclasses import replace
 
 from joins.plan.types import Constant, Member, TypeName, array_type, map_type, row_type
-from service.sql.expressions.argument_rules import check_count
-from service.sql.expressions.library.function import Takes
+from service.sql.expressions.arguments import OperandPlanner, Special, check_count
+from service.sql.expressions.functions import Takes
 from service.sql.expressions.nested_access import whole
-from service.sql.expressions.operands import OperandPlanner, Special
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall
 from service.sql.grammar.type_rules import BOOLEAN, INT, type_text

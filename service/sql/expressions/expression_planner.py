@@ -1,26 +1,27 @@
-"""From the grammar's expressions to typed plan expressions: names, functions, casts, NULL."""
+"""Typed plan expressions from the grammar's: names, functions, casts, NULL."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from joins.plan.types import Constant, SqlType, TypeName
 from service.sql.expressions import functions
-from service.sql.expressions.argument_rules import check_count, check_literals, round_type
+from service.sql.expressions.arguments import Special, check_count, check_literals, round_type
 from service.sql.expressions.array_functions import ARRAY_FUNCTIONS
-from service.sql.expressions.functions import FUNCTIONS
+from service.sql.expressions.functions import (
+    ACCEPTED,
+    FUNCTIONS,
+    REFUSED,
+    TO_DOUBLE,
+    Function,
+    Takes,
+)
 from service.sql.expressions.json_functions import JSON_FUNCTIONS
-from service.sql.expressions.library.function import ACCEPTED, Function, Takes
-from service.sql.expressions.library.numbers import TO_DOUBLE
-from service.sql.expressions.library.refused import REFUSED
-from service.sql.expressions.literals import check_nanos, typed_literal
 from service.sql.expressions.nested_access import NESTED, PARTS_HINT, field_of, refuse_nested
-from service.sql.expressions.operands import Special
-from service.sql.expressions.other_functions import OTHER_FUNCTIONS
+from service.sql.expressions.other_functions import OTHER_FUNCTIONS, check_length, check_padding
 from service.sql.expressions.scope import NameScope, Typed
-from service.sql.expressions.text_limits import check_length, check_padding
 from service.sql.expressions.time_arithmetic import folded_interval, shifted
 from service.sql.expressions.time_functions import TIME_FUNCTIONS, local
-from service.sql.expressions.typed_values import TypedValues
+from service.sql.expressions.typed_values import TypedValues, check_nanos, typed_literal
 from service.sql.grammar.expression_nodes import (
     AggregateNode,
     CaseNode,
@@ -48,7 +49,7 @@ from service.sql.grammar.type_rules import (
     is_explicit,
     type_text,
 )
-from service.sql.text.errors import SqlError, suggestion
+from service.sql.text.script import SqlError, suggestion
 
 
 class ExpressionPlanner(TypedValues):

@@ -1,19 +1,19 @@
-"""Functions of JSON: their paths are literals, what they give where there is nothing is said."""
+"""Functions of JSON; paths are literals."""
 
 from dataclasses import replace
 
 from joins.kernels.documents.paths import PathError, path_of
 from joins.kernels.documents.questions import EMPTIES
 from joins.plan.types import SqlType, TypeName, array_type
-from service.sql.expressions.argument_rules import check_count
-from service.sql.expressions.library.function import Takes
-from service.sql.expressions.operands import (
+from service.sql.expressions.arguments import (
     OperandPlanner,
     Special,
+    check_count,
     literal_of,
     text_constant,
     word_of,
 )
+from service.sql.expressions.functions import Takes
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import CastNode, FunctionCall, Literal, Node
 from service.sql.grammar.type_rules import (

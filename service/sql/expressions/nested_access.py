@@ -1,17 +1,15 @@
-"""What is read out of ROW, ARRAY and MAP, what makes them, and what they refuse."""
+"""Access to ROW, ARRAY and MAP, and their constructors."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from joins.plan.types import Constant, Member, SqlType, TypeName, array_type, map_type, row_type
-from service.sql.expressions.argument_rules import check_count
-from service.sql.expressions.operands import OperandPlanner, Special
+from service.sql.expressions.arguments import OperandPlanner, Special, check_count
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal
 from service.sql.grammar.type_parser import MAX_TYPE_DEPTH, MAX_TYPE_SIZE
 from service.sql.grammar.type_rules import BOOLEAN, INT, INTEGERS, STRING, is_implicit, type_text
-from service.sql.text.errors import suggestion
-from service.sql.text.script import Script
+from service.sql.text.script import Script, suggestion
 
 PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or labels['key']."
 

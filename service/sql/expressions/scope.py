@@ -1,4 +1,4 @@
-"""Which columns an expression can see, and the typed expressions made of them."""
+"""Columns that an expression can see, and typed expressions."""
 
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -6,8 +6,7 @@ from enum import Enum, auto
 from joins.plan.types import Column as PlanColumn
 from joins.plan.types import Expression, SqlType
 from service.sql.grammar.expression_nodes import Name, Reference
-from service.sql.text.errors import suggestion
-from service.sql.text.script import Script
+from service.sql.text.script import Script, suggestion
 
 MAX_PLAN_NODES = 20_000
 MAX_PLAN_DEPTH = 80

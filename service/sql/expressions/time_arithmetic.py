@@ -1,15 +1,15 @@
-"""`time + INTERVAL` and `time - INTERVAL`: the plan has whole milliseconds or months instead.
+"""`time + INTERVAL` and `time - INTERVAL`, planned as whole milliseconds or months.
 
-An INTERVAL is a value, too: two are added and subtracted, one is multiplied by a number.
+An INTERVAL is also a value: two are added and subtracted, one is multiplied by a number.
 """
 
 from dataclasses import dataclass, replace
 
 from joins.plan.types import Call, Constant, Expression, SqlType, TypeName
-from service.sql.expressions.operands import OperandPlanner
+from service.sql.expressions.arguments import OperandPlanner
 from service.sql.expressions.scope import Typed
 from service.sql.grammar.expression_nodes import FunctionCall, Literal, LiteralKind, Node
-from service.sql.grammar.interval_literals import MAX_INTERVAL_MS
+from service.sql.grammar.literal_parser import MAX_INTERVAL_MS
 from service.sql.grammar.type_rules import (
     BIGINT,
     INT,

@@ -1,4 +1,4 @@
-"""Functions of times with rules of their own: units, zones, patterns, the batch's time."""
+"""Functions of times with their own rules: units, zones, patterns, the batch's time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,20 +9,19 @@ from joins.kernels.calendar.parts import MILLISECOND_PARTS, MONTH_PARTS
 from joins.kernels.calendar.text_times import USUAL
 from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.types import Constant, ProcTime, SqlType, TypeName
-from service.sql.expressions.argument_rules import check_count
-from service.sql.expressions.library.function import Takes
-from service.sql.expressions.library.times import EXTRACTED, TIMES
-from service.sql.expressions.operands import (
+from service.sql.expressions.arguments import (
     OperandPlanner,
     Special,
+    check_count,
     literal_of,
     text_constant,
     word_of,
 )
+from service.sql.expressions.functions import EXTRACTED, TIMES, Takes
 from service.sql.expressions.scope import Typed
 from service.sql.expressions.time_arithmetic import moved
 from service.sql.grammar.expression_nodes import FunctionCall
-from service.sql.grammar.forms.time_forms import PARTS
+from service.sql.grammar.special_forms import PARTS
 from service.sql.grammar.type_rules import (
     BIGINT,
     DOUBLE,

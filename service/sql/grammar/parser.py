@@ -1,33 +1,164 @@
-"""Statements: what a script declares, the job that it is, and what it asks."""
+"""Statements of a script."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
 from service.sql.grammar.cursor import TokenCursor
+from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.expression_parser import ExpressionParser
-from service.sql.grammar.namespace_parser import NamespaceParser
 from service.sql.grammar.query_parser import QueryParser
-from service.sql.grammar.question_parser import QuestionParser
 from service.sql.grammar.syntax import (
     CreateTable,
     CreateTableAs,
     CreateView,
+    Describe,
     Drop,
+    Explain,
     Insert,
     JobStatement,
     Namespace,
+    OptionNode,
     Reset,
     Select,
     SetOption,
+    Show,
     ShowSettings,
     Statement,
     StatementSet,
+    StopJob,
 )
 from service.sql.grammar.table_parser import TableParser
 from service.sql.text.dialect import SqlTokenKind, tokenize
-from service.sql.text.errors import suggestion
-from service.sql.text.script import Script
+from service.sql.text.script import Script, suggestion
+
+_LISTS = ("TABLES", "VIEWS", "FUNCTIONS", "JOBS")
+_SHOWN = (*_LISTS, "CREATE TABLE name", "CREATE VIEW name")
+_DETAILS = ("ESTIMATED_COST", "CHANGELOG_MODE", "JSON_EXECUTION_PLAN", "PLAN_ADVICE")
+
+
+class QuestionParser:
+    """Reads a question from a cursor; `job` reads what EXPLAIN explains."""
+
+    def __init__(self, cursor: TokenCursor, job: Callable[[], JobStatement]) -> None:
+        self._cursor = cursor
+        self._job = job
+
+    def explain(self) -> Explain:
+        """Read EXPLAIN [PLAN FOR] statement."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        for word in _DETAILS:
+            if cursor.at_words(word):
+                raise cursor.script.error(
+                    cursor.at, f"EXPLAIN {word} is not supported", hint="Write EXPLAIN statement."
+                )
+        cursor.accept_words("PLAN", "FOR")
+        return Explain(self._job(), at)
+
+    def describe(self) -> Describe:
+        """Read DESCRIBE or DESC of a table or view."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        name = cursor.table_name("the name of a table or view", hint="Write DESCRIBE name.")
+        return Describe(name, at)
+
+    def show(self) -> Show:
+        """Read SHOW of a list, or of a CREATE statement."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        for word in _LISTS:
+            if cursor.accept_words(word):
+                return Show(word, at)
+        for word in ("TABLE", "VIEW"):
+            if cursor.accept_words("CREATE", word):
+                form = f"Write SHOW CREATE {word} name."
+                name = cursor.table_name(f"a {word.lower()} name", hint=form)
+                return Show(word, at, name)
+        known = "Write SHOW " + ", SHOW ".join(_SHOWN) + "."
+        raise cursor.unexpected(
+            "what to show", hint=suggestion(cursor.token.text[:40], _LISTS, known)
+        )
+
+    def stop(self) -> StopJob:
+        """Read STOP JOB 'id'."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        form = "Write STOP JOB 'id'; SHOW JOBS lists the ids."
+        cursor.expect_words("JOB", hint=form)
+        job_id = cursor.string("the job's id in single quotes", hint=form)
+        if cursor.at_words("WITH"):
+            what = cursor.ahead(1).text.upper()[:40]
+            raise cursor.script.error(
+                cursor.at,
+                f"STOP JOB … WITH {what} is not supported",
+                hint="Write STOP JOB 'id': a job always stops behind a whole batch and keeps its "
+                "place, from which it can be started again.",
+            )
+        return StopJob(job_id.text, at)
+
+
+_KINDS = ("CATALOG", "DATABASE")
+_USE_FORM = "Write USE database, or USE CATALOG catalog."
+
+
+class NamespaceParser:
+    """Reads such a statement from a cursor."""
+
+    def __init__(self, cursor: TokenCursor) -> None:
+        self._cursor = cursor
+
+    def is_named(self) -> bool:
+        return any(map(self._cursor.at_words, _KINDS))
+
+    def use(self) -> Namespace:
+        """Read USE [CATALOG] name."""
+        cursor = self._cursor
+        at = cursor.advance().start
+        if cursor.at_words("MODULES"):
+            raise cursor.script.error(
+                cursor.at,
+                "USE MODULES is not supported",
+                hint="Leave it out.",
+            )
+        what = "CATALOG" if cursor.accept_words("CATALOG") else "DATABASE"
+        return Namespace("USE", what, self._name(what, _USE_FORM), False, (), at)
+
+    def create(self, at: int) -> Namespace:
+        """Read CATALOG or DATABASE and what follows."""
+        cursor = self._cursor
+        what = cursor.advance().text.upper()
+        form = f"Write CREATE {what} name."
+        if_exists = cursor.accept_words("IF", "NOT", "EXISTS")
+        name = self._name(what, form)
+        if cursor.accept_words("COMMENT"):
+            cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
+        options: tuple[OptionNode, ...] = ()
+        if cursor.accept_words("WITH"):
+            options = cursor.options(f"Write CREATE {what} name WITH ('key' = 'value').")
+        return Namespace("CREATE", what, name, if_exists, options, at)
+
+    def drop(self, at: int) -> Namespace:
+        """Read CATALOG or DATABASE and what follows."""
+        cursor = self._cursor
+        what = cursor.advance().text.upper()
+        if_exists = cursor.accept_words("IF", "EXISTS")
+        name = self._name(what, f"Write DROP {what} [IF EXISTS] name.")
+        if not cursor.accept_words("CASCADE"):
+            cursor.accept_words("RESTRICT")
+        return Namespace("DROP", what, name, if_exists, (), at)
+
+    def _name(self, what: str, form: str) -> Name:
+        """A catalog has one part, a database may have its catalog in front."""
+        cursor = self._cursor
+        word = f"the name of a {what.lower()}"
+        if what == "CATALOG":
+            return cursor.name(word, hint=form)
+        name = cursor.table_name(word, hint=form)
+        if len(name.qualifier) > 1:
+            raise cursor.script.error(name.at, f"{word} has more than two parts", hint=form)
+        return name
+
 
 _OTHER_STATEMENTS: dict[str, str] = {
     "ALTER": "Change the CREATE TABLE statement itself.",

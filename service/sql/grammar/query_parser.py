@@ -17,7 +17,7 @@ from service.sql.grammar.syntax import (
 )
 from service.sql.grammar.window_parser import GROUP_FORM
 from service.sql.text.dialect import HINT_END, HINT_START
-from service.sql.text.errors import suggestion
+from service.sql.text.script import suggestion
 
 MAX_COLUMNS = 1_000
 MAX_LIMIT = 10_000

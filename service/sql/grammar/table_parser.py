@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 
-from service.sql.grammar.column_types import column_type
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import Name, TypeNode
 from service.sql.grammar.expression_parser import ExpressionParser
@@ -20,6 +19,7 @@ from service.sql.grammar.syntax import (
     PhysicalColumn,
     WatermarkNode,
 )
+from service.sql.grammar.type_parser import column_type
 from service.sql.text.dialect import SqlTokenKind
 
 _FORM = "Write CREATE TABLE name (columns) WITH (options)."

@@ -6,7 +6,7 @@ from joins.plan.plan import WindowKind
 from service.sql.grammar.cursor import TokenCursor
 from service.sql.grammar.expression_nodes import Node, Reference
 from service.sql.grammar.syntax import Relation, WindowNode
-from service.sql.text.errors import suggestion
+from service.sql.text.script import suggestion
 
 WINDOWS = tuple(WindowKind)
 GROUP_FORM = (

@@ -1,4 +1,4 @@
-"""GROUP BY over a window: its keys, its aggregates, and expressions made of the two."""
+"""GROUP BY over a window: keys, aggregates, and expressions of both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,12 +25,16 @@ from service.sql.grammar.type_rules import (
     type_text,
 )
 from service.sql.grammar.window_parser import GROUP_FORM
-from service.sql.planner.group_windows import GroupWindow, part_of, same_intervals
 from service.sql.planner.join_planner import relations_of
-from service.sql.planner.kept_types import refuse_unkept
-from service.sql.planner.window_planner import OpenWindow, window_value
-from service.sql.text.errors import SqlError
-from service.sql.text.script import Script
+from service.sql.planner.update_sinks import refuse_unkept
+from service.sql.planner.window_planner import (
+    GroupWindow,
+    OpenWindow,
+    part_of,
+    same_intervals,
+    window_value,
+)
+from service.sql.text.script import Script, SqlError
 
 _ORDERED = NUMERIC | TEMPORAL | {TypeName.STRING}
 _SCALARS = _ORDERED | {TypeName.BOOLEAN}

@@ -1,4 +1,4 @@
-"""Dimensions of a plan: the tables that are joined, and what a join by event time asks of them."""
+"""Dimensions of a plan, and the rules of joins by event time."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,8 +33,7 @@ from service.sql.expressions.scope import NameScope, ScopeColumn, ScopeRelation,
 from service.sql.grammar.expression_nodes import Name
 from service.sql.grammar.syntax import TemporalJoinClause
 from service.sql.grammar.type_rules import type_text
-from service.sql.text.errors import SqlError
-from service.sql.text.script import Script
+from service.sql.text.script import Script, SqlError
 
 _UTC = "UTC"
 _TIMES = (RECORD_TIMESTAMP, SOURCE_TIMESTAMP)

@@ -1,22 +1,31 @@
-"""The jobs of a script: INSERTs with their sinks, or a bare SELECT, which is a preview."""
+"""Jobs of a script: INSERTs with their sinks, or a SELECT as a preview."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.probe.generate import row_limit
 from joins.plan.plan import (
     BlackholeSink,
+    BoundedMode,
+    ComputedField,
+    DatagenSource,
     DeltaSink,
+    Dimension,
     JoinPlan,
     KafkaSink,
+    KafkaSource,
     OutputColumn,
     PrintSink,
     ProbeSource,
     Sink,
+    StartupMode,
+    TopicSource,
     Windowing,
 )
 from joins.plan.types import Constant, Expression
-from service.sql.catalog.catalog import Table
+from service.sql.catalog.catalog import Table, computed_columns, relation_of
 from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.format_columns import refusal_of_delta, refusal_of_sink
 from service.sql.catalog.option import TableRole
@@ -34,23 +43,125 @@ from service.sql.grammar.syntax import (
     StatementSet,
 )
 from service.sql.planner.dimension_planner import check_no_effect, check_one_topic, same_path
-from service.sql.planner.kept_types import check_zone, created_columns, shown
-from service.sql.planner.probe_planner import (
-    PREVIEW_RECORDS,
-    Extent,
-    plan_probe,
-    unreported,
-    with_watermark,
-)
 from service.sql.planner.query_planner import QueryPlanner
-from service.sql.planner.relations import Base
+from service.sql.planner.relations import QUERY, Base, Unions, preview_output
 from service.sql.planner.session import ScriptSession
-from service.sql.planner.sets.set_planner import check_count, one_job
-from service.sql.planner.sets.stream_planner import PlannedInsert
-from service.sql.planner.sets.union_planner import Unions
-from service.sql.planner.update_sinks import check_written, partitioned_sink, taking_updates
-from service.sql.planner.view_columns import QUERY, preview_output
-from service.sql.text.errors import suggestion
+from service.sql.planner.set_planner import PlannedInsert, check_count, one_job
+from service.sql.planner.update_sinks import (
+    check_written,
+    check_zone,
+    created_columns,
+    partitioned_sink,
+    shown,
+    taking_updates,
+)
+from service.sql.text.script import Script, suggestion
+
+PREVIEW_RECORDS = 10_000
+
+
+class Extent(Enum):
+    """How much of the stream a job reads."""
+
+    STREAMING = auto()
+    BATCH = auto()
+    PREVIEW = auto()
+
+
+def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource, tuple[str, ...]]:
+    """The probe, and what the author of the script should know of it.
+
+    Raises:
+        SqlError: the stream does not end although the job must.
+    """
+    table, warnings = base.table, list[str]()
+    source: KafkaSource | DatagenSource
+    if isinstance(table.connector, KafkaTable):
+        warnings += check_no_effect(script, table, TableRole.STREAM)
+        source = _kafka(table.connector, extent)
+        if not table.connector.has_startup_mode and extent is not Extent.PREVIEW:
+            warnings.append(_told_start(table, source))
+    else:
+        assert isinstance(table.connector, DatagenSource), "the query planner has refused others"
+        source = _datagen(script, base, table.connector, extent)
+    computed = computed_columns(script, table, base.alias)
+    probe = ProbeSource(
+        alias=base.alias,
+        table=table.name,
+        source=source,
+        fields=table.fields,
+        metadata_fields=table.metadata_fields,
+        computed_fields=tuple(
+            ComputedField(name, typed.expression) for name, typed in computed.items()
+        ),
+    )
+    return probe, tuple(warnings)
+
+
+def with_watermark(
+    session: ScriptSession, probe: ProbeSource, base: Base, extent: Extent
+) -> ProbeSource:
+    """`probe` with the watermark of its table, which the job waits for.
+
+    Its late records go to a table of the user's, but not those of a preview. In a job that must end
+    the stream has an end, so it does not switch to processing time.
+    """
+    watermark = base.table.watermark
+    assert watermark is not None, "a column is a rowtime by its WATERMARK FOR"
+    relation = relation_of(session.script, base.table, base.alias, base.alias)
+    spec = watermark.spec(session.script, relation, session.settings)
+    return replace(
+        probe,
+        watermark=spec if extent is Extent.STREAMING else replace(spec, after_backlog=False),
+        late_records_path=None if extent is Extent.PREVIEW else watermark.late_records_path,
+        late_store=() if extent is Extent.PREVIEW else watermark.late_store,
+    )
+
+
+def _kafka(table: KafkaTable, extent: Extent) -> KafkaSource:
+    """The stream; a job that must end does so where its topic ends at submission, if not before."""
+    source = table.source
+    if extent is not Extent.STREAMING and source.bounded_mode is BoundedMode.UNBOUNDED:
+        source = replace(source, bounded_mode=BoundedMode.LATEST)
+    if extent is Extent.PREVIEW:
+        start = source.startup_mode if table.has_startup_mode else StartupMode.EARLIEST
+        source = replace(
+            source,
+            kafka=source.kafka.unreported(),
+            startup_mode=start,
+            bounded_records=PREVIEW_RECORDS,
+        )
+    return source
+
+
+def unreported(dimensions: Iterable[Dimension], extent: Extent) -> Iterator[Dimension]:
+    """The dimensions; those of a preview tell no consumer group where they are."""
+    for dimension in dimensions:
+        source = dimension.source
+        if extent is Extent.PREVIEW and isinstance(source, TopicSource):
+            yield replace(dimension, source=replace(source, kafka=source.kafka.unreported()))
+        else:
+            yield dimension
+
+
+def _told_start(table: Table, source: KafkaSource) -> str:
+    lost = source.bounded_mode is BoundedMode.LATEST
+    effect = "starts at its end" + (", so that there is nothing to join" if lost else "")
+    return f'Table "{table.name}" has no scan.startup.mode: it {effect}.'
+
+
+def _datagen(script: Script, base: Base, source: DatagenSource, extent: Extent) -> DatagenSource:
+    if extent is Extent.PREVIEW:
+        rows = min(PREVIEW_RECORDS, source.number_of_rows or PREVIEW_RECORDS)
+        return replace(source, number_of_rows=rows)
+    if extent is Extent.BATCH and row_limit(source) is None:
+        raise script.error(
+            base.at,
+            f'table "{base.table.name}" never ends, but the job runs in batch mode',
+            hint="Add 'number-of-rows' or a sequence, or remove SET 'execution.runtime-mode'.",
+        )
+    return source
+
 
 ROW_METADATA = ("_topic", "_partition", "_offset", "_batch", "_dimension_versions")
 PREVIEW = "preview"

@@ -1,10 +1,10 @@
-"""From a script to the frozen plan of its one job."""
+"""The frozen plan of a script's one job."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from joins.plan.plan import JoinPlan
-from service.sql.catalog.inline_secrets import InlineSecret
+from service.sql.catalog.option_values import InlineSecret
 from service.sql.grammar.syntax import (
     CreateTable,
     CreateView,
@@ -18,9 +18,8 @@ from service.sql.grammar.syntax import (
 )
 from service.sql.planner.insert_planner import JobPlanner
 from service.sql.planner.session import OpenScript, ScriptSession, open_script
-from service.sql.stored.entries import CatalogEntry
-from service.sql.text.errors import SqlError, not_too_deep
-from service.sql.text.script import Script
+from service.sql.stored import CatalogEntry
+from service.sql.text.script import Script, SqlError, not_too_deep
 
 _AFTER_AN_INSERT = (Insert, CreateTable, CreateView)
 """Statements that leave alone what an INSERT before them means."""

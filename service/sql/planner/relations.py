@@ -1,12 +1,212 @@
-"""What a query is planned from: the tables and views that its script has declared."""
+"""Relations of a query: tables, views and unions, and their columns."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from joins.plan.plan import OutputColumn
+from joins.plan.types import TypeName
 from service.sql.catalog.catalog import Table
-from service.sql.grammar.expression_nodes import Name
-from service.sql.grammar.syntax import CreateView, OptionNode
+from service.sql.expressions.expression_planner import ExpressionPlanner
+from service.sql.expressions.scope import NameScope, ScopeColumn, TimeAttribute, Typed
+from service.sql.grammar.expression_nodes import FunctionCall, Name, Node, Reference
+from service.sql.grammar.syntax import CreateView, OptionNode, Select, Star
+from service.sql.grammar.type_rules import TEMPORAL
 from service.sql.text.script import Script
+
+VIEW, QUERY = "view", "query"
+
+
+def named_columns(
+    script: Script, view: CreateView, columns: Sequence[ScopeColumn], kind: str
+) -> list[ScopeColumn]:
+    """The `columns` of a view as it names them; those of a query may have none in the script.
+
+    Raises:
+        SqlError: it names more or less, or a column has no name, no type or that of another one.
+    """
+    if view.columns is not None:
+        columns = _renamed(script, view, view.columns, columns, kind)
+    elif kind == QUERY:
+        own = own_names([column.name for column in columns])
+        columns = [replace(c, name=name) for c, name in zip(columns, own, strict=True)]
+    names: set[str] = set()
+    for column in columns:
+        _check(script, view, column, names, kind)
+        names.add(column.name)
+    return list(columns)
+
+
+def selected_columns(
+    scope: NameScope, planner: ExpressionPlanner, select: Select
+) -> Iterator[ScopeColumn]:
+    """The columns of a select list; the name is empty where it gives none."""
+    for item in select.items:
+        if isinstance(item, Star):
+            of = scope.relations if item.relation is None else (scope.relation(item.relation),)
+            for relation in of:
+                for column in relation.columns:
+                    yield replace(column, value=scope.typed(relation, column, item.at))
+            continue
+        typed = planner.plan(item.expression)
+        name, time = _name_and_time(scope, item.expression)
+        if item.alias is not None:
+            name = item.alias.text
+        yield ScopeColumn(name, typed.type, typed.nullable, time, typed)
+
+
+def _name_and_time(scope: NameScope, node: Node) -> tuple[str, TimeAttribute | None]:
+    """The name that an expression gives its column, and the time attribute that it is."""
+    if isinstance(node, Reference):
+        _, column, fields = scope.located(node)
+        return (fields[-1].text, None) if fields else (column.name, column.time)
+    is_now = isinstance(node, FunctionCall) and node.name == "PROCTIME"
+    return "", TimeAttribute.PROCESSING if is_now else None
+
+
+def _renamed(
+    script: Script,
+    view: CreateView,
+    names: Sequence[Name],
+    columns: Sequence[ScopeColumn],
+    kind: str,
+) -> list[ScopeColumn]:
+    if len(names) != len(columns):
+        raise script.error(
+            view.name.at,
+            f'{kind} "{view.name.text}" names {len(names)} columns, its query has {len(columns)}',
+            hint="Name all columns, or none.",
+        )
+    return [replace(c, name=name.text) for c, name in zip(columns, names, strict=True)]
+
+
+def _check(
+    script: Script, view: CreateView, column: ScopeColumn, names: set[str], kind: str
+) -> None:
+    assert column.value is not None, "columns of a query have values"
+    if not column.name:
+        what, hint = "a column without a name", "Write AS and a name behind the expression."
+    elif column.name in names:
+        what, hint = f'column "{column.name}" twice', "Rename one of the two with AS."
+    elif column.value.is_bare_null:
+        what, hint = f'column "{column.name}" without a type', "Write CAST(NULL AS STRING)."
+    else:
+        return
+    raise script.error(column.value.at, f'{kind} "{view.name.text}" has {what}', hint=hint)
+
+
+def preview_output(own: Sequence[str], values: Sequence[Typed]) -> tuple[OutputColumn, ...]:
+    return tuple(
+        OutputColumn(name, value.expression)
+        for name, value in zip(own_names(own), values, strict=True)
+    )
+
+
+def own_names(texts: Sequence[str]) -> list[str]:
+    """A name for each column, as Flink makes them: `EXPR$2`, `id`, `id0`."""
+    names: dict[str, None] = {}
+    for at, text in enumerate(texts):
+        plain = text or f"EXPR${at}"
+        name, number = plain, 0
+        while name in names:
+            name, number = f"{plain}{number}", number + 1
+        names[name] = None
+    return list(names)
+
+
+@dataclass(slots=True)
+class Unions:
+    """Which query of each UNION ALL is planned, in the order in which they are met.
+
+    Attributes:
+        picks: of those that are met first; of the others the first query is planned.
+    """
+
+    picks: tuple[int, ...] = ()
+    _counts: list[int] = field(default_factory=list)
+
+    @property
+    def is_used(self) -> bool:
+        return bool(self._counts)
+
+    def choose(self, count: int) -> int:
+        met = len(self._counts)
+        self._counts.append(count)
+        return self.picks[met] if met < len(self.picks) else 0
+
+    def refuse_beside_state(self, script: Script, select: Select) -> None:
+        """See that a job that keeps state, with `select` as its query, has no UNION ALL.
+
+        Raises:
+            SqlError: it has.
+        """
+        if not self.is_used:
+            return
+        hint = "Write a job for each query: an INSERT INTO the same table, without the others."
+        if not select.others:
+            hint = (
+                "Let one job insert the rows of UNION ALL into a topic, and another one have the "
+                "window or the join over that topic."
+            )
+        what = "UNION ALL beside a window or a join by event time"
+        raise script.error(select.at, what, hint=hint)
+
+    def others(self) -> Iterator[tuple[int, ...]]:
+        """The picks that lead to all queries but the one that was planned, each one once."""
+        taken = (*self.picks, *(0 for _ in self._counts[len(self.picks) :]))
+        for place in range(len(self.picks), len(self._counts)):
+            for pick in range(1, self._counts[place]):
+                yield (*taken[:place], pick)
+
+
+def in_common_types(
+    script: Script,
+    columns: Sequence[Sequence[ScopeColumn]],
+    queries: Sequence[Select],
+    chosen: int,
+) -> list[ScopeColumn]:
+    """The columns of the `chosen` query, named as the first one's, in the types of all of them.
+
+    Raises:
+        SqlError: they have not as many columns, or some have no common type.
+    """
+    for query, own in zip(queries, columns, strict=True):
+        if len(own) != len(columns[0]):
+            raise script.error(
+                query.at,
+                f"UNION ALL has a query of {len(own)} columns behind one of {len(columns[0])}",
+                hint="Select as many columns in each of them; they are matched by position.",
+            )
+    planner = ExpressionPlanner(NameScope(script, ()))
+    united = []
+    for at, alike in enumerate(zip(*columns, strict=True)):
+        values = [column.written_out for column in alike]
+        _check_texts(script, values, queries[chosen].at)
+        value = planner.common(values, queries[chosen].at, "UNION ALL")[chosen]
+        is_time = {column.time for column in alike} == {alike[0].time}
+        nullable = any(column.nullable for column in alike)
+        united.append(
+            replace(
+                alike[chosen],
+                name=columns[0][at].name,
+                type=value.type,
+                nullable=nullable,
+                time=alike[chosen].time if is_time and value == values[chosen] else None,
+                value=replace(value, nullable=nullable),
+            )
+        )
+    return united
+
+
+def _check_texts(script: Script, values: Sequence[Typed], at: int) -> None:
+    names = {value.type.name for value in values if not value.is_bare_null}
+    if TypeName.STRING in names and names & TEMPORAL:
+        raise script.error(
+            at,
+            "UNION ALL has a text and a time in one column",
+            hint="Write CAST(… AS STRING) around the time, or a CAST of the text.",
+        )
+
 
 MAX_DIMENSIONS = 32
 MAX_VIEW_DEPTH = 32

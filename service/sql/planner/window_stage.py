@@ -1,4 +1,4 @@
-"""What a query does with windows: opens them over its rows, filters, and aggregates them."""
+"""Window stage of a query: open windows over its rows, filter, aggregate."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,8 +14,8 @@ from service.sql.planner.aggregate_planner import (
     is_of_window,
     output_keys,
 )
-from service.sql.planner.group_windows import GroupWindow
 from service.sql.planner.window_planner import (
+    GroupWindow,
     OpenWindow,
     assigned,
     lateness_ms,

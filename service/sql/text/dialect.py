@@ -1,10 +1,12 @@
-"""Flink's lexical rules as a sqlglot dialect, and the limits of a script.
+"""Flink's lexical rules as a sqlglot dialect: tokens, statements, limits of a script.
 
-Only the tokenizer is sqlglot's. Its parser accepts the union of many dialects and rewrites what it
-reads, so the grammar is ours (`service.sql.grammar.parser`): what is not there is refused.
+Only the tokenizer is sqlglot's: its parser accepts many dialects and rewrites what it reads.
+`service.sql.grammar.parser` refuses what it does not know.
 """
 
 import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import ClassVar
@@ -15,8 +17,8 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token as RawToken
 from sqlglot.tokenizer_core import TokenType
 
-from service.sql.text.errors import SqlError
-from service.sql.text.script import Script
+from joins.plan.errors import SinkError, SourceError
+from service.sql.text.script import Script, SqlError
 
 MAX_BYTES = 64 * 1024
 MAX_TOKENS = 10_000
@@ -198,3 +200,159 @@ def _hint(script: Script, start: int, end: int) -> list[SqlToken]:
     tokens = _tokens(script, script.text[inside], inside.start)
     opening = SqlToken(SqlTokenKind.SYMBOL, HINT_START, start, inside.start)
     return [opening, *tokens, SqlToken(SqlTokenKind.SYMBOL, HINT_END, inside.stop, end)]
+
+
+@contextmanager
+def told_where(sql: str, *tables: str) -> Iterator[None]:
+    """Give an error about what `tables` name its line and column, as errors of the script have.
+
+    Args:
+        sql: the script.
+        tables: their names in CREATE TABLE; of one that names nothing of the error, the first.
+
+    Raises:
+        JoinError: what is raised within, of the same class, with `line`, `column` and `excerpt`.
+    """
+    try:
+        yield
+    except (SourceError, SinkError) as error:
+        script = Script(sql)
+        at = _place(script, tables, error.message)
+        if at is not None:
+            line, column = script.line_and_column(at)
+            error.message = f"line {line}, column {column}: {error.message}"
+            error.args = (error.message,)
+            vars(error).update(line=line, column=column, excerpt=script.excerpt(at))
+        raise
+
+
+def _place(script: Script, tables: Sequence[str], message: str) -> int | None:
+    """The place of what `message` quotes in a declaration, else of the first declaration."""
+    try:
+        tokens = tokenize(script)
+    except SqlError:
+        return None
+    declared = [own for own in (_declaration(tokens, table) for table in tables) if own]
+    places = [place for own in declared if (place := _quoted_in(own, message)) is not None]
+    return min(places, default=(0, declared[0][0].start) if declared else (0, None))[1]
+
+
+def _quoted_in(tokens: Sequence[SqlToken], message: str) -> tuple[int, int] | None:
+    """(where the message quotes it, where it is) of the first thing of a declaration."""
+    values = [token for token in tokens if token.kind is SqlTokenKind.STRING]
+    names = [
+        token for token in tokens[1:] if token.kind in (SqlTokenKind.WORD, SqlTokenKind.QUOTED_NAME)
+    ]
+    places = [
+        (place, token)
+        for token in (*values, *names)
+        if (place := _quoted(token, message)) is not None
+    ]
+    first = min(places, key=lambda pair: pair[0], default=None)
+    return None if first is None else (first[0], first[1].start)
+
+
+def _declaration(tokens: Sequence[SqlToken], table: str) -> Sequence[SqlToken]:
+    """From the name of the table to the end of its last CREATE TABLE; empty without one."""
+    texts = [token.text.upper() for token in tokens]
+    for at in range(len(tokens) - 1, 0, -1):
+        before = texts[max(0, at - 6) : at]
+        if tokens[at].text == table and before[-1] in ("TABLE", "EXISTS") and "CREATE" in before:
+            end = texts.index(";", at) if ";" in texts[at:] else len(tokens)
+            return tokens[at:end]
+    return ()
+
+
+def _quoted(token: SqlToken, message: str) -> int | None:
+    ends = (message.find(f'{start}{token.text}"') for start in ('"', ".", "/") if token.text)
+    return min((at for at in ends if at >= 0), default=None)
+
+
+_ASKS = ("EXPLAIN", "DESCRIBE", "DESC", "SHOW", "STOP")
+_PREVIEWS = ("SELECT", "WITH")
+_RUNS = ("INSERT", "EXECUTE", "BEGIN")
+_OPENS, _CLOSES = ("BEGIN", "CASE"), "END"
+
+
+class Use(Enum):
+    """What a statement is for."""
+
+    DECLARES = auto()
+    ASKS = auto()
+    RUNS = auto()
+    PREVIEWS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One statement of a script.
+
+    Attributes:
+        word: its first one, in capitals.
+        start: offset of its first character.
+        end: offset behind its last one, the semicolon not counted.
+        closed_at: of the semicolon that follows; None at the end of an open script.
+    """
+
+    use: Use
+    word: str
+    start: int
+    end: int
+    closed_at: int | None
+
+
+def pieces(text: str) -> tuple[Piece, ...]:
+    """The statements of `text`; those within a statement set are not told apart.
+
+    Raises:
+        SqlError: the text is too large, or has something that is no token, such as half a string.
+    """
+    return tuple(_piece(tokens, closed_at) for tokens, closed_at in _groups(text))
+
+
+def only(text: str, kept: Collection[Piece]) -> str:
+    """`text` with blanks in place of all statements but `kept`: every line stays where it was."""
+    chars = [char if char == "\n" else " " for char in text]
+    for piece in kept:
+        stop = piece.end if piece.closed_at is None else piece.closed_at + 1
+        chars[piece.start : stop] = text[piece.start : stop]
+    return "".join(chars).rstrip()
+
+
+def _groups(text: str) -> Iterator[tuple[list[SqlToken], int | None]]:
+    group: list[SqlToken] = []
+    depth = 0
+    for token in tokenize(Script(text)):
+        if token.kind is SqlTokenKind.WORD:
+            word = token.text.upper()
+            depth += (word in _OPENS) - (word == _CLOSES and depth > 0)
+        closes = token.kind is SqlTokenKind.SYMBOL and token.text == ";" and depth == 0
+        if not closes and token.kind is not SqlTokenKind.END:
+            group.append(token)
+        elif group:
+            yield group, token.start if closes else None
+            group = []
+
+
+def _piece(tokens: Sequence[SqlToken], closed_at: int | None) -> Piece:
+    word = tokens[0].text.upper() if tokens[0].kind is SqlTokenKind.WORD else ""
+    return Piece(_use(word, tokens), word, tokens[0].start, tokens[-1].end, closed_at)
+
+
+def _use(word: str, tokens: Sequence[SqlToken]) -> Use:
+    if word in _PREVIEWS:
+        return Use.PREVIEWS
+    if word in _RUNS or (word == "CREATE" and _has_query(tokens)):
+        return Use.RUNS
+    return Use.ASKS if word in _ASKS or (word == "SET" and len(tokens) == 1) else Use.DECLARES
+
+
+def _has_query(tokens: Sequence[SqlToken]) -> bool:
+    """Whether a CREATE is one of a table that is filled: CREATE TABLE … AS."""
+    words, depth = set[str](), 0
+    for token in tokens:
+        if token.kind is SqlTokenKind.SYMBOL:
+            depth += (token.text == "(") - (token.text == ")")
+        elif token.kind is SqlTokenKind.WORD and depth == 0:
+            words.add(token.text.upper())
+    return {"TABLE", "AS"} <= words and "VIEW" not in words

@@ -14,7 +14,7 @@ from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.plan import DeltaSink, Field, KafkaSink, SinkWriter
 from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type
 from service.sql.planner.planner import plan
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.support.formats import bad, batch_of, read, written
 
 NAMES = (

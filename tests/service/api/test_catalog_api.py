@@ -6,8 +6,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from service.cli.conversation import Conversation
 from service.cli.main import app
-from service.cli.sql import Conversation
 from service.client import ConflictError, NotFoundError, Sluice
 from tests.support.control_plane import control_plane, script
 from tests.support.wait import wait_until

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from service.api.routes import event_stream
+from service.api.routes import events as event_routes
 from service.security.tokens import NewToken, TokenScope
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
@@ -131,8 +131,8 @@ def test_what_is_no_stream_is_a_problem(plane, status, path, headers):
 
 
 def test_streams_end_with_their_server_and_have_heartbeats_and_a_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(event_stream, "_HEARTBEAT_S", 0.1)
-    monkeypatch.setattr(event_stream, "MOST_STREAMS", 1)
+    monkeypatch.setattr(event_routes, "_HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(event_routes, "MOST_STREAMS", 1)
     with control_plane(tmp_path) as plane:
         with _stream(plane, "/v1/events") as told:
             _until(told, lambda event: event["event"] == "comment" and "ping" in event["data"])
@@ -175,7 +175,7 @@ def test_a_stream_ends_when_its_token_is_revoked_and_others_go_on(tmp_path, monk
 
 
 def test_streams_of_one_token_leave_seats_to_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(event_stream, "MOST_OF_ONE_TOKEN", 1)
+    monkeypatch.setattr(event_routes, "MOST_OF_ONE_TOKEN", 1)
     with control_plane(tmp_path) as plane:
         texts = [
             plane.services.store.tokens.create(NewToken(name, TokenScope.VIEWER))[1]

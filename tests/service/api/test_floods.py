@@ -14,7 +14,7 @@ import pytest
 
 from service.api.http import connections
 from service.api.http.connections import ConnectionSeats, raise_file_limit
-from service.api.http.peers import Peers
+from service.api.http.exposure import Peers
 from service.config import Settings
 from service.embedded.process import free_port
 from service.logs import OfLibraries, PerMinute

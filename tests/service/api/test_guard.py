@@ -19,8 +19,8 @@ from service.api.app import create_app
 from service.api.http import exposure
 from service.api.http.guard import BODY_LIMIT_BYTES
 from service.api.http.limits import Flights, Lockouts, Rates
-from service.api.routes.jobs import Services
 from service.api.server import ControlPlane
+from service.api.services import Services
 from service.client import Sluice
 from service.config import Settings
 from service.errors import BusyError, ConfigError, ControlPlaneError, TooManyRequestsError
@@ -29,8 +29,7 @@ from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.security.audit import KEPT_FILES, AuditEntry, AuditLog
-from service.security.credentials import Credentials
-from service.security.tokens import NewToken, TokenScope, without_secrets
+from service.security.tokens import Credentials, NewToken, TokenScope, without_secrets
 from tests.support.certificates import encrypted_key, self_signed
 from tests.support.control_plane import HOOKS, control_plane, script
 from tests.support.documents import Documents

@@ -5,7 +5,7 @@ import re
 import httpx
 import pytest
 
-from service.api.routes.page import asset_names
+from service.api.routes.program import asset_names
 from tests.support.wait import wait_until
 
 CHANGING = {"date", "content-length"}

@@ -16,9 +16,9 @@ from joins.plan.plan import Windowing, WindowKind
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
 from joins.plan.types import SqlType, TypeName
 from service.api.app import create_app
-from service.api.http.negotiation import accepts
+from service.api.http.checks import accepts
 from service.api.http.problems import problem
-from service.api.job_metrics import (
+from service.api.routes.metrics import (
     CHANNEL_METRICS,
     EVENT_TIME_METRICS,
     JOB_METRICS,

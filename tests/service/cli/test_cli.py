@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 from joins.adapters.delta.log import create_table
 from service.cli import main as cli
 from service.errors import UnreachableError
-from service.security.credentials import Credentials
+from service.security.tokens import Credentials
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
 from tests.support.program import run_program, silent_logs

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from service.cli import main as cli
 from service.cli import options as cli_options
-from service.cli.exits import ExitCode, exit_code
 from service.cli.options import complete_job, complete_sink, complete_table
+from service.cli.output import ExitCode, exit_code
 from service.cli.views import Bar, bars, job_parts, jobs_table, short_ids, state
 from service.cli.wait import JobPoll
 from service.client import RefusedError, Sluice

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from service.cli.main import app
 from service.errors import ConfigError
 from service.jobs.supervise.runner_process import environment
-from service.security.credentials import Credentials
+from service.security.tokens import Credentials
 from tests.support.control_plane import ROOT, control_plane
 
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from service.cli.output import brief, span
-from service.cli.terminal.top_frame import Look, Order, Sorting, frame
+from service.cli.top import Look, Order, Sorting, frame
 from tests.support.control_plane import ROOT, script
 from tests.support.documents import Documents
 from tests.support.program import run_program, silent_logs

@@ -5,8 +5,7 @@ import json
 import pytest
 from kafka import KafkaProducer
 
-from service.cli.topics.reach import brokers
-from service.cli.topics.records import readable
+from service.cli.topics import brokers, readable
 from service.client import Sluice
 from tests.support.control_plane import control_plane
 from tests.support.program import run_program, silent_logs

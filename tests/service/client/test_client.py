@@ -22,7 +22,7 @@ from service.client import (
     sluice,
     tables,
 )
-from service.client.events import Removed, StatusChanged, _lines, parse
+from service.client.remote_job import Removed, StatusChanged, _lines, parse
 from service.client.tables import _key_text
 from service.errors import ControlPlaneError
 from service.schemas.progress import Transition

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from nbclient import NotebookClient
 
-from service.client import Sluice, html
-from service.client.tabular import Tabular
+from service.client import Sluice
+from service.client.notebook import Tabular, html_text, notebook_display
 from service.errors import ConfigError
 from tests.support.hints import ROOT
 
@@ -66,14 +66,14 @@ TEXTS = {
 
 @pytest.mark.parametrize(("value", "shown"), TEXTS.values(), ids=TEXTS)
 def test_values_are_text_only(value, shown):
-    assert html.text(value) == shown
+    assert html_text(value) == shown
 
 
 def test_outside_of_a_notebook_nothing_is_displayed(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    assert html.notebook_display() is None
+    assert notebook_display() is None
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
-    assert html.notebook_display() is None
+    assert notebook_display() is None
 
 
 def test_jobs_tables_and_outputs_have_a_form_of_their_own(tables_plane):

@@ -10,7 +10,7 @@ from service.errors import JobConflictError, TableConflictError, TableNotFoundEr
 from service.jobs.store.job import DesiredState, NewJob, new_job_id
 from service.jobs.store.store import JobStore
 from service.sql.answers.declarations import used_by
-from service.sql.stored.entries import CatalogEntry, EntryKind
+from service.sql.stored import CatalogEntry, EntryKind
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from service.api.routes.page import DIRECTORY, asset_names
+from service.api.routes.program import DIRECTORY, asset_names
 from tests.support.browser import REQUIRED
 from tests.support.control_plane import ROOT, control_plane
 

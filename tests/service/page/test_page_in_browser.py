@@ -8,8 +8,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from service.jobs.store.job import JobError, JobState
-from service.security.credentials import Credentials
-from service.security.tokens import NewToken, TokenScope
+from service.security.tokens import Credentials, NewToken, TokenScope
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.event_time import event_time, windows

@@ -6,7 +6,7 @@ from service.errors import JobNotFoundError
 from service.sql.answers.answers import JobRow, answers
 from service.sql.expressions.functions import NAMES
 from service.sql.planner.planner import plan, plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import JOIN, TABLES
 
 CANARY = "c4n4ry"

@@ -12,7 +12,7 @@ import pytest
 from service.jobs.store import plan_codec
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.support.sql_cases import DIRECTORY, prelude_names, preludes, sql_cases
 
 CASES, PLANNED, REFUSED = sql_cases(), sql_cases("plan"), sql_cases("error")

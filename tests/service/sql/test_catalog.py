@@ -12,8 +12,8 @@ from service.sql.answers.answers import answers
 from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan, plan_script
-from service.sql.stored.entries import CatalogEntry, EntryKind
-from service.sql.text.errors import SqlError
+from service.sql.stored import CatalogEntry, EntryKind
+from service.sql.text.script import SqlError
 from tests.support.stored import CATALOG, STORED_CASES, refusal_over_the_catalog
 
 

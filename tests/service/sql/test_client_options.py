@@ -4,7 +4,7 @@ import pytest
 
 from service.sql.catalog.options import CONNECTORS
 from service.sql.planner.planner import plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import JOIN, TABLES
 
 PREFIX = "properties."

@@ -1,7 +1,7 @@
 import pytest
 
 from service.sql.planner.planner import plan
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import selecting
 
 

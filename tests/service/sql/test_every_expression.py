@@ -19,9 +19,8 @@ import pytest
 from joins.kernels.expressions import functions as kernels
 from joins.plan.types import arrow_type, columns_of
 from service.sql.expressions import functions
-from service.sql.expressions.functions import ARITHMETIC, FUNCTIONS
-from service.sql.expressions.library.function import ACCEPTED
-from service.sql.text.errors import SqlError
+from service.sql.expressions.functions import ACCEPTED, ARITHMETIC, FUNCTIONS
+from service.sql.text.script import SqlError
 from tests.support.expressions import arrays, evaluated, planned, sql_type
 
 LONG = "x" * 3_000

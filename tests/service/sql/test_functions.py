@@ -10,9 +10,8 @@ import pytest
 from joins.kernels.expressions.evaluate import FUNCTIONS as EVALUATED
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.plan.types import Column, TypeName, arrow_type
-from service.sql.expressions.function_forms import FORMS
-from service.sql.expressions.functions import CALLS, FUNCTIONS, NAMES
-from service.sql.expressions.library.refused import REFUSED
+from service.sql.expressions.expression_text import FORMS
+from service.sql.expressions.functions import CALLS, FUNCTIONS, NAMES, REFUSED
 from service.sql.planner.planner import plan
 from tests.service.sql.scripts import selecting
 from tests.support.sql_cases import sql_cases

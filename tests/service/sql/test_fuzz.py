@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from service.jobs.store import plan_codec
 from service.sql.planner.planner import plan, plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import selecting
 from tests.support.laws import examples
 from tests.support.sql_cases import sql_cases

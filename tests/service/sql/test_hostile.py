@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from service.sql.planner.planner import plan, plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import JOIN, TABLES
 
 SINK = "CREATE TABLE o (x STRING) WITH ('connector' = 'blackhole');\n"

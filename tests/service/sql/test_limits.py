@@ -3,7 +3,7 @@ import pytest
 from service.jobs.store import plan_codec
 from service.sql.planner.planner import plan
 from service.sql.text.dialect import MAX_BYTES, MAX_DEPTH
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import selecting
 
 WIDE = "CREATE TABLE w ({}) WITH ('connector' = 'print');\n".format(

@@ -32,7 +32,7 @@ from service.sql.catalog.kafka_options import PROPERTY
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.functions import CALLS
 from service.sql.planner.planner import plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.test_cases import PLANNED
 from tests.service.sql.test_hostile import CORPUS
 

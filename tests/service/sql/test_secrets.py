@@ -3,7 +3,7 @@ import pytest
 from service.jobs.store import plan_codec
 from service.sql.answers.explain import explain
 from service.sql.planner.planner import plan, plan_script
-from service.sql.text.errors import SqlError
+from service.sql.text.script import SqlError
 from tests.service.sql.scripts import TABLES, selecting
 
 CANARY = "c4n4ry"

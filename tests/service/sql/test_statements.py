@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.sql.text.errors import SqlError
-from service.sql.text.statements import Use, only, pieces
+from service.sql.text.dialect import Use, only, pieces
+from service.sql.text.script import SqlError
 
 CUTS = {
     "nothing": ("", []),

@@ -8,9 +8,8 @@ import pytest
 
 from joins.kernels.expressions import result_limits
 from joins.kernels.expressions.result_limits import MAX_VALUE_BYTES
-from service.sql.expressions.functions import FUNCTIONS
-from service.sql.expressions.library.function import Takes
-from service.sql.text.errors import SqlError
+from service.sql.expressions.functions import FUNCTIONS, Takes
+from service.sql.text.script import SqlError
 from tests.support.expressions import arrays, evaluated, planned
 
 MIB = 1 << 20

@@ -1,0 +1,139 @@
+"""The program itself: its health, its version and its status page."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from service.api.http.access import PUBLIC, VIEWER
+from service.api.services import Injected
+from service.errors import StoreError
+from service.schemas.document import Health, VersionView
+from service.version import program_version
+
+_PATIENCE_S = 5.0
+router = APIRouter(tags=["health"])
+
+
+class SharedProbe:
+    """Asks on a thread of its own; whoever comes meanwhile shares the answer."""
+
+    def __init__(self, ask: Callable[[], None]) -> None:
+        self._ask = ask
+        self._pending: asyncio.Future[None] | None = None
+
+    async def __call__(self) -> None:
+        """Return when all is well.
+
+        Raises:
+            StoreError: it is not, or there is no answer in time.
+        """
+        if self._pending is None or self._pending.done():
+            self._pending = asyncio.get_running_loop().create_future()
+            threading.Thread(target=self._answer, args=(self._pending,), daemon=True).start()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._pending), _PATIENCE_S)
+        except TimeoutError as exc:
+            raise StoreError(
+                f"job store has not answered for {_PATIENCE_S:g} s",
+                hint="Look at the database of SLUICE_DATABASE_URL, or the disk of SLUICE_DATA_DIR.",
+            ) from exc
+
+    def _answer(self, pending: "asyncio.Future[None]") -> None:
+        error: BaseException | None = None
+        try:
+            self._ask()
+        except Exception as exc:  # whatever it is, somebody waits for it
+            error = exc
+        with suppress(RuntimeError):  # the loop has ended
+            pending.get_loop().call_soon_threadsafe(_settle, pending, error)
+
+
+def _settle(pending: "asyncio.Future[None]", error: BaseException | None) -> None:
+    if error is None:
+        pending.set_result(None)
+    else:
+        pending.set_exception(error)
+        pending.exception()  # nobody may have had the patience
+
+
+@router.get("/livez", summary="The process answers", dependencies=[PUBLIC])
+async def livez() -> Health:
+    """Answer as long as the process can."""
+    return Health(status="ok")
+
+
+@router.get("/readyz", summary="Jobs can be submitted and are looked after", dependencies=[PUBLIC])
+async def readyz(request: Request, services: Injected) -> Health:
+    """Answer 503 when the store cannot be written, or nobody looks after the jobs, or not yet."""
+    await request.app.state.look_at_store()
+    services.leadership.require()
+    if not services.supervisor.alive:
+        raise StoreError("supervisor is not running", hint="Restart the control plane.")
+    if not services.supervisor.ready:
+        raise StoreError("jobs have not been looked at yet", hint="Ask again in a moment.")
+    return Health(status="ok")
+
+
+@router.get("/v1/version", summary="Which program answers", dependencies=[VIEWER])
+async def show_version(services: Injected) -> VersionView:
+    """Name, version and role of this control plane, and the brokers that it uses by itself."""
+    return VersionView(
+        name="sluice",
+        version=program_version(),
+        role=services.leadership.role.value,
+        leader_url=services.leadership.leader_url or None,
+        kafka_bootstrap_servers=services.settings.kafka_bootstrap_servers,
+    )
+
+
+DIRECTORY = Path(__file__).resolve().parents[2] / "page"
+_INDEX = "index.html"
+_MEDIA_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+_HEADERS = {
+    # Nothing inline, nothing from elsewhere, no markup made of strings.
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+page_router = APIRouter(include_in_schema=False, dependencies=[PUBLIC])
+
+
+@page_router.get("/")
+def show_page() -> Response:
+    """The status page."""
+    return _file(_INDEX)
+
+
+@page_router.get("/ui/{name}")
+def show_asset(name: str) -> Response:
+    """A file of the page; a name that is not in its directory never becomes a path."""
+    if name == _INDEX or name not in asset_names():
+        raise HTTPException(404)
+    return _file(name)
+
+
+def asset_names() -> set[str]:
+    """The files of the page."""
+    return {path.name for path in DIRECTORY.iterdir() if path.suffix in _MEDIA_TYPES}
+
+
+def _file(name: str) -> Response:
+    path = DIRECTORY / name
+    media_type = _MEDIA_TYPES[path.suffix]
+    return Response(path.read_bytes(), media_type=media_type, headers=_HEADERS)

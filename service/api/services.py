@@ -1,0 +1,151 @@
+"""What the handlers of the REST API work with, and the parameters that many of them share."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Request
+
+from joins.durable.stored import keep_stored
+from service.api.views import job_detail, listed_job, sinks_of
+from service.config import Settings
+from service.jobs.inspect.inspector import Inspector
+from service.jobs.inspect.room import full_disks
+from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
+from service.jobs.store.history import COARSE, read_points
+from service.jobs.store.job import DesiredState, Job
+from service.jobs.store.layout import JobLayout
+from service.jobs.store.reports import read_acknowledgements, read_status
+from service.jobs.store.requests import RequestBox
+from service.jobs.store.store import JobStore
+from service.jobs.submit.catalog_tables import CatalogTables
+from service.jobs.submit.submission import Submissions
+from service.jobs.supervise.supervisor import Supervisor
+from service.schemas.jobs import JobDetail, ListedJob, SinkView
+
+_SHOWN_ACKNOWLEDGEMENTS = 20
+_MOST_KNOWN = 10_000
+_PLANS = 50
+_MINUTES = 30
+_RATE = "records_per_s"
+
+
+class PlannedSinks:
+    """The sinks of jobs, kept in memory: a plan never changes, and lists come without plans."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[SinkView]] = {}
+
+    def of(self, store: JobStore, job_ids: Sequence[str]) -> Mapping[str, list[SinkView]]:
+        """Job → its sinks; none of a job that has just gone."""
+        known = self._known
+        if missing := [job_id for job_id in job_ids if job_id not in known]:
+            if len(known) + len(missing) > _MOST_KNOWN:
+                known = {}
+            self._known = known = {**known, **_read_sinks(store, missing)}
+        return {job_id: known.get(job_id, []) for job_id in job_ids}
+
+
+def _read_sinks(store: JobStore, job_ids: Sequence[str]) -> dict[str, list[SinkView]]:
+    """Those of some jobs, of a few at a time: plans may be large."""
+    parts = (job_ids[at : at + _PLANS] for at in range(0, len(job_ids), _PLANS))
+    plans = (each for part in parts for each in store.plans(part).items())
+    return {job_id: sinks_of(plan) for job_id, plan in plans}
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the handlers work with."""
+
+    settings: Settings
+    store: JobStore
+    supervisor: Supervisor
+    submissions: Submissions
+    tables: CatalogTables
+    inspector: Inspector = field(default_factory=Inspector)
+    leadership: Leadership = field(default_factory=lambda: Leadership(leads=True))
+    sinks: PlannedSinks = field(default_factory=PlannedSinks)
+
+    def detail(self, job: Job) -> JobDetail:
+        """The job with its runner and the runner's newest report."""
+        runner, full = self.supervisor.runner_of(job.id), full_disks(self.settings)
+        if not self.has_directories:
+            return job_detail(job, None, runner, [], full)
+        job_dir = self.layout(job.id).job_dir
+        acknowledged = read_acknowledgements(job_dir)[-_SHOWN_ACKNOWLEDGEMENTS:]
+        return job_detail(job, read_status(job_dir), runner, acknowledged, full)
+
+    def listed(self, jobs: Sequence[Job], *, recent: bool = False) -> list[ListedJob]:
+        """The jobs as a list has them, with their `recent` rates if they are wanted."""
+        sinks = self.sinks.of(self.store, [job.id for job in jobs])
+        return [self._listed(job, sinks[job.id], recent=recent) for job in jobs]
+
+    def _listed(self, job: Job, sinks: Sequence[SinkView], *, recent: bool) -> ListedJob:
+        runner = self.supervisor.runner_of(job.id)
+        if not self.has_directories:
+            return listed_job(job, None, runner, sinks)
+        layout = self.layout(job.id)
+        listed = listed_job(job, read_status(layout.job_dir), runner, sinks)
+        return listed.model_copy(update={"recent": recent_rates(layout)}) if recent else listed
+
+    @property
+    def has_directories(self) -> bool:
+        """Whether the directories of jobs are as their runners write them.
+
+        Those of a standby are not, where each machine has its own (ADR-0095).
+        """
+        return self.store.has_directories or self.leadership.role is ControlPlaneRole.LEADER
+
+    def layout(self, job_id: str) -> JobLayout:
+        """The job's directory.
+
+        Raises:
+            StandbyError: it is on the machine of the control plane that leads.
+        """
+        if not self.has_directories:
+            self.leadership.require()
+        return JobLayout(self.settings.jobs_dir / job_id)
+
+    def requests(self, job_id: str) -> RequestBox:
+        """What is asked of the job's runner."""
+        layout = self.layout(job_id)
+        stored = layout.stored()
+        if stored is not None:
+            keep_stored(stored)
+        return RequestBox(layout.requests)
+
+    def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
+        """Note what is wanted and let the supervisor see to it."""
+        job = self.store.want(job_id, desired, resume=resume)
+        self.supervisor.wake()
+        return self.detail(job)
+
+
+def recent_rates(layout: JobLayout) -> list[float | None]:
+    """Records a second in each of the last 30 minutes, the oldest first; None while unknown."""
+    end = COARSE.slot(time.time_ns() // 1_000_000)
+    first = end - _MINUTES
+    points = read_points(layout.history, COARSE, first, end - 1)
+    rates = {COARSE.slot(point.at_ms): point.number(_RATE) for point in points}
+    return [rates.get(slot) for slot in range(first, end)]
+
+
+async def _services(request: Request) -> Services:
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services
+
+
+Injected = Annotated[Services, Depends(_services)]
+JobId = Annotated[
+    str, Path(pattern=r"^[0-9a-f-]{36}$", description="The job's id, a UUID of version 7.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        description="The same key with the same body is the same job, however often it is sent.",
+    ),
+]

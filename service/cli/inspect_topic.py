@@ -1,0 +1,126 @@
+"""`sluice inspect-topic`: what the records of a topic look like, and a table for them.
+
+Names and values of a topic come from others, so each text passes `one_line` or `clean`.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from service.cli.options import Form, Server
+from service.cli.output import (
+    OutputFormat,
+    clean,
+    facts_table,
+    one_line,
+    show,
+    show_json,
+    table,
+)
+from service.cli.topics import (
+    ClientConfig,
+    Servers,
+    TopicName,
+    brokers,
+    kafka_of,
+    read_config,
+    registry_of,
+)
+
+if TYPE_CHECKING:
+    from joins.kernels.debezium.inspect import TopicReport
+
+
+RegistryUrl = Annotated[
+    str | None, typer.Option(help="Schema registry of a topic in Avro: its address.")
+]
+SampleSize = Annotated[
+    int, typer.Option(help="Most records to look at in each partition.", min=1, max=100_000)
+]
+
+
+def inspect_topic(
+    topic: TopicName,
+    bootstrap_servers: Servers = None,
+    registry: RegistryUrl = None,
+    config: ClientConfig = None,
+    records: SampleSize = 1_000,
+    server: Server = None,
+    output: Form = OutputFormat.TABLE,
+) -> None:
+    """Show encodings, keys and marks of snapshots in a topic, and propose a CREATE TABLE."""
+    from service.wiring.topic_sample import inspected  # slow to load, only this command needs it
+
+    known, servers = read_config(config), brokers(bootstrap_servers, server)
+    reached = registry_of(registry, known)
+    report = inspected(kafka_of(topic, servers, known), reached, records)
+    settings = {
+        "connector": "kafka",
+        "topic": topic,
+        "properties.bootstrap.servers": servers,
+        "format": "debezium-json" if registry is None else "debezium-avro-confluent",
+    }
+    if registry is not None:
+        settings[f"{settings['format']}.url"] = registry
+    if report.layout is not None and report.layout.value != "envelope":
+        settings[f"{settings['format']}.layout"] = report.layout.value
+    name = topic.rpartition(".")[2] or topic
+    statement = report.create_table(name, settings)
+    if output is OutputFormat.JSON:
+        show_json(_document(report, statement))
+    else:
+        _show(report, statement)
+
+
+def _show(report: "TopicReport", statement: str) -> None:
+    layout = "none that is known" if report.layout is None else report.layout.value
+    tables = (".".join(part for part in name if part) for name in report.tables)
+    marks = (
+        f"partition {at}: {', '.join(f'{word} {count}' for word, count in words.items())}"
+        for at, words in sorted(report.marks.items())
+    )
+    show(
+        facts_table(
+            [
+                ("records", str(report.records)),
+                ("layout", layout),
+                ("with schema", str(report.with_schema)),
+                ("kinds", one_line(", ".join(f"{k} {n}" for k, n in report.kinds.items()))),
+                ("tables", one_line(", ".join(tables))),
+                ("key", one_line(", ".join(report.key))),
+                *(("snapshot marks", one_line(each)) for each in marks),
+            ]
+        )
+    )
+    rows = table("COLUMN", "ENCODINGS", "TYPE", "NOTE")
+    for column in report.columns:
+        encodings = one_line(", ".join(column.encodings))
+        rows.add_row(one_line(column.name), encodings, column.sql or "-", one_line(column.note))
+    show(rows)
+    if report.columns:
+        typer.echo(clean(statement))
+
+
+def _document(report: "TopicReport", statement: str) -> dict[str, Any]:
+    return {
+        "records": report.records,
+        "layout": None if report.layout is None else report.layout.value,
+        "with_schema": report.with_schema,
+        "kinds": dict(report.kinds),
+        "tables": [
+            {"database": database, "schema": schema, "table": name, "records": count}
+            for (database, schema, name), count in report.tables.items()
+        ],
+        "key": list(report.key),
+        "snapshot_marks": {str(at): dict(words) for at, words in report.marks.items()},
+        "columns": [
+            {
+                "name": column.name,
+                "encodings": list(column.encodings),
+                "type": column.sql,
+                "note": column.note,
+            }
+            for column in report.columns
+        ],
+        "create_table": statement if report.columns else None,
+    }

@@ -1,0 +1,304 @@
+"""Parts of a Kafka table from checked options: client properties, offsets, dimensions."""
+
+from dataclasses import replace
+
+from joins.kernels.strings.java_regex import UnknownAnswerError
+from joins.kernels.strings.regular import compiled
+from joins.plan.connections import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    KEY_PASSWORD,
+    KEYSTORE_CERTIFICATES,
+    KEYSTORE_FILE,
+    KEYSTORE_KEY,
+    SCOPE,
+    TOKEN_URL,
+    TRUSTSTORE_CERTIFICATES,
+    TRUSTSTORE_FILE,
+)
+from joins.plan.formats import OF_CHANGES, KafkaFormat
+from joins.plan.plan import (
+    BoundedMode,
+    Field,
+    KafkaSource,
+    SnapshotEvidence,
+    StartupMode,
+    TopicSource,
+)
+from service.sql.catalog.kafka_options import PROPERTY
+from service.sql.catalog.option_values import OptionValues
+from service.sql.catalog.options import DISCOVERY, OF_A_GROUP
+from service.sql.catalog.topic_options import (
+    BIT_COLUMNS,
+    DEBEZIUM_JSON,
+    SNAPSHOT_OPTIONS,
+)
+from service.sql.text.script import suggestion
+
+_PROTOCOL, _MECHANISM = "security.protocol", "sasl.mechanism"
+_BY_PASSWORD = ("sasl.username", "sasl.password")
+_BY_TOKEN = (TOKEN_URL, CLIENT_ID, CLIENT_SECRET)
+_SERVERS = PROPERTY + "bootstrap.servers"
+
+
+def client_properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
+    """The client's properties without their prefix and without the brokers.
+
+    Raises:
+        SqlError: some contradict each other, or lack others.
+    """
+    properties = {
+        key.removeprefix(PROPERTY): node.value
+        for key, node in values.nodes.items()
+        if key.startswith(PROPERTY) and key != _SERVERS
+    }
+    protocol = properties.get(_PROTOCOL, "PLAINTEXT")
+    if protocol.startswith("SASL"):
+        _check_login(values, properties)
+    else:
+        _refuse_properties(
+            values, properties, "sasl.", f"'{PROPERTY}{_PROTOCOL}' = 'SASL_SSL'", protocol
+        )
+    if protocol.endswith("SSL"):
+        _check_tls(values)
+    else:
+        secured = "SASL_SSL" if protocol.startswith("SASL") else "SSL"
+        _refuse_properties(
+            values, properties, "ssl.", f"'{PROPERTY}{_PROTOCOL}' = '{secured}'", protocol
+        )
+    return tuple(sorted(properties.items()))
+
+
+def _check_login(values: OptionValues, properties: dict[str, str]) -> None:
+    mechanism = values.required(PROPERTY + _MECHANISM)
+    is_token = mechanism == "OAUTHBEARER"
+    for key in _BY_TOKEN if is_token else _BY_PASSWORD:
+        values.required(PROPERTY + key)
+    other = "SCRAM-SHA-512" if is_token else "OAUTHBEARER"
+    for key in _BY_PASSWORD if is_token else (*_BY_TOKEN, SCOPE):
+        needed = f"'{PROPERTY}{_MECHANISM}' = '{other}'"
+        _refuse_properties(values, properties, key, needed, mechanism)
+
+
+def _check_tls(values: OptionValues) -> None:
+    for text, file in (
+        (TRUSTSTORE_CERTIFICATES, TRUSTSTORE_FILE),
+        (KEYSTORE_CERTIFICATES, KEYSTORE_FILE),
+    ):
+        if {PROPERTY + text, PROPERTY + file} <= values.nodes.keys():
+            raise values.error(
+                PROPERTY + file,
+                f'both "{PROPERTY}{text}" and "{PROPERTY}{file}" are given',
+                hint="Remove one of the two.",
+            )
+    values.require_pair(PROPERTY + KEYSTORE_CERTIFICATES, PROPERTY + KEYSTORE_KEY)
+    if PROPERTY + KEYSTORE_FILE not in values.nodes:
+        values.require_beside(PROPERTY + KEY_PASSWORD, PROPERTY + KEYSTORE_KEY)
+
+
+def _refuse_properties(
+    values: OptionValues, properties: dict[str, str], prefix: str, needed: str, protocol: str
+) -> None:
+    extra = [key for key in properties if key.startswith(prefix)]
+    if extra:
+        raise values.error(
+            PROPERTY + extra[0],
+            f'option "{PROPERTY}{extra[0]}" has no effect with {protocol}',
+            hint=f"Add {needed}.",
+        )
+
+
+TOPIC, PATTERN = "topic", "topic-pattern"
+
+
+def topics(values: OptionValues) -> list[str]:
+    """The names of the topics; "" alone of a pattern, whose topics the cluster knows."""
+    pattern = values.text(PATTERN)
+    if pattern is not None:
+        return [_checked(values, pattern)]
+    if not values.is_set(TOPIC):
+        raise values.error(
+            TOPIC,
+            'option "topic" is missing',
+            hint="Add 'topic' = '…' to WITH (…), of a stream 'topic-pattern' will also do.",
+        )
+    names = values.required(TOPIC).split(";")
+    for name in names:
+        if names.count(name) > 1:
+            raise values.error(
+                TOPIC, f'topic "{name}" is given twice', hint="Name each topic once."
+            )
+    return names
+
+
+def _checked(values: OptionValues, pattern: str) -> str:
+    """Nothing, of a pattern that can be matched."""
+    if values.is_set(TOPIC):
+        raise values.error(
+            PATTERN,
+            'options "topic" and "topic-pattern" are both given',
+            hint="Remove one of the two.",
+        )
+    try:
+        usable = compiled(pattern) is not None
+    except UnknownAnswerError as exc:
+        raise values.error(
+            PATTERN,
+            f'option "topic-pattern" has what only Java can match: {exc}',
+            hint="Write it without looking ahead or back, possessive repetition and references.",
+        ) from exc
+    if not usable:
+        raise values.error(
+            PATTERN,
+            f'option "topic-pattern" is "{pattern[:100]}", which is no regular expression',
+            hint="Write one as Java has it, such as 'clicks-.*'.",
+        )
+    return ""
+
+
+def discovery_ms(values: OptionValues) -> int | None:
+    """How often new topics are looked for; None for never."""
+    if values.text(PATTERN) is not None:
+        return values.milliseconds(DISCOVERY) or None
+    if values.is_set(DISCOVERY):
+        raise values.error(
+            DISCOVERY,
+            f'option "{DISCOVERY}" has no effect without "topic-pattern"',
+            hint="Remove it: new partitions are found before each batch, and read from their "
+            "beginning.",
+        )
+    return None
+
+
+def check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
+    """See that what is asked of a consumer group has one, and has an effect."""
+    group, reset, _ = OF_A_GROUP
+    if start is StartupMode.GROUP:
+        values.required(group)
+    else:
+        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
+    if end is BoundedMode.GROUP:
+        values.required(group)
+    check_commits(values)
+
+
+def check_commits(values: OptionValues) -> None:
+    group, _, commits = OF_A_GROUP
+    if commits in values.nodes:
+        values.require_beside(commits, group)
+
+
+def timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
+    """The time of a start or of an end."""
+    key = f"{prefix}.timestamp-millis"
+    if mode.value == "timestamp":
+        return int(values.required(key))
+    _refuse_without_effect(values, key, f"{prefix}.mode", needed="timestamp")
+    return None
+
+
+def offsets(
+    values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
+) -> tuple[tuple[int, int], ...]:
+    """The offsets of a start or of an end, as (partition, offset) pairs."""
+    key = f"{prefix}.specific-offsets"
+    if mode.value != "specific-offsets":
+        _refuse_without_effect(values, key, f"{prefix}.mode", needed="specific-offsets")
+        return ()
+    pairs: dict[int, int] = {}
+    for part in values.required(key).rstrip(";").split(";"):
+        partition, offset = (int(item.partition(":")[2]) for item in part.split(","))
+        if partition in pairs:
+            raise values.error(
+                key, f"partition {partition} is given twice", hint="Name each partition once."
+            )
+        pairs[partition] = offset
+    return tuple(sorted(pairs.items()))
+
+
+def _refuse_without_effect(values: OptionValues, key: str, mode: str, *, needed: str) -> None:
+    if key in values.nodes:
+        raise values.error(
+            key,
+            f'option "{key}" has no effect with {mode} {values.text(mode)}',
+            hint=f"Write '{mode}' = '{needed}' or remove the option.",
+        )
+
+
+_OF_A_CONNECTOR = tuple(option.key for option in SNAPSHOT_OPTIONS)
+_CONNECT_URL, _CONNECTOR = "snapshot.connect.url", "snapshot.connect.connector"
+
+
+def topic_source(
+    values: OptionValues, source: KafkaSource, fields: tuple[Field, ...]
+) -> TopicSource:
+    """What a table of the connector `kafka` is as a dimension, given as a stream.
+
+    Raises:
+        SqlError: options contradict each other or do not fit the columns, which are `fields`.
+    """
+    kafka, form = source.kafka, source.value.name
+    if form not in OF_CHANGES:
+        _refuse_options(values, _OF_A_CONNECTOR, form, KafkaFormat.DEBEZIUM_JSON)
+        return TopicSource(kafka, source.value, deletes_by_null=False, key=source.key)
+    prefix = f"{form}."
+    values.require_pair(_CONNECT_URL, _CONNECTOR)
+    for part in ("source.schema", "source.db"):
+        values.require_beside(prefix + part, f"{prefix}source.table")
+    options = dict(source.value.options)
+    if BIT_COLUMNS in options:
+        options[BIT_COLUMNS] = ";".join(_bit_columns(values, fields))
+    evidence = _evidence(values)
+    value = replace(source.value, options=tuple(options.items()))
+    return TopicSource(kafka, value, evidence)
+
+
+def refuse_evidence(values: OptionValues) -> None:
+    """See that nothing is said of a connector's snapshots, on which nothing depends.
+
+    Raises:
+        SqlError: it is.
+    """
+    for key in _OF_A_CONNECTOR:
+        if key in values.nodes:
+            raise values.error(
+                key,
+                f'option "{key}" has no effect on a table with an end: it is whole there',
+                hint="Remove it, or the scan.bounded options, so that the snapshot's end is found "
+                "by what the connector shows.",
+            )
+
+
+def _evidence(values: OptionValues) -> SnapshotEvidence:
+    return SnapshotEvidence(
+        notifications_topic=values.text("snapshot.notifications.topic"),
+        connect_url=values.text(_CONNECT_URL),
+        connector=values.text(_CONNECTOR),
+        settle_ms=values.milliseconds("snapshot.settle-time"),
+        opens_when_skipped=values.required("snapshot.on-skipped") == "open",
+        replaces=values.required("snapshot.on-repeated") == "replace",
+    )
+
+
+def _bit_columns(values: OptionValues, fields: tuple[Field, ...]) -> tuple[str, ...]:
+    key = DEBEZIUM_JSON + BIT_COLUMNS
+    names = tuple(name.strip() for name in values.required(key).split(";"))
+    known = [field.name for field in fields]
+    for name in names:
+        if name not in known:
+            raise values.error(
+                key,
+                f'{key} names "{name}", which is not a column',
+                hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
+            )
+    return names
+
+
+def _refuse_options(values: OptionValues, keys: tuple[str, ...], format_: str, owner: str) -> None:
+    for key in keys:
+        if key in values.nodes:
+            raise values.error(
+                key,
+                f'option "{key}" has no meaning with format {format_}',
+                hint=f"Write 'format' = '{owner}', or remove the option.",
+            )

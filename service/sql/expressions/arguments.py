@@ -1,0 +1,169 @@
+"""Rules for the arguments of a call: their number, their types, literals."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from joins.kernels.strings.java_regex import UnknownAnswerError
+from joins.kernels.strings.regular import compiled
+from joins.kernels.strings.similar import SimilarError, matcher
+from joins.plan.types import Constant, SqlType, TypeName
+from service.sql.expressions.functions import Takes
+from service.sql.expressions.scope import Typed
+from service.sql.grammar.expression_nodes import FunctionCall, Literal, Node
+from service.sql.grammar.type_rules import STRING, rounded_type
+from service.sql.text.script import Script
+
+
+class OperandPlanner(Protocol):
+    """What plans the operands."""
+
+    @property
+    def zone(self) -> str:
+        """The time zone of the session."""
+        ...
+
+    def plan(self, node: Node) -> Typed:
+        """The typed form of a node."""
+        ...
+
+    def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
+        """All values in their common type."""
+        ...
+
+    def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
+        """`value` as `target`, where Flink casts by itself."""
+        ...
+
+    def cast(self, value: Typed, target: SqlType, *, safe: bool = False) -> Typed:
+        """`value` as `target`."""
+        ...
+
+    def retyped_null(self, value: Typed, target: SqlType) -> Typed:
+        """The literal NULL with a type."""
+        ...
+
+    def argument(self, name: str, value: Typed, takes: Takes) -> Typed:
+        """`value` as the function `name` takes it."""
+        ...
+
+    def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
+        """Both in their common type, compared."""
+        ...
+
+    def conjunction(self, name: str, parts: Sequence[Typed], at: int) -> Typed:
+        """AND or OR of all parts."""
+        ...
+
+    def call(self, name: str, arguments: Sequence[Typed], result: SqlType, at: int) -> Typed:
+        """A call of a function."""
+        ...
+
+
+Special = Callable[[OperandPlanner, Script, FunctionCall], Typed]
+
+
+def text_constant(text: str, at: int) -> Typed:
+    return Typed(Constant(text, STRING), nullable=False, at=at)
+
+
+def word_of(node: Node) -> str:
+    assert isinstance(node, Literal), "the grammar names it"
+    return node.text
+
+
+def literal_of(value: Typed) -> str | None:
+    expression = value.expression
+    return expression.value if isinstance(expression, Constant) else None
+
+
+def round_type(script: Script, name: str, arguments: Sequence[Typed]) -> SqlType:
+    """The result of ROUND or TRUNCATE, whose scale is in the type: a literal for a DECIMAL.
+
+    Raises:
+        SqlError: it is none.
+    """
+    if len(arguments) == 1:
+        return rounded_type(arguments[0].type, 0)
+    digits = arguments[1].expression
+    if arguments[0].type.name is not TypeName.DECIMAL:
+        return arguments[0].type
+    if isinstance(digits, Constant) and digits.value is None:
+        return rounded_type(arguments[0].type, 0)
+    if not isinstance(digits, Constant):
+        raise script.error(
+            arguments[1].at,
+            f"{name} of a DECIMAL takes a literal number of digits",
+            hint=f"Write {name}(x, 2).",
+        )
+    return rounded_type(arguments[0].type, int(digits.value or 0))
+
+
+def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> None:
+    """See that a literal regular expression or pattern is one that can be matched.
+
+    Raises:
+        SqlError: it is none.
+    """
+    if call in ("STARTSWITH", "ENDSWITH") and arguments[0].type != arguments[1].type:
+        raise script.error(
+            arguments[1].at,
+            f"{call} takes two texts or two BYTES, not one of each",
+            hint="Write CAST(… AS BYTES).",
+        )
+    text = _literal(arguments[1]) if call in (*_REGULAR, "SIMILAR") else None
+    if text is None:
+        return
+    hint = "Write it without looking ahead or back and without references to groups."
+    try:
+        if call != "SIMILAR":
+            by = compiled(text)
+        elif len(arguments) == 2:
+            by = matcher(text)
+        else:
+            escape = _literal(arguments[2])
+            by = True if escape is None else matcher(text, escape)
+    except UnknownAnswerError as error:
+        raise script.error(
+            arguments[1].at, "the regular expression is not linear in the text", hint=hint
+        ) from error
+    except SimilarError as error:
+        raise script.error(
+            arguments[1].at,
+            "the pattern of SIMILAR TO is none",
+            hint="Write x SIMILAR TO '(a|b)_%' ESCAPE '!'.",
+        ) from error
+    if by is None and call in _STRICT:
+        raise script.error(
+            arguments[1].at, f"the regular expression of {call} is none", hint="Close its groups."
+        )
+
+
+def _literal(argument: Typed) -> str | None:
+    expression = argument.expression
+    return expression.value if isinstance(expression, Constant) else None
+
+
+_STRICT = ("REGEXP_REPLACE", "REGEXP_EXTRACT")
+_REGULAR = (
+    *_STRICT,
+    "REGEXP",
+    "REGEXP_EXTRACT_ALL",
+    "REGEXP_COUNT",
+    "REGEXP_INSTR",
+    "REGEXP_SUBSTR",
+)
+
+
+def check_count(script: Script, node: FunctionCall, least: int, most: int) -> None:
+    """See that a function has as many arguments as it takes; 10,000 stands for any number."""
+    count = len(node.arguments)
+    if least <= count <= most:
+        return
+    expected = str(least) if least == most else f"{least} to {most}"
+    if most == 10_000:
+        expected = f"at least {least}"
+    raise script.error(
+        node.at,
+        f"{node.name} takes {expected} arguments, not {count}",
+        hint="Add or remove arguments.",
+    )

@@ -1,1 +1,0 @@
-"""The functions of the language by kind: what each takes and gives."""

@@ -1,1 +1,0 @@
-"""Functions with words between their arguments, read from a cursor."""

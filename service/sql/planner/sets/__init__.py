@@ -1,1 +1,0 @@
-"""Jobs of several INSERTs: UNION ALL, statement sets, and the stream that they read."""

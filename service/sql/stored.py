@@ -1,0 +1,138 @@
+"""The catalog of the service: entries that scripts use without declaring them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from joins.plan.plan import SharedSource
+from service.sql.grammar.parser import parse
+from service.sql.grammar.syntax import CreateTable, CreateTableAs, CreateView, Statement
+from service.sql.text.dialect import SqlTokenKind, tokenize
+from service.sql.text.script import Script
+
+
+class EntryKind(StrEnum):
+    """What an entry of the catalog is."""
+
+    TABLE = "table"
+    VIEW = "view"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A table or view that was declared outside of a job.
+
+    Attributes:
+        sql: its statement, without a semicolon; it holds references in place of secrets.
+        job_id: of the job that keeps a shared table; None of all others.
+        partitions: of the changelog topic of a shared table.
+    """
+
+    name: str
+    kind: EntryKind
+    sql: str
+    job_id: str | None = None
+    partitions: int | None = None
+    created_at_ms: int = 0
+
+    @property
+    def source(self) -> SharedSource | None:
+        if self.job_id is None:
+            return None
+        return SharedSource(self.job_id, self.name, self.partitions)
+
+
+_NAMES = (SqlTokenKind.WORD, SqlTokenKind.QUOTED_NAME)
+_BEHIND = "\n;\n-- of the catalog:\n"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNode:
+    """An entry of the catalog that a script uses.
+
+    Attributes:
+        source: where a shared table is kept, None of all others.
+    """
+
+    name: str
+    node: CreateTable | CreateView
+    source: SharedSource | None
+
+
+@dataclass(frozen=True, slots=True)
+class WholeScript:
+    """A script with what it uses of the catalog.
+
+    Attributes:
+        statements: its own.
+        used: in the order of creation.
+        warnings: full sentences.
+    """
+
+    script: Script
+    statements: tuple[Statement, ...]
+    used: tuple[StoredNode, ...]
+    warnings: tuple[str, ...]
+
+
+def whole_script(text: str, entries: Sequence[CatalogEntry]) -> WholeScript:
+    """Read a script; what it declares itself wins over the catalog, which is a warning.
+
+    Args:
+        text: of the script.
+        entries: all of the catalog, in the order of their creation.
+
+    Raises:
+        SqlError: the script cannot be read.
+    """
+    script = Script(text)
+    statements = parse(script)
+    own = {_name(statement) for statement in statements}
+    used = _used(text, [entry for entry in entries if entry.name not in own])
+    nodes: list[StoredNode] = []
+    if used:
+        more = _BEHIND + "".join(f"{entry.sql};\n" for entry in used)
+        script = Script(text + more, behind=more)
+        behind = [node for node in parse(script) if node.at >= len(text)]
+        for entry, node in zip(used, behind, strict=True):
+            assert isinstance(node, CreateTable | CreateView), "nothing else is kept"
+            nodes.append(StoredNode(entry.name, node, entry.source))
+    warnings = tuple(_shadows(entry) for entry in entries if entry.name in own)
+    return WholeScript(script, statements, tuple(nodes), warnings)
+
+
+def names_in(text: str) -> frozenset[str]:
+    """Every name in a text, of whatever it is.
+
+    Raises:
+        SqlError: the text cannot be read.
+    """
+    return frozenset(token.text for token in tokenize(Script(text)) if token.kind in _NAMES)
+
+
+def _used(text: str, entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
+    """The entries that a text may name, and those that they name, in the order of `entries`."""
+    known = {entry.name: entry for entry in entries}
+    used: dict[str, CatalogEntry] = {}
+    texts = [text]
+    while texts:
+        for name in names_in(texts.pop()) & known.keys():
+            if name not in used:
+                used[name] = known[name]
+                texts.append(known[name].sql)
+    return [entry for entry in entries if entry.name in used]
+
+
+def _name(statement: Statement) -> str | None:
+    if isinstance(statement, CreateTable | CreateView):
+        return statement.name.text
+    return statement.table.name.text if isinstance(statement, CreateTableAs) else None
+
+
+def _shadows(entry: CatalogEntry) -> str:
+    what = {"shared": "shared table"}.get(entry.kind, entry.kind)
+    return (
+        f'"{entry.name}" is what the script declares, not the {what} of the catalog that has this '
+        "name."
+    )

@@ -1,1 +1,0 @@
-"""What scripts may name without declaring it: the catalog of the service."""
