@@ -23,11 +23,11 @@ from joins.dimension.changelog_topic import ChangelogTopic, KnownTopic
 from joins.kernels.changelog.digest import (
     DIGEST_COLUMNS,
     ChangelogDigest,
+    ChangelogEventTime,
     ChangelogState,
     compacted_reads,
 )
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema, decode, now_ms
-from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.probe.files import ParquetStage
 from joins.kernels.table_path import TablePath
 from joins.loop.loop import Loop, LoopSettings

@@ -26,9 +26,8 @@ from joins.dimension.changelog_topic import ChangelogTopic, first_before
 from joins.dimension.fold import Fold, FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
 from joins.durable.spark_logs import spark_offsets
-from joins.kernels.changelog.digest import ChangelogState
+from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
-from joins.kernels.changelog.event_marks import ChangelogEventTime
 from joins.kernels.index.index import IndexSpec
 from joins.kernels.table_path import TablePath
 from joins.lookup.fold_commits import Folded, newest_fold

@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 from joins.adapters.delta.log import DeltaLog, Rewrite, added_files
 from joins.durable.leases import StateLease
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
 from joins.kernels.changelog.digest import compacted_reads
+from joins.kernels.changelog.fold_rows import CompactionTask, compact, watermarks
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.table_path import TablePath, readable
 

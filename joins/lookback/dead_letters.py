@@ -23,8 +23,7 @@ from joins.adapters.delta.log import DeltaLog
 from joins.durable.letter_replays import LetterReplays, Replayed
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.probe.set_member import insert_told
-from joins.kernels.records.layout import MORE_OF_A_RECORD
-from joins.kernels.records.partitions import numbered
+from joins.kernels.records.layout import MORE_OF_A_RECORD, numbered
 from joins.kernels.table_path import TablePath, readable
 from joins.plan.errors import (
     CheckpointError,

@@ -21,9 +21,9 @@ from joins.adapters.kafka.records import KafkaRecords
 from joins.batch.event_state import EventState
 from joins.durable.pins import Pin, shown_pin
 from joins.durable.probe_lives import Gap
-from joins.kernels.json.canonical import CanonicalRows, Difference, differences
+from joins.kernels.json.exact import CanonicalRows, Difference, differences
 from joins.kernels.probe.probe import JoinedBatch, join_batch
-from joins.kernels.records.partitions import numbered
+from joins.kernels.records.layout import numbered
 from joins.lookback.event_replay import EventReplay, state_differences
 from joins.lookback.history import BatchCommit, BatchCommits, History
 from joins.lookback.past_indexes import (

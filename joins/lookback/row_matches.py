@@ -18,7 +18,7 @@ from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, Progress, newest_rows
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.spec import IndexSpec
-from joins.kernels.json.canonical import row_texts
+from joins.kernels.json.exact import row_texts
 from joins.kernels.probe.probe import ProbeKernelSpec, join_batch
 from joins.lookback.history import HistoryPlaces, user_metadata
 from joins.lookback.past_indexes import PastIndexes

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.durable.pins import Pin
-from joins.kernels.json.render import render_objects, render_rows, with_text_times
+from joins.kernels.json.encode import render_objects, render_rows, with_text_times
 from joins.kernels.probe.probe import JoinedBatch
 from joins.plan.plan import OutputColumn
 from joins.worker.probe_task import BatchTask

@@ -20,13 +20,12 @@ from joins.adapters.registry import shared_registry
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin
-from joins.kernels.changelog.change_encode import without_gone
 from joins.kernels.changelog.row_kinds import UPDATE_BEFORE, is_any
-from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of
+from joins.kernels.formats.decoders import RecordColumns
+from joins.kernels.formats.encoders import NumberOf, ValueEncoder, encoder_of, without_gone
 from joins.kernels.probe.probe import JoinedBatch
 from joins.kernels.records.encode import BODIES, Places, encode_bodies
-from joins.kernels.records.partitions import true_partitions
+from joins.kernels.records.layout import true_partitions
 from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
 from joins.plan.formats import SUBJECT, RecordFormat
 from joins.plan.plan import Compression, Field, KafkaSink, OutputColumn

@@ -7,8 +7,8 @@ import pyarrow as pa
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.registry import SchemaRegistry
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.inspect import TopicReport, inspect_topic
+from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.connections import RegistryOptions
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics

@@ -15,9 +15,9 @@ from decimal import Decimal
 import fastavro
 import pyarrow as pa
 
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.options import CapturedName, DebeziumOptions, ValueLayout
+from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.plan import Field
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place

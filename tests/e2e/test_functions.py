@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from joins.kernels.json.encode import encode_objects
-from joins.kernels.json.render import with_text_times
+from joins.kernels.json.encode import encode_objects, with_text_times
 from joins.plan.types import arrow_type
 from service.sql.expressions.functions import NAMES
 from service.sql.expressions.scope import Typed

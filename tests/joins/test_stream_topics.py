@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.kernels.records.partitions import numbered, topic_names, true_partitions
+from joins.kernels.records.layout import numbered, topic_names, true_partitions
 from joins.plan.errors import CheckpointError, SourceError
 from joins.plan.stream_topics import (
     MOST_TOPICS,

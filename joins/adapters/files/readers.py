@@ -21,10 +21,10 @@ from joins.adapters.delta.source import (
     place_of,
 )
 from joins.adapters.files.listing import bad_value, list_files, readable
-from joins.kernels.csv.cells import typed
-from joins.kernels.csv.dialect import CsvDialect, dialect_of
 from joins.kernels.expressions.casts import mask_of, try_each
+from joins.kernels.formats.csv_rows import typed
 from joins.kernels.formats.decoders import decoder_of
+from joins.kernels.formats.parsed import CsvDialect, dialect_of
 from joins.kernels.json.wire import to_wire
 from joins.plan.errors import DefinitionError, of_columns
 from joins.plan.formats import IGNORE_PARSE_ERRORS, KafkaFormat, RecordFormat
@@ -242,7 +242,7 @@ def _values(file: Path, form: RecordFormat) -> Iterator[pa.Array]:
     if form.name is not KafkaFormat.CSV:
         yield from _batches(_lines(file))
         return
-    from joins.kernels.csv.rows import CsvFormatError, rows_of_file  # loads numba
+    from joins.kernels.formats.csv_rows import CsvFormatError, rows_of_file  # loads numba
 
     try:
         rows = rows_of_file(_content(file), dialect_of(form))

@@ -7,11 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from joins.durable.stored import stored_files
-from joins.kernels.changelog.known_keys import KeyHashes, KnownKeys
-from joins.kernels.changelog.known_keys import kept_size as key_size
 from joins.kernels.index.hashing import Hashes
-from joins.kernels.topic.row_times import RowTimes, Times
-from joins.kernels.topic.row_times import kept_size as time_size
+from joins.kernels.topic.keys import KeyHashes, KnownKeys, RowTimes, Times, time_size
+from joins.kernels.topic.keys import kept_size as key_size
 from joins.plan.errors import CheckpointError
 
 

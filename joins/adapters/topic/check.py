@@ -16,9 +16,10 @@ from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.options import client_options
 from joins.adapters.registry import SchemaRegistry, check_registries
-from joins.kernels.avro.schema import Program
-from joins.kernels.debezium.connect import ConnectType
-from joins.kernels.formats.columns import RecordColumns
+from joins.adapters.topic.check import NewestRecord, newest_records
+from joins.kernels.debezium.options import ConnectType
+from joins.kernels.formats.avro_schema import Program
+from joins.kernels.formats.decoders import RecordColumns
 from joins.plan.causes import detail_of
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.formats import OF_CHANGES, KafkaFormat

@@ -8,7 +8,6 @@ from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.registry import SchemaRegistry, shared_schemas
 from joins.kernels.avro import payloads as avro
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium import decoder as debezium
 from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.decoder import DebeziumDecoder
@@ -30,10 +29,15 @@ from joins.kernels.debezium.options import (
     ValueLayout,
 )
 from joins.kernels.debezium.raw import RawValues
-from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.topic.record_times import RecordTimeDecoder
-from joins.kernels.topic.rows_by_key import KeyedRowDecoder
-from joins.kernels.topic.rows_by_place import PlacedRowDecoder, TopicDecoder
+from joins.kernels.formats import avro_payloads as avro
+from joins.kernels.formats.avro_payloads import AvroMemory
+from joins.kernels.formats.decoders import RecordColumns
+from joins.kernels.topic.rows import (
+    KeyedRowDecoder,
+    PlacedRowDecoder,
+    RecordTimeDecoder,
+    TopicDecoder,
+)
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Field, KafkaOptions, TopicSource, declared_fields
 from joins.plan.stream_topics import StreamTopics

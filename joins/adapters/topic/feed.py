@@ -42,12 +42,19 @@ from joins.adapters.topic.feed_state import (
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
-from joins.kernels.changelog.known_keys import key_hashes
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
-from joins.kernels.topic.deletions import DeletionTimes
-from joins.kernels.topic.pieces import Action, ChangePiece, pieces_of, snapshot_rows
-from joins.kernels.topic.records import changelog_records, epoch_of
-from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
+from joins.kernels.topic.keys import DeletionTimes, key_hashes
+from joins.kernels.topic.pieces import (
+    Action,
+    ChangePiece,
+    TimeOrder,
+    Window,
+    by_partition,
+    changelog_records,
+    epoch_of,
+    pieces_of,
+    snapshot_rows,
+)
 from joins.plan.errors import (
     ForeignRecordError,
     RecordsExpiredError,

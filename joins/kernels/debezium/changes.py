@@ -1,8 +1,12 @@
-"""What records of Debezium say, as columns: one row a record, in their order."""
+"""Records of Debezium as columns, one row a record in their order, and what is wrong with them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -116,3 +120,34 @@ class ChangeRows:
             return [ForeignTable(*(names[0] for names in each))]
         rows = dict.fromkeys(zip(*(column.to_pylist() for column in columns), strict=True))
         return [ForeignTable(*row) for row in rows]
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Faults:
+    """Faults by record; `sound` marks the records without one."""
+
+    sound: Mask
+    _records: dict[int, BadRecord] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, count: int) -> Self:
+        return cls(np.ones(count, np.bool_))
+
+    def add(self, fault: RecordFault, row: int, reason: str) -> None:
+        if self.sound[row]:
+            self.sound[row] = False
+            self._records[row] = BadRecord(row, fault, reason)
+
+    def add_all(self, fault: RecordFault, reasons: Mapping[int, str]) -> None:
+        for row, reason in reasons.items():
+            self.add(fault, row, reason)
+
+    def where(self, fault: RecordFault, mask: Mask, reason: str) -> None:
+        for row in np.flatnonzero(mask & self.sound).tolist():
+            self.add(fault, row, reason)
+
+    def records(self) -> tuple[BadRecord, ...]:
+        return tuple(self._records[row] for row in sorted(self._records))

@@ -15,27 +15,29 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.kernels.debezium import readers, times, tokens
-from joins.kernels.debezium.connect import (
+from joins.kernels.debezium.options import (
     BITS,
     DECIMAL,
     DOUBLE_BITS,
     FLOAT_BITS,
     UNION_TYPE,
     VARIABLE_SCALE_DECIMAL,
-    ConnectType,
-)
-from joins.kernels.debezium.normal import normal
-from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
     BinaryHandling,
+    ConnectType,
     DebeziumOptions,
     DecimalHandling,
     TimePrecision,
 )
-from joins.kernels.debezium.raw import RawValues, members_of, parts_of_arrays, parts_of_objects
+from joins.kernels.debezium.raw import (
+    RawValues,
+    members_of,
+    normal,
+    parts_of_arrays,
+    parts_of_objects,
+)
 from joins.kernels.debezium.readers import Reader, Readers, read_by_kind
-from joins.kernels.debezium.specials import without_specials
-from joins.kernels.debezium.times import TimeUnit
+from joins.kernels.debezium.times import TimeUnit, without_specials
 from joins.kernels.expressions.casts import Checked, null_where
 from joins.kernels.expressions.nested import Parts, assembled, missing_parts
 from joins.kernels.json.plain import ABSENT

@@ -9,11 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.debezium import readers, tokens
-from joins.kernels.debezium.changes import RecordFault, RecordKind
-from joins.kernels.debezium.faults import Faults
+from joins.kernels.debezium.changes import Faults, RecordFault, RecordKind
 from joins.kernels.debezium.options import CapturedName
-from joins.kernels.debezium.payloads import Payloads
-from joins.kernels.debezium.raw import RawValues, members_of
+from joins.kernels.debezium.raw import Payloads, RawValues, members_of
 from joins.kernels.debezium.readers import Readers
 from joins.kernels.expressions.casts import Checked, mask_of
 from joins.kernels.json.plain import ABSENT

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.debezium import tokens
-from joins.kernels.debezium.connect import FLOAT_BITS
+from joins.kernels.debezium.options import FLOAT_BITS
 from joins.kernels.debezium.raw import RawValues, members_of
 from joins.kernels.expressions.arrow_cast import cast
 from joins.kernels.expressions.casts import Checked, from_text, mask_of

@@ -5,14 +5,17 @@ or, of a TIME, beyond the 838 hours of MySQL.
 """
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from joins.kernels.debezium import tokens
+from joins.kernels.debezium.options import SpecialValues
 from joins.kernels.debezium.raw import RawValues, members_of
 from joins.kernels.debezium.readers import Reader, column_of, int64s
 from joins.kernels.expressions.casts import Checked
@@ -172,3 +175,51 @@ def _clock_of(parts: Mapping[str, int]) -> int:
         raise ValueError("finer than a microsecond")
     east = parts.get("offsetSeconds", 0)
     return (seconds - east) * _SECOND_MICROS + picos // _SECOND_MICROS
+
+
+_INFINITE: dict[TypeName, tuple[Sequence[bytes], Sequence[bytes]]] = {
+    TypeName.DATE: (
+        (b"-622191234", b"-2147472692", b'"+292278994-08-16Z"', b'"-5877611-06-21Z"'),
+        (b"-625821272", b"-2147472691", b'"+292269055-12-02Z"', b'"-5877611-06-22Z"'),
+    ),
+    TypeName.TIMESTAMP: (
+        (b"9223372036825200000", b"9223372036825200", b'"+294247-01-10T04:00:25.2Z"'),
+        (b"-9223372036832400000", b"-9223372036832400", b'"-290308-12-21T19:59:27.6Z"'),
+    ),
+    TypeName.TIMESTAMP_LTZ: ((b'"infinity"',), (b'"-infinity"',)),
+    TypeName.DECIMAL: (
+        (b'"Infinity"', b'"POSITIVE_INFINITY"'),
+        (b'"-Infinity"', b'"NEGATIVE_INFINITY"'),
+    ),
+}
+"""By type the forms of infinity, and those of -infinity."""
+_NO_NUMBER = (b'"NaN"', b'"NAN"')
+
+
+def without_specials(
+    values: RawValues, kind: SqlType, read: Checked, handling: SpecialValues
+) -> Checked:
+    """What was `read` of `values`, with the special ones among the failed as `handling` says.
+
+    NaN, and infinite numbers, which have no last day, are NULL unless they fail.
+    """
+    if handling is SpecialValues.FAIL or kind.name not in _INFINITE or not read.failed.any():
+        return read
+    positive, negative = (_any(values, forms) & read.failed for forms in _INFINITE[kind.name])
+    special = positive | negative
+    if kind.name is TypeName.DECIMAL:
+        special |= _any(values, _NO_NUMBER) & read.failed
+    column = read.values
+    if handling is SpecialValues.LAST_DAY and kind.name is not TypeName.DECIMAL:
+        for which, limit in zip((positive, negative), last_and_first(kind), strict=True):
+            scalar = pa.array([limit]).cast(_storage(kind)).cast(arrow_type(kind))[0]
+            column = pc.if_else(pa.array(which), scalar, column)
+    return Checked(column, read.failed & ~special)
+
+
+def _storage(kind: SqlType) -> pa.DataType:
+    return pa.int32() if kind.name is TypeName.DATE else pa.int64()
+
+
+def _any(values: RawValues, forms: Sequence[bytes]) -> npt.NDArray[np.bool_]:
+    return np.asarray(np.logical_or.reduce([values.are(form) for form in forms]), np.bool_)

@@ -1,1 +1,1 @@
-"""Formats of topics, by Flink's names: keys and values into columns, and columns into both."""
+"""Formats of topics, by Flink's names (JSON, CSV, Avro, raw): records to columns and back."""

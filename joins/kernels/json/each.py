@@ -29,7 +29,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.kernels.expressions.casts import from_text, time_from_text
-from joins.kernels.json.maps import WrittenNumber
+from joins.kernels.json.lines import WrittenNumber
 
 OF_TEXT = {b"sql": b"TEXT"}
 """The metadata of a string that is in quotes always: another type is read from its text."""

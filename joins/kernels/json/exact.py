@@ -1,4 +1,4 @@
-"""Values as JSON that loses nothing, and the same texts as values again.
+"""Values as JSON that loses nothing, the same texts as values again, and rows to compare.
 
 | SQL type | JSON |
 |---|---|
@@ -12,11 +12,19 @@
 | TIMESTAMP | `"2026-11-21T06:07:08.000009"`: it has no zone |
 | TIMESTAMP_LTZ | `"2026-11-21T06:07:08.000009Z"`: it is an instant |
 | ROW, MAP; ARRAY | object; array |
+
+Rows are compared by one text a row, sorted by the record that it comes from: equal values of equal
+types have equal texts and different ones have different texts, so that two sets of rows are the
+same when their digests are.
 """
 
 import base64
+import hashlib
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,8 +32,154 @@ import pyarrow.compute as pc
 from joins.kernels.expressions.casts import Checked, from_text
 from joins.kernels.expressions.conversion import rowwise
 from joins.kernels.expressions.nested import parts_of
-from joins.kernels.json.encode import decimal_text
+from joins.kernels.json.encode import JsonStyle, decimal_text, encode_values, join_text
 from joins.plan.types import SqlType, TypeName, arrow_type
+
+_PLACE = ("partition", "offset")
+_SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("row", pa.string())])
+Place = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Where two sets of rows differ, for one record.
+
+    Attributes:
+        kind: `missing` (expected, not found), `extra` (found, not expected) or `changed`.
+        partition: of the record, None where the rows do not tell.
+        expected: the row as JSON text; None if `kind` is `extra`.
+        actual: likewise, None if `kind` is `missing`.
+    """
+
+    kind: str
+    partition: int | None
+    offset: int | None
+    expected: str | None
+    actual: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalRows:
+    """A multiset of rows: `[partition: int32, offset: int64, row: string]`, sorted."""
+
+    table: pa.Table
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[pa.RecordBatch, pa.RecordBatch | None]]) -> Self:
+        tables = [_table(rows, coordinates) for rows, coordinates in parts]
+        whole = pa.concat_tables([_SCHEMA.empty_table(), *tables])
+        return cls(whole.sort_by([(name, "ascending") for name in _SCHEMA.names]))
+
+    @classmethod
+    def merged(cls, parts: Iterable[Self]) -> Self:
+        whole = pa.concat_tables([_SCHEMA.empty_table(), *(part.table for part in parts)])
+        return cls(whole.sort_by([(name, "ascending") for name in _SCHEMA.names]))
+
+    @classmethod
+    def of_texts(cls, rows: Iterable[tuple[int | None, int | None, str]]) -> Self:
+        columns = dict(zip(_SCHEMA.names, zip(*rows, strict=True), strict=False))
+        table = pa.table(columns, schema=_SCHEMA) if columns else _SCHEMA.empty_table()
+        return cls(table.sort_by([(name, "ascending") for name in _SCHEMA.names]))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def without_places(self) -> Self:
+        """The same rows without the records that they come from."""
+        count = len(self)
+        columns = [pa.nulls(count, pa.int32()), pa.nulls(count, pa.int64())]
+        table = pa.table([*columns, self.table.column("row")], schema=_SCHEMA)
+        return type(self)(table.sort_by("row"))
+
+    def outside(self, places: set[tuple[int, int]]) -> Self:
+        """Without the rows of the records at `places`."""
+        if not places:
+            return self
+        keep = [place not in places for place in self.places()]
+        return type(self)(self.table.filter(pa.array(keep, pa.bool_())))
+
+    def places(self) -> list[Place]:
+        columns = (self.table.column(name).to_pylist() for name in ("partition", "offset"))
+        return list(zip(*columns, strict=True))
+
+    def digest(self) -> str:
+        """SHA-256 over all rows; equal for equal multisets of rows."""
+        lines = pc.binary_join_element_wise(
+            *(
+                pc.fill_null(self.table.column(name).cast(pa.string()), "")
+                for name in _SCHEMA.names
+            ),
+            "\t",
+        )
+        summed = hashlib.sha256()
+        for chunk in lines.chunks:
+            for line in chunk.to_pylist():
+                summed.update(line.encode())
+                summed.update(b"\n")
+        return summed.hexdigest()
+
+    def counted(self) -> Counter[tuple[int | None, int | None, str]]:
+        columns = (self.table.column(name).to_pylist() for name in _SCHEMA.names)
+        return Counter(zip(*columns, strict=True))
+
+
+def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Difference]:
+    """What of `expected` is not in `actual` and the other way round, by record."""
+    if expected.table.equals(actual.table):
+        return []
+    missing = _by_place(expected.counted() - actual.counted())
+    extra = _by_place(actual.counted() - expected.counted())
+    unlike: list[Difference] = []
+    for place in sorted({*missing, *extra}, key=lambda p: (p[0] is None, p[0] or 0, p[1] or 0)):
+        unlike += _paired(place, missing.get(place, []), extra.get(place, []))
+    return unlike
+
+
+def row_texts(rows: pa.RecordBatch) -> pa.Array:
+    """One JSON object a row, members in the order of the columns; no value is lost.
+
+    Unlike in the output of a Kafka sink, NaN and infinities are told apart, as strings.
+    """
+    if rows.num_columns == 0:
+        return pa.array(["{}"] * rows.num_rows, pa.string())
+    names = encode_values(pa.array(rows.schema.names, pa.string())).to_pylist()
+    pieces: list[pa.Array | pa.Scalar] = []
+    for at, (name, column) in enumerate(zip(names, rows.columns, strict=True)):
+        pieces.append(pa.scalar(f"{'{' if at == 0 else ','}{name}:"))
+        pieces.append(encode_values(column, JsonStyle(floats=_exact)))
+    return join_text([*pieces, pa.scalar("}")])
+
+
+def _exact(column: pa.Array) -> pa.Array:
+    text = column.cast(pa.string())
+    quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
+    return pc.fill_null(pc.if_else(pc.is_finite(column), text, quoted), "null")
+
+
+def _table(rows: pa.RecordBatch, coordinates: pa.RecordBatch | None) -> pa.Table:
+    if coordinates is None:
+        places = [pa.nulls(rows.num_rows, pa.int32()), pa.nulls(rows.num_rows, pa.int64())]
+    else:
+        places = [coordinates.column(name).cast(_SCHEMA.field(name).type) for name in _PLACE]
+    return pa.table([*places, row_texts(rows)], schema=_SCHEMA)
+
+
+def _by_place(rows: Counter[tuple[int | None, int | None, str]]) -> dict[Place, list[str]]:
+    rows_of: dict[Place, list[str]] = {}
+    for (partition, offset, row), count in rows.items():
+        rows_of.setdefault((partition, offset), []).extend([row] * count)
+    return rows_of
+
+
+def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Difference]:
+    pairs = min(len(missing), len(extra)) if place[1] is not None else 0
+    changed = zip(missing[:pairs], extra[:pairs], strict=True)
+    return [
+        *(Difference("changed", *place, expected, actual) for expected, actual in changed),
+        *(Difference("missing", *place, row, None) for row in missing[pairs:]),
+        *(Difference("extra", *place, None, row) for row in extra[pairs:]),
+    ]
+
 
 _TIME = re.compile(r"(-?)(\d{2,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _MICROS = 1_000_000

@@ -1,18 +1,193 @@
-"""Kafka values as text lines that may stand in one block of JSON.
+"""Kafka values as text lines that may stand in one block of JSON for Arrow's reader.
 
-What leaves here could produce no row, or take part in its neighbour's: nulls, values that do not
-begin with `{` and end with `}`, values with a NUL byte, a constant that is no JSON, or invalid
-UTF-8. A line break inside a value becomes a tab, which is a blank outside strings and an error
-inside them, as the line break itself is. Values that need none of this are looked at as a whole,
-the others one by one.
+- `lines_of` removes values that could produce no row, or take part in their neighbour's: nulls,
+  values that do not begin with `{` and end with `}`, values with a NUL byte, a constant that is no
+  JSON, or invalid UTF-8. A line break inside a value becomes a tab, which is a blank outside
+  strings and an error inside them, as the line break itself is.
+- `with_entries` writes maps as lists of entries: `{"m": {"a": 1}}` becomes
+  `{"m": [{"key": "a", "value": 1}]}`.
+- `with_bearable_decimals` removes lines with very small decimals. For these Arrow's reader looks a
+  power of ten up beyond the end of its table, which ends the process or gives a wrong value.
 """
+
+import json
+from collections.abc import Callable, Mapping
+from math import isinf
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Mask, mask_of, null_where, try_each
+from joins.kernels.expressions.casts import Mask, is_beyond_scales, mask_of, null_where, try_each
+
+_SHORT = 300  # so many digits are below the greatest double
+_Reader = Callable[[Any], object]
+
+
+class WrittenNumber(str):
+    """A number with the digits that the JSON text has."""
+
+    __slots__ = ()
+
+
+class _UnfitError(ValueError):
+    """A line is not what is asked for."""
+
+
+def has_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return any(has_map(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def broken(error: Exception) -> str:
+    message = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return f"invalid JSON: {message[:1].lower()}{message[1:100]}"
+
+
+def with_entries(lines: pa.Array, schema: pa.Schema) -> pa.Array:
+    """`lines`, one JSON object each or NULL, with a list of entries for each map of `schema`.
+
+    Args:
+        lines: strings, or NULL; those that do not fit become NULL.
+        schema: of the columns that will be read.
+    """
+    read = _members({item.name: item.type for item in schema})
+    doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
+    changed: list[str | None] = []
+    for row, line in enumerate(lines.to_pylist()):
+        changed.append(None)
+        if line is None:
+            continue
+        try:
+            if doubtful[row]:
+                orjson.loads(line)  # of all parsers here, Python's alone takes half a character
+            changed[row] = orjson.dumps(read(_FRAGMENTS.decode(line))).decode()
+        except (ValueError, TypeError, RecursionError):
+            changed[row] = None
+    return pa.array(changed, pa.string())
+
+
+def _number(digits: str) -> orjson.Fragment:
+    if (len(digits) > _SHORT or "e" in digits or "E" in digits) and isinf(float(digits)):
+        raise ValueError("number too big to be stored in double")
+    return orjson.Fragment(digits)
+
+
+_FRAGMENTS = json.JSONDecoder(
+    object_pairs_hook=tuple,
+    parse_int=_number,
+    parse_float=_number,
+    parse_constant=orjson.Fragment,
+)
+
+
+def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
+    """Reads the members of an object that are asked for; the others are ignored."""
+    readers = {name: _reader(kind) for name, kind in fields.items()}
+
+    def read(members: tuple[tuple[str, object], ...]) -> object:
+        values: dict[str, object] = {}
+        for name, value in members:
+            if name not in readers:
+                continue
+            if name in values:
+                raise _UnfitError
+            values[name] = readers[name](value)
+        return values
+
+    return read
+
+
+def _reader(kind: pa.DataType) -> _Reader:
+    """Brings values into the form for Arrow's reader; types are looked at once."""
+    if pa.types.is_list(kind):
+        return _expecting(list, _elements(_reader(kind.value_type)))
+    if pa.types.is_map(kind):
+        return _expecting(tuple, _entries(_reader(kind.item_type)))
+    if pa.types.is_struct(kind):
+        return _expecting(tuple, _members({item.name: item.type for item in kind}))
+    return _scalar
+
+
+def _expecting(right: type, read: _Reader) -> _Reader:
+    """`read` for values of the right kind; NULL stays NULL."""
+
+    def checked(value: object) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, right):
+            raise _UnfitError
+        return read(value)
+
+    return checked
+
+
+def _elements(read: _Reader) -> _Reader:
+    return lambda values: [read(value) for value in values]
+
+
+def _entries(read: _Reader) -> _Reader:
+    if read is _scalar:
+        return lambda pairs: [
+            {"key": key, "value": {} if type(value) is tuple else value}
+            for key, value in dict(pairs).items()
+        ]
+    return lambda pairs: [{"key": key, "value": read(value)} for key, value in dict(pairs).items()]
+
+
+def _scalar(value: object) -> object:
+    return {} if type(value) is tuple else value
+
+
+_DOUBTFUL = r"[eE]-[0-9]{2}|\\u"  # what is escaped may be a number, too
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str)
+
+
+def has_decimal(kind: pa.DataType) -> bool:
+    if pa.types.is_decimal(kind):
+        return True
+    return any(has_decimal(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def with_bearable_decimals(lines: pa.Array, schema: pa.Schema) -> pa.Array:
+    """`lines`, one JSON object each or NULL, with NULL where there is such a decimal.
+
+    Args:
+        lines: strings, or NULL.
+        schema: of the columns that will be read.
+    """
+    doubtful = mask_of(pc.match_substring_regex(lines, _DOUBTFUL))
+    if not doubtful.any():
+        return lines
+    kind, texts = pa.struct(list(schema)), lines.to_pylist()
+    for row in doubtful.nonzero()[0].tolist():
+        if not _is_bearable(str(texts[row]), kind):
+            texts[row] = None
+    return pa.array(texts, pa.string())
+
+
+def _is_bearable(line: str, kind: pa.DataType) -> bool:
+    try:
+        return not _has_tiny(_DECODER.decode(line), kind)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _has_tiny(value: object, kind: pa.DataType) -> bool:
+    """Whether there is a decimal in `value` that is too small."""
+    if pa.types.is_decimal(kind) and isinstance(value, str):
+        return is_beyond_scales(value, kind)
+    if pa.types.is_struct(kind) and isinstance(value, tuple):
+        types = {item.name: item.type for item in kind}
+        return any(_has_tiny(part, types[name]) for name, part in value if name in types)
+    if pa.types.is_list(kind) and isinstance(value, list):
+        return any(_has_tiny(part, kind.value_type) for part in value)
+    return False
+
 
 _Bytes = npt.NDArray[np.uint8]
 _Rows = npt.NDArray[np.int64]

@@ -26,10 +26,14 @@ import pyarrow.json as pj
 from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, time_from_text
 from joins.kernels.expressions.nested import mapped, parts_of
 from joins.kernels.formats.parsed import BadRow, ParsedRows
-from joins.kernels.json.decimals import has_decimal, with_bearable_decimals
 from joins.kernels.json.each import OF_TEXT, STRICT, JsonRules, read_each
-from joins.kernels.json.lines import lines_of
-from joins.kernels.json.maps import has_map, with_entries
+from joins.kernels.json.lines import (
+    has_decimal,
+    has_map,
+    lines_of,
+    with_bearable_decimals,
+    with_entries,
+)
 from joins.plan.plan import Field
 from joins.plan.types import TypeName, arrow_type
 

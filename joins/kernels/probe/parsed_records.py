@@ -16,8 +16,7 @@ from joins.kernels.expressions.nested import missing_parts
 from joins.kernels.index.segment import taken
 from joins.kernels.probe.arrivals import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
-from joins.kernels.records.layout import MORE_OF_A_RECORD
-from joins.kernels.records.partitions import topic_names, true_partitions
+from joins.kernels.records.layout import MORE_OF_A_RECORD, topic_names, true_partitions
 from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import Column, arrow_type
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.formats.decoders import SchemasOf
+from joins.kernels.formats.decoders import RecordColumns, SchemasOf
 from joins.kernels.index.spec import IndexSpec
 from joins.kernels.probe.arrivals import (
     OFFSET,
@@ -22,8 +21,7 @@ from joins.kernels.probe.arrivals import (
 )
 from joins.kernels.probe.set_member import SetMember, member_of
 from joins.kernels.probe.window_inputs import window_input_columns
-from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE
-from joins.kernels.records.partitions import of_topics
+from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE, of_topics
 from joins.plan.plan import (
     ComputedField,
     DeltaSink,

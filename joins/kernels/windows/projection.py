@@ -13,7 +13,7 @@ import pyarrow as pa
 from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
-from joins.kernels.json.canonical import row_texts
+from joins.kernels.json.exact import row_texts
 from joins.kernels.windows.firing import Fired
 from joins.kernels.windows.spec import WindowSpec
 from joins.plan.types import Column, Expression, arrow_type

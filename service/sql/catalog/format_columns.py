@@ -4,9 +4,9 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from joins.kernels.avro.derived import NoAvroError, schema_to_write
-from joins.kernels.csv.dialect import dialect_of
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.avro_schema import NoAvroError, schema_to_write
+from joins.kernels.formats.decoders import RecordColumns
+from joins.kernels.formats.parsed import dialect_of
 from joins.plan.formats import (
     FAIL_ON_MISSING_FIELD,
     IGNORE_PARSE_ERRORS,

@@ -1,6 +1,6 @@
 """Options of the formats of rows: one table for keys and values, streams, dimensions and sinks."""
 
-from joins.kernels.avro.derived import LEGACY_TIMESTAMPS
+from joins.kernels.formats.avro_schema import LEGACY_TIMESTAMPS
 from joins.plan.formats import (
     CHARSETS,
     FAIL_ON_MISSING_FIELD,

@@ -1,6 +1,6 @@
 """Formats of a topic's keys and values, from checked options."""
 
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import RecordColumns
 from joins.plan.connections import RegistryOptions
 from joins.plan.formats import WITH_REGISTRY, KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import Field

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.probe.generate import row_limit
 from joins.plan.plan import (
     BlackholeSink,

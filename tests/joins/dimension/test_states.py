@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from joins.adapters.delta.log import Rewrite
 from joins.dimension.changelog_scan import DimensionStates, PageLimit, key_table
 from joins.dimension.changes import changes_between
-from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
+from joins.kernels.changelog.fold_rows import CompactionTask, compact, watermarks
 from joins.plan.errors import UnknownVersionError, VersionExpiredError
 from tests.support.changelog import Changelog, record, stage, watermark
 from tests.support.histories import PARTITIONS, copied_histories

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER, UPDATE_BEFORE
-from joins.kernels.json.canonical import differences
+from joins.kernels.json.exact import differences
 from joins.kernels.probe.probe import COORDINATES, DEAD_LETTERS, JoinedBatch
 from joins.lookback.past_indexes import changed_rows, last_changes
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.durable.checkpoint import write_json_atomically
-from joins.kernels.json.canonical import CanonicalRows
+from joins.kernels.json.exact import CanonicalRows
 from joins.lookback.replay import Committed, EventTimeResult, Recomputed, Verdict, _verdict
 from joins.plan.errors import (
     BatchNotCommittedError,

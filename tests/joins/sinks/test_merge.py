@@ -13,7 +13,7 @@ import pytest
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import create_table
 from joins.adapters.delta.merge import MergedOutput, MergeSource, change_schema
-from joins.kernels.json.canonical import differences, row_texts
+from joins.kernels.json.exact import differences, row_texts
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.lookback.history import BatchCommits
 from joins.lookback.past_indexes import changed_rows

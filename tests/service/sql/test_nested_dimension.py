@@ -15,8 +15,8 @@ from joins.dimension.changelog_scan import DimensionStates, PageLimit
 from joins.dimension.changes import changes_between
 from joins.durable.checkpoint import Checkpoint
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.changelog.compaction import CompactionTask, compact
 from joins.kernels.changelog.envelope import changelog_schema, decode
+from joins.kernels.changelog.fold_rows import CompactionTask, compact
 from joins.kernels.index import segment
 from joins.kernels.index.dimension_index import DimensionIndex
 from joins.kernels.index.index import build

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.topic.appended_file import TimeFile
-from joins.kernels.topic.row_times import GONE
+from joins.kernels.topic.keys import GONE
 from tests.support.laws import examples
 
 CHANGES = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 9)), max_size=6)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.changelog.change_encode import debezium_values, without_gone
 from joins.kernels.changelog.row_kinds import SIGNS, all_kinds, is_any, signs
+from joins.kernels.formats.encoders import debezium_values, without_gone
 from tests.support.laws import examples
 
 ROW = '{"id":1}'

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.changelog.compaction import CompactionTask, compact, watermarks
 from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
+from joins.kernels.changelog.fold_rows import CompactionTask, compact, watermarks
 from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName

@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
-from joins.kernels.changelog.event_marks import ChangelogEventTime, EventDigest
+from joins.kernels.changelog.digest import (
+    ChangelogDigest,
+    ChangelogEventTime,
+    ChangelogState,
+    EventDigest,
+)
 from joins.plan.plan import WatermarkSpec
 from joins.plan.types import Call, Case, Column, Constant, SqlType, TypeName
 from tests.support.laws import examples

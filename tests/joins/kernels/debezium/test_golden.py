@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.changes import RecordFault, RecordKind
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.notifications import (
@@ -37,6 +36,7 @@ from joins.kernels.debezium.options import (
 )
 from joins.kernels.debezium.raw import RawValues
 from joins.kernels.expressions.conversion import INTEGERS
+from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.plan import Field
 from joins.plan.types import TypeName
 from tests.support.expressions import sql_type

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from joins.kernels.avro.payloads import AvroMemory
 from joins.kernels.debezium.decoder import DebeziumDecoder
 from joins.kernels.debezium.inspect import inspect_topic
 from joins.kernels.debezium.options import DebeziumOptions, ValueLayout
+from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.plan import Field
 from tests.support.expressions import sql_type
 

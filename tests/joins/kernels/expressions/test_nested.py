@@ -18,10 +18,8 @@ from joins.kernels.changelog.envelope import BinlogPosition, decode, encode_snap
 from joins.kernels.changelog.row_changes import row_changes
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
-from joins.kernels.json.canonical import row_texts
-from joins.kernels.json.encode import encode_objects
-from joins.kernels.json.exact import json_values
-from joins.kernels.json.render import render_rows
+from joins.kernels.json.encode import encode_objects, render_rows
+from joins.kernels.json.exact import json_values, row_texts
 from joins.kernels.json.rows import parse
 from joins.kernels.json.wire import to_wire
 from joins.plan.plan import Field

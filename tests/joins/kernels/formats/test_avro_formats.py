@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.adapters.registry import shared_schemas
-from joins.kernels.avro.derived import NoAvroError, avro_schema, schema_to_write
+from joins.kernels.formats.avro_schema import NoAvroError, avro_schema, schema_to_write
 from joins.kernels.formats.decoders import decoder_of
 from joins.kernels.formats.encoders import encoder_of
 from joins.plan.connections import RegistryOptions

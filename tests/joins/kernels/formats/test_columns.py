@@ -5,7 +5,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from joins.kernels.formats.columns import RecordColumns
+from joins.kernels.formats.decoders import RecordColumns
 from joins.plan.formats import JSON_FORMAT, KafkaFormat, RecordKey
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName

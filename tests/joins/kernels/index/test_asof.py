@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.changes import Progress
-from joins.kernels.changelog.compaction import CompactionTask, compact
+from joins.kernels.changelog.fold_rows import CompactionTask, compact
 from joins.kernels.index.asof import valid_at
 from joins.kernels.index.index import DimensionIndex, IndexSpec, advance, build
 from joins.plan.plan import Field

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from joins.kernels.json.canonical import CanonicalRows, differences, row_texts
+from joins.kernels.json.exact import CanonicalRows, differences, row_texts
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 

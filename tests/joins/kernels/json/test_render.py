@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from joins.kernels.json.render import render_rows
+from joins.kernels.json.encode import render_rows
 
 ROW = pa.RecordBatch.from_pydict({"a": [1], "b": ["x"]})
 SHOWN = {

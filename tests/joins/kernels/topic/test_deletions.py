@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.index.hashing import hash_rows
-from joins.kernels.topic.deletions import DeletionTimes
+from joins.kernels.topic.keys import GONE, NO_TIME, DeletionTimes, RowTimes
 from joins.kernels.topic.pieces import NO_MARK, Action, ChangePiece
-from joins.kernels.topic.row_times import GONE, NO_TIME, RowTimes
 from joins.plan.formats import RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.types import SqlType, TypeName, arrow_type
 from tests.support.laws import examples

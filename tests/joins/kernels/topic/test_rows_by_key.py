@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.debezium.changes import RecordFault
-from joins.kernels.formats.columns import RecordColumns
-from joins.kernels.topic.rows_by_key import KeyedRowDecoder
+from joins.kernels.formats.decoders import RecordColumns
+from joins.kernels.topic.rows import KeyedRowDecoder
 from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from joins.kernels.topic.pieces import MARKS, NO_MARK, ChangePiece
-from joins.kernels.topic.time_order import TimeOrder, Window, by_partition
+from joins.kernels.topic.pieces import MARKS, NO_MARK, ChangePiece, TimeOrder, Window, by_partition
 from watermark.foreign import Mark
 
 ROWS = pa.RecordBatch.from_pydict({"id": pa.array(range(10_000), pa.int64())})

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from joins.kernels.avro.schema import (
+from joins.kernels.compiled import compiled
+from joins.kernels.formats.avro_schema import (
     ARRAY,
     BOOLEAN,
     BYTES,
@@ -22,7 +23,6 @@ from joins.kernels.avro.schema import (
     STRING,
     UNION,
 )
-from joins.kernels.compiled import compiled
 from joins.kernels.json.scan import byte_at
 
 Rows = npt.NDArray[np.int64]

@@ -1,12 +1,12 @@
-"""Keys and values in Confluent's wire format as payloads in JSON, with the types of their schemas.
+"""Avro as payloads in JSON with the types of their schemas, and as declared columns.
 
-A value is a zero byte, the number of its schema in four bytes, and Avro.
+In Confluent's wire format a value is a zero byte, the id of its schema in four bytes, and Avro.
 
 Source: Confluent, "Formats, serializers and deserializers", "Wire format".
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -14,14 +14,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.kernels.avro.schema import DEEPEST, Program
-from joins.kernels.avro.transcode import DONE, FULL, Machine, write_rows
 from joins.kernels.compiled import one_at_a_time
 from joins.kernels.debezium import tokens
-from joins.kernels.debezium.connect import ConnectType
-from joins.kernels.debezium.payloads import NO_SCHEMA, Payloads
-from joins.kernels.debezium.raw import RawValues
+from joins.kernels.debezium.changes import Faults, RecordFault
+from joins.kernels.debezium.columns import ColumnReader
+from joins.kernels.debezium.decoder import RowPlace, RowReader
+from joins.kernels.debezium.options import ConnectType, DebeziumOptions
+from joins.kernels.debezium.raw import NO_SCHEMA, Payloads, RawValues
+from joins.kernels.formats.avro_schema import DEEPEST, Program
+from joins.kernels.formats.avro_transcode import DONE, FULL, Machine, write_rows
+from joins.kernels.formats.parsed import BadRow, ParsedRows
 from joins.kernels.json.plain import ABSENT
+from joins.plan.plan import Field
+from joins.plan.types import arrow_type
 
 Rows = npt.NDArray[np.int64]
 
@@ -182,3 +187,50 @@ def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -
         else:
             bounds[row + 1] = bounds[row]
             row += 1
+
+
+class AvroRows:
+    """Reads values of one topic, for one thread; it remembers the schemas that it has seen."""
+
+    def __init__(
+        self,
+        columns: Sequence[Field],
+        schema: WriterSchema | str,
+        *,
+        null_if_missing: bool = True,
+    ) -> None:
+        """A reader of the declared `columns`.
+
+        Args:
+            columns: those of which a record has some, by name.
+            schema: asks for the schema of a number, and what it raises goes through; or the schema
+                of all values, which are without Confluent's header then.
+            null_if_missing: a column that a record does not have is NULL; else the record is bad.
+        """
+        self._columns = tuple(columns)
+        self._memory: OneSchema | AvroMemory = (
+            OneSchema(Program.of(schema)) if isinstance(schema, str) else AvroMemory(schema)
+        )
+        self._reader = ColumnReader(DebeziumOptions(null_if_missing=null_if_missing))
+
+    def parse(self, values: pa.Array) -> ParsedRows:
+        """The rows of `values` (binary, nullable), as `parse` gives those of JSON."""
+        raw = RawValues.of(values)
+        faults = Faults.of(len(raw))
+        payloads = self._memory.unwrapped(raw)
+        faults.add_all(RecordFault.UNREADABLE, payloads.reasons)
+        missing = np.flatnonzero(payloads.values.kinds() == 0)
+        faults.add_all(RecordFault.UNREADABLE, dict.fromkeys(missing.tolist(), "it has no value"))
+        rows = RowReader(self._reader, payloads.schemas, self._memory.type_of, faults)
+        chosen = np.ones(len(raw), np.bool_)
+        place = RowPlace(self._columns, "", RecordFault.COLUMN)
+        read = rows.read(payloads.values, chosen, place)
+        good = faults.sound[read.rows]
+        schema = pa.schema([(item.name, arrow_type(item.type)) for item in self._columns])
+        if self._columns:
+            batch = pa.RecordBatch.from_arrays(read.columns, schema=schema)
+        else:
+            empty = pa.array([{}] * len(read.rows), pa.struct([]))
+            batch = pa.RecordBatch.from_struct_array(empty)
+        bad = tuple(BadRow(each.row, each.reason) for each in faults.records())
+        return ParsedRows(batch.filter(pa.array(good)), pa.array(read.rows[good]), bad)

@@ -1,19 +1,116 @@
-"""Which keys were met, told by two hashes, each with the number that it came with first.
+"""What is remembered of the keys of a topic: the number and the time that each came with.
 
-Runs are sorted by the first hash. Small ones are in memory, large ones in files without a name that
-are mapped: the system reads the pages that a look-up needs, and drops them as it likes.
+`KnownKeys` has the number of the first record. `RowTimes` has the time of the newest row, whatever
+its time is: a deletion without a time has that of the row that it removes, as in Flink, where the
+deleted row is taken from the state of its key (`ChangelogNormalize`).
 """
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from joins.kernels.expressions.casts import mask_of
 from joins.kernels.index.hashing import Hashes, hash_rows
+from joins.kernels.topic.pieces import Action, ChangePiece, Longs
+from joins.plan.formats import RECORD_TIMESTAMP
+
+Times = npt.NDArray[np.int64]
+
+GONE = np.iinfo(np.int64).min
+"""There is no row of the key."""
+NO_TIME = GONE + 1
+"""Its row has no time: the column is NULL."""
+_KEPT_TIME = np.dtype([("hash", np.uint64), ("time", np.int64)])
+
+
+class RowTimes:
+    """Sorted runs of hashes, the older ones larger; of a hash in several the newest run counts.
+
+    Two keys of one hash, of 2^64, count as one. 16 bytes a key, deleted ones too.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Hashes, Times]] = []
+
+    def __len__(self) -> int:
+        return sum(len(hashes) for hashes, _ in self._runs)
+
+    def take(self, hashes: Hashes, times: Times) -> tuple[Times, bytes]:
+        """Take changes, in their order.
+
+        Args:
+            hashes: of the keys.
+            times: of the rows, or `NO_TIME`; `GONE` of deletions.
+
+        Returns:
+            What each key had before its change, `GONE` if nothing; and what `load` takes.
+        """
+        order = np.argsort(hashes, kind="stable")
+        keys, of_key = hashes[order], times[order]
+        first = np.ones(len(keys), dtype=np.bool_)
+        first[1:] = keys[1:] != keys[:-1]
+        last = np.append(first[1:], True) if len(keys) else first
+        before = np.empty(len(keys), np.int64)
+        before[1:] = of_key[:-1]
+        before[first] = self._known(keys[first])
+        self._append(keys[last], of_key[last])
+        back = np.empty_like(before)
+        back[order] = before
+        return back, _packed_times(keys[last], of_key[last])
+
+    def load(self, data: bytes) -> None:
+        kept = np.frombuffer(data, _KEPT_TIME)
+        self._append(*_newest(kept["hash"], kept["time"]))
+
+    def all(self) -> bytes:
+        parts = [np.concatenate(each) for each in zip(*self._runs, strict=True)]
+        return _packed_times(*_newest(*parts)) if parts else b""
+
+    def _known(self, hashes: Hashes) -> Times:
+        known = np.full(len(hashes), GONE)
+        for run, times in self._runs:
+            places = np.minimum(np.searchsorted(run, hashes), len(run) - 1)
+            is_there = run[places] == hashes
+            known[is_there] = times[places[is_there]]
+        return known
+
+    def _append(self, hashes: Hashes, times: Times) -> None:
+        if not len(hashes):
+            return
+        runs = self._runs
+        runs.append((hashes, times))
+        while len(runs) > 1 and len(runs[-2][0]) <= 2 * len(runs[-1][0]):
+            later, earlier = runs.pop(), runs.pop()
+            keys = np.concatenate([earlier[0], later[0]])
+            runs.append(_newest(keys, np.concatenate([earlier[1], later[1]])))
+
+
+def time_size() -> int:
+    """Bytes of a key in what `take` gives."""
+    return _KEPT_TIME.itemsize
+
+
+def _newest(hashes: Hashes, times: Times) -> tuple[Hashes, Times]:
+    """The last of each hash, ascending."""
+    order = np.argsort(hashes, kind="stable")
+    hashes, times = hashes[order], times[order]
+    last = np.ones(len(hashes), dtype=np.bool_)
+    last[:-1] = hashes[1:] != hashes[:-1]
+    return hashes[last], times[last]
+
+
+def _packed_times(hashes: Hashes, times: Times) -> bytes:
+    kept = np.empty(len(hashes), _KEPT_TIME)
+    kept["hash"], kept["time"] = hashes, times
+    return kept.tobytes()
+
 
 Numbers = npt.NDArray[np.int32]
 KeyHashes = tuple[Hashes, Hashes]
@@ -162,3 +259,59 @@ def _packed(keys: _Run) -> bytes:
     kept = np.empty(len(keys), _KEPT)
     kept["hash"], kept["check"], kept["number"] = keys.hashes, keys.checks, keys.numbers
     return kept.tobytes()
+
+
+class KeptTimes(Protocol):
+    """The newest time of each key."""
+
+    def take(self, hashes: Hashes, times: Times) -> Times:
+        """Take changes, `GONE` of deletions; what each key had before, as `RowTimes.take`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionTimes:
+    """Gives the deletions of a topic the rowtime that ends their row.
+
+    A deletion that has a time itself ends the row there: the column is the time of the record or
+    of its change. Where the column is one of the value, a deletion brings none, and has the time
+    of the row that it deletes. A deletion of a row that is not there, such as the tombstone behind
+    a connector's deletion, is none.
+
+    Attributes:
+        rowtime: the column.
+        metadata: the key of the metadata that it is, None of a column of the value.
+    """
+
+    rowtime: str
+    metadata: str | None = None
+
+    @property
+    def needs_rows(self) -> bool:
+        return self.metadata != RECORD_TIMESTAMP
+
+    def of(self, piece: ChangePiece, kept: KeptTimes | None) -> tuple[ChangePiece, Longs]:
+        """`piece` with `ended`, and the places of deletions of which nobody knows when they were.
+
+        Args:
+            piece: its `actions` are changed.
+            kept: is given the changes; None where no rows are needed.
+        """
+        if kept is None:
+            return replace(piece, ended=piece.after.select([self.rowtime])), np.zeros(0, np.int64)
+        acts = np.flatnonzero(piece.actions != Action.NOTHING)
+        chosen = pa.array(acts)
+        own = piece.after.column(self.rowtime).take(chosen).cast(pa.int64())
+        is_deleted = piece.actions[acts] == Action.DELETE
+        times = pc.fill_null(own, NO_TIME).to_numpy(zero_copy_only=False)
+        hashes = hash_rows(piece.key.take(chosen).columns)
+        before = kept.take(hashes, np.where(is_deleted, GONE, times))
+        is_open = is_deleted & ~mask_of(own.is_valid())
+        is_none = is_open & (before == GONE)
+        piece.actions[acts[is_none]] = Action.NOTHING
+        ended = np.full(len(piece), NO_TIME)
+        ended[acts] = np.where(is_open, before, times)
+        column = pa.array(ended, mask=np.isin(ended, (GONE, NO_TIME)))
+        unknown = acts[is_open & ~is_none] if self.metadata is not None else acts[:0]
+        kind = piece.after.schema.field(self.rowtime).type
+        times_of = pa.RecordBatch.from_arrays([column.cast(kind)], names=[self.rowtime])
+        return replace(piece, ended=times_of), unknown

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.csv.dialect import CsvDialect
-from joins.kernels.csv.rows import CsvFormatError, CsvRows, rows_of_file
+from joins.kernels.formats.csv_rows import CsvFormatError, CsvRows, rows_of_file
+from joins.kernels.formats.parsed import CsvDialect
 from joins.plan.plan import Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, row_type
 from tests.support.formats import bad

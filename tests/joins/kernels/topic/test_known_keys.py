@@ -5,8 +5,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.changelog.known_keys import KnownKeys, key_hashes
 from joins.kernels.index.hashing import hash_rows
+from joins.kernels.topic.keys import KnownKeys, key_hashes
 from tests.support.laws import examples
 
 _WORD = 2**64

@@ -13,11 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.avro.payloads import AvroMemory, warm_up
-from joins.kernels.avro.rows import AvroRows
-from joins.kernels.avro.schema import Program
 from joins.kernels.debezium.changes import RecordFault
 from joins.kernels.debezium.decoder import DebeziumDecoder
+from joins.kernels.formats.avro_payloads import AvroMemory, AvroRows, warm_up
+from joins.kernels.formats.avro_schema import Program
 from joins.plan.plan import Field
 from tests.support.expressions import sql_type
 from tests.support.laws import examples

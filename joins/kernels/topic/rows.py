@@ -1,6 +1,8 @@
-"""Topics of rows with a primary key: each record is its row, a null value is none."""
+"""Topics of rows without Debezium: with a primary key, without one, with times of records."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -8,11 +10,40 @@ import pyarrow.compute as pc
 
 from joins.kernels.debezium.changes import BadRecord, ChangeRows, RecordFault, RecordKind
 from joins.kernels.expressions.casts import mask_of
-from joins.kernels.formats.columns import RecordColumns, one_a_record
-from joins.kernels.formats.decoders import SchemasOf
+from joins.kernels.formats.decoders import RecordColumns, SchemasOf, one_a_record
 from joins.kernels.formats.parsed import ParsedRows
-from joins.plan.plan import Field
+from joins.plan.formats import SOURCE_TIMESTAMP
+from joins.plan.plan import COORDINATES, Field, MetadataField
 from joins.plan.types import arrow_type
+
+
+class TopicDecoder(Protocol):
+    """What makes changes of records."""
+
+    def decode(self, records: pa.RecordBatch) -> ChangeRows:
+        """The changes of `records`, of which `key` and `value` (binary) are read."""
+
+
+class PlacedRowDecoder:
+    """Gives the rows of `decoder`, which know no key, partition and offset of their records."""
+
+    def __init__(self, decoder: TopicDecoder) -> None:
+        self._decoder = decoder
+
+    def decode(self, records: pa.RecordBatch) -> ChangeRows:
+        """The changes of `records`; their key is `COORDINATES`, the last columns of the rows."""
+        changes = self._decoder.decode(records)
+        places = (records.column("partition"), records.column("offset"))
+        columns = [
+            place.cast(arrow_type(item.type))
+            for place, item in zip(places, COORDINATES, strict=True)
+        ]
+        names = [item.name for item in COORDINATES]
+        after = pa.RecordBatch.from_arrays(
+            [*changes.after.columns, *columns], names=[*changes.after.schema.names, *names]
+        )
+        return replace(changes, key=after.select(names), after=after)
+
 
 _NO_ROW = "its value is null, which is no row: this table's rows are not deleted by records"
 
@@ -131,3 +162,29 @@ def _spread(
         columns.append(values.take(taken).cast(arrow_type(item.type)))
     names = [item.name for item in fields]
     return pa.RecordBatch.from_arrays(columns, names=names), reasons
+
+
+class RecordTimeDecoder:
+    """Gives the rows of `decoder` the `columns`, as their last ones, deleted rows too."""
+
+    def __init__(self, decoder: TopicDecoder, columns: Sequence[MetadataField]) -> None:
+        self._decoder = decoder
+        self._columns = tuple(columns)
+
+    def decode(self, records: pa.RecordBatch) -> ChangeRows:
+        """The changes of `records`, of which `timestamp` is read, too."""
+        changes = self._decoder.decode(records)
+        columns = [
+            _time(records, changes, each.key).cast(arrow_type(each.type)) for each in self._columns
+        ]
+        names = [each.name for each in self._columns]
+        after = pa.RecordBatch.from_arrays(
+            [*changes.after.columns, *columns], names=[*changes.after.schema.names, *names]
+        )
+        return replace(changes, after=after)
+
+
+def _time(records: pa.RecordBatch, changes: ChangeRows, key: str) -> pa.Array:
+    if key == SOURCE_TIMESTAMP:
+        return changes.source_ts_ms.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))
+    return records.column("timestamp").cast(pa.timestamp("us", "UTC"))

@@ -1,1 +1,0 @@
-"""Avro as Confluent's serializers write it: bytes into JSON, for the readers of JSON."""
