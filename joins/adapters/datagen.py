@@ -36,7 +36,7 @@ _OF_EACH = 2_000
 
 
 def texts_of(rules: Iterable[DatagenField], seed: int) -> dict[str, pa.Array]:
-    """The name of each kind of text that `rules` have → values; the same for one seed."""
+    """Name of each kind of text in `rules` → values, the same for the same seed."""
     names = {
         call.name
         for rule in rules
@@ -117,7 +117,7 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
 def _send(
     producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int, within_s: float
 ) -> None:
-    """Write rows and wait until they have the offsets of their numbers."""
+    """Write rows, and check that each gets the offset of its row number."""
     for value in values.to_pylist():
         sent = producer.send(topic, value=value.encode(), partition=0)
     offset = sent.get(timeout=within_s).offset
@@ -130,7 +130,6 @@ def _send(
 
 
 def main() -> None:
-    """Entry of the datagen process."""
     redact_standard_error()
     config = json.loads(sys.stdin.readline())
     keep(config["secrets"])
@@ -152,7 +151,7 @@ _log = structlog.get_logger(__name__)
 
 
 class DatagenProcess:
-    """Keeps one generator alive; call `keep_alive` from a thread that lives as long as the job."""
+    """Keeps one generator process alive; `keep_alive` needs a thread for the life of the job."""
 
     def __init__(
         self, kafka: KafkaOptions, source: DatagenSource, fields: tuple[Field, ...], seed: int
@@ -164,9 +163,9 @@ class DatagenProcess:
         self._wait_s = _BACKOFF_S[0]
 
     def keep_alive(self) -> None:
-        """Start the generator, again after a failure, but not after it has made its last row.
+        """Start the generator, and restart it after a failure until it has made its last row.
 
-        A failure is followed by a wait, which doubles until a generator lives for a minute.
+        The pause between restarts doubles until a generator has lived for a minute.
         """
         if self._start_at is None:
             self._look()
@@ -200,7 +199,7 @@ class DatagenProcess:
             self._failed(str(exc))
 
     def _release(self) -> None:
-        """End the one before, which may live if it could not be told what to do."""
+        """End the previous process, which may still run if writing its configuration failed."""
         child, self._child = self._child, None
         if child is None:
             return
