@@ -1,4 +1,4 @@
-"""What a source connector has committed, behind what the brokers acknowledged, and its settings."""
+"""Reads a source connector's committed offsets and configuration from Kafka Connect."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,8 +1,7 @@
-"""The `datagen` source: a process of ours that fills an internal Kafka topic at a steady rate.
+"""The `datagen` source: a process that fills an internal Kafka topic at a steady rate.
 
-`python -m joins.adapters.datagen` reads its configuration as one JSON line on standard input and
-ends when standard input closes. The topic has one partition, and the record at offset `i` is row
-`i` of the stream.
+`python -m joins.adapters.datagen` reads its configuration as one JSON line from standard input and
+ends with standard input. The topic has one partition; the record at offset `i` is row `i`.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What all clients of foreign servers share: deadlines, client certificates, and HTTP."""
+"""Deadlines, client certificates and HTTP clients for all adapters."""
 
 import os
 import ssl

@@ -1,4 +1,4 @@
-"""The schemas that writers have registered: asked for by number, once each."""
+"""Schemas of Confluent-compatible registries."""
 
 import ssl
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Clients of object stores, one a store and process, and what they say in our words."""
+"""Clients of object stores, one per store and process, and their errors as ours."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A path in an object store, as `joins.kernels.table_path` has it."""
+"""Paths in an object store with the interface of `joins.kernels.table_path`."""
 
 import io
 import threading

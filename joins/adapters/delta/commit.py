@@ -1,8 +1,7 @@
-"""What one commit to a Delta table says: files, transactions, metadata; as delta-rs or we write it.
+"""The content of a commit to a Delta table, and the batches and epochs of an app id.
 
-What is written as an entry of our own is either blind: it adds files and reads nothing of the
-table, so that whatever others committed meanwhile changes nothing about it but its number. Or it
-holds for one version only and goes right behind that.
+A commit by an entry of our own is either blind (it only adds files, so that concurrent commits
+change nothing but its number), or it is valid directly behind one version.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""The log of one Delta table as files: its entries by name, and a new one put where none is.
+"""The log files of one Delta table.
 
-Entries are looked for by name wherever their number is known: listing a log grows with it.
+Entries are looked up by name where the number is known: listing time grows with the log.
 """
 
 import errno

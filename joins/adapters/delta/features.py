@@ -1,8 +1,7 @@
-"""Which writer a Delta table needs: our columnar commits, or Spark's own writer, and why.
+"""Chooses the writer of a Delta table: our columnar commits, or Spark's writer.
 
-Our commits check nothing that a table asks of its writers, so they are for tables that ask for
-nothing beyond an allow-list. For every other table Delta's own writer on Spark keeps what the table
-asks for: NOT NULL, CHECK constraints, generated columns, column mapping, partitions and so on.
+Our commits check no rules of a table, so they are limited to tables within an allow-list. Spark's
+writer handles the others: NOT NULL, CHECK, generated columns, column mapping, partitions.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""The process of a `delta` dimension: a table's versions to its changelog topic, as `python -m`.
+"""The process of a `delta` dimension: sends a table's versions to its changelog topic.
 
-One version is copied, file by file; then each later commit is sent by itself, at a position that
-is its version, in an order that only the commit decides: what is sent twice has the same positions.
-ARCHITECTURE.md ("The process of a `delta` dimension") has the lines that it speaks.
+It copies one version file by file, and then sends each later commit. Positions are versions and
+ordinals within a commit, so that a repeated commit has the same positions.
+docs/reference/contracts.md ("The process of a `delta` dimension") describes the protocol.
 """
 # reads better long: the copy and what follows it share one position, which each step moves.
 

@@ -1,4 +1,4 @@
-"""The rows of a Delta table's files as wire columns: deletion vectors, partitions and all."""
+"""Rows of a Delta table's files as wire columns, with deletion vectors and partition values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The data files of one Delta table, and their rows."""
+"""The data files of a Delta table, and their rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,12 +1,9 @@
-"""One Delta table under one app id: each batch committed once, fenced, and checked before it is.
+"""Commits batches to one Delta table under one app id, once each and fenced.
 
-Each commit of a batch carries two application transactions: the batch number under the job's app id
-and the runner's epoch under `<app id>:fence`. Check and commit go by one look at the newest
-version, so a stale runner's commit conflicts instead of repeating the number. After it the log
-is read back: the commit must be there with our transactions, our files and their rows.
-
-A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
-in application transactions, which checkpoints have.
+A batch's commit has two application transactions: the batch number under the app id, and the
+runner's epoch under `<app id>:fence`. Check and commit use one look at the newest version, so a
+stale runner's commit conflicts. Afterwards the log must show the commit with our transactions,
+files and rows. Clean-up may remove entries, so lasting facts are kept in application transactions.
 """
 
 import json

@@ -1,15 +1,14 @@
-"""A Delta output whose rows replace others by key: Delta's MERGE under the batch protocol.
+"""A Delta output whose rows replace others by key.
 
 | the batch's keys | commit |
 |---|---|
-| are in no file, by the ranges of the key columns that the log tells | an append, written by us |
-| may be in one; or the table is not for our writer, or the batch is large | Delta's MERGE |
-| the same of a table in an object store | files that have them are written anew, by us |
+| are in no file, by the ranges of the key columns in the log | an append, written by us |
+| may be in one; or the table needs Spark's writer; or a large batch | Delta's MERGE |
+| the same in an object store | we rewrite the files that have them |
 
-A merge carries the same one transaction as an append by Spark's writer, so that it happens once and
-a newer runner's commit keeps an older one's out; our append has it, too. It goes right behind the
-version whose files were looked at, or not at all. Of a MERGE only files that may have one of the
-batch's keys are read: the range of each key column is part of the condition.
+Each commit carries one application transaction, as Spark's appends do, so it happens once and is
+fenced. It is valid only directly behind the version whose files were checked. A MERGE's condition
+includes the range of each key column, so that Delta reads only files that may have a key.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""A job's output as a Delta table that either writer appends to: ours in columns, or Spark's own.
+"""A job's output as a Delta table, appended by our columnar writer or by Spark's.
 
-Spark's writer is given the one transaction that Delta allows it, and reads it on the snapshot that
-it commits against: a commit of a newer runner in between conflicts, and one that came before makes
-it write nothing. Both are found by looking at the log afterwards.
+Spark's writer gets the single transaction that Delta allows, and reads it on the snapshot that it
+commits against: a newer runner's commit in between conflicts, an earlier one makes it write
+nothing. The log is checked for both afterwards.
 """
 
 import json

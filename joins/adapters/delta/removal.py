@@ -1,10 +1,8 @@
-"""Removes a Delta table that a job has made, and nothing else: what others have made stays.
+"""Removes a Delta table that a job created, unless others have written to it.
 
-A table goes only as a whole. Its first entry says who has created it, and each other entry must be
-that job's, by its application transactions: a commit of anybody else may have rows that are theirs,
-and without it the log could not be read. Of the directory go the files that the log names, those
-that carry the job's tag, and the log; the first entry last, so that a removal that was cut off goes
-on. Whatever is there beside them stays.
+The first entry names the creator, and every other entry must have the job's transactions. The files
+in the log, those with the job's tag and the log are removed, the first entry last, so that an
+interrupted removal continues. Other files stay.
 """
 
 import re

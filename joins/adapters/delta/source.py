@@ -1,4 +1,4 @@
-"""A Delta table as a source: what it is, and everything that is checked before it is read."""
+"""A Delta table as a source: configuration, state, types, and checks before reading."""
 
 import json
 import re

@@ -1,12 +1,9 @@
-"""What a job with event time keeps between batches: one Delta table for each operator.
+"""The state of a job with event time between batches: one Delta table an operator.
 
-A batch reads the version that its pin names and ends in one commit with the files that it adds and
-those that it makes superfluous, under its number, fenced like every table of the job. So a batch
-that is run again sees the same rows, and a batch that is given up can be undone.
-
-Rows are not deleted one by one: a row is dead once the watermark has reached its `keep` column, and
-readers pass it over; a file goes when all of its rows are dead, or when a batch has written anew
-what lives of it.
+A batch reads its pin's version and ends in one fenced commit of added and removed files, so that a
+repeated batch sees the same rows and an abandoned one can be undone. A row is dead once the
+watermark reaches its `keep` column; a file goes once all its rows are dead or a batch has rewritten
+the rest.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
-"""The versions of one Delta table, as the entries of its log tell them.
+"""The versions of one Delta table by the entries of its log.
 
-delta-rs lists the whole log to look for news. Here the next entry is asked for by name: what a
-commit needs of the newest version is followed entry by entry, and a loaded table serves as long as
-no entry changes protocol, columns or properties. Only what needs the newest files loads them.
+delta-rs lists the whole log to refresh. We look up the next entries by name; a loaded table stays
+valid until an entry changes protocol, columns or properties.
 """
 
 import threading

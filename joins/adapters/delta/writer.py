@@ -1,14 +1,14 @@
-"""One commit on its way into the log of a Delta table, and what is seen of it afterwards.
+"""Puts a commit into the log of a Delta table, verifies it, and keeps the log small.
 
 | commit | written by |
 |---|---|
-| blind append, to a table that asks for nothing that we do not know | us, one entry put by name |
-| what holds right behind one version only; such tables alone have it | likewise |
-| anything else, or where files cannot be linked | delta-rs, which lists the log several times |
+| blind append to a table within the allow-list | us, one entry put by name |
+| valid directly behind one version only; only such tables have it | likewise |
+| anything else, or where files cannot be linked | delta-rs, which lists the log |
 
-Both put the next entry only where there is none. Where another writer was faster, a blind append
-goes behind it, unless that commit has one of our transactions or changes what the table asks for:
-then it conflicts, as delta-rs would have it. What is not blind conflicts always.
+Both create the next entry only if it does not exist. If another writer was faster, a blind append
+is retried behind it, unless that commit has one of our transactions or changes the table's rules:
+then it conflicts. Other commits always conflict.
 """
 
 import json

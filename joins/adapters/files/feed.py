@@ -1,9 +1,7 @@
-"""The process of a dimension of files: all of their rows to its changelog topic, as `python -m`.
+"""The process of a dimension of files: sends all their rows to its changelog topic.
 
-The files are listed once; what was listed is read file by file, and then the table is whole. A file
-that is another one before all are read begins a generation, since nobody has seen rows of the one
-before. docs/reference/contracts.md ("The process of a dimension of files") has the lines that it
-speaks.
+The files are listed once and read in order. If a file changes before all are read, a new generation
+begins. docs/reference/contracts.md ("The process of a dimension of files") describes the protocol.
 """
 
 import sys

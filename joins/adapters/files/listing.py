@@ -1,4 +1,4 @@
-"""Which files a table is, and whether one is still the file that was listed."""
+"""The listed files of a table, and the configuration and state of the process that reads them."""
 
 import os
 import stat

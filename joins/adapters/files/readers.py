@@ -1,4 +1,4 @@
-"""Files of text as wire columns: a JSON object a line, or rows of CSV; read as records are."""
+"""Rows of files as wire columns: Parquet, lines of JSON, and CSV."""
 
 import csv
 import io

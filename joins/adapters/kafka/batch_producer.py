@@ -1,4 +1,4 @@
-"""Finished record batches to a topic: no object a record, and nothing twice for a lost answer."""
+"""Sends finished record batches to a topic, without an object per record and without duplicates."""
 
 import time
 from collections import deque

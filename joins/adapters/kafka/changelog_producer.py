@@ -1,4 +1,4 @@
-"""Records on their way to a changelog topic: one producer, acknowledged batches, no gaps."""
+"""Sends records to a changelog topic."""
 
 import importlib.util
 from collections.abc import Iterable, Iterator

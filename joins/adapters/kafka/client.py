@@ -1,6 +1,6 @@
-"""kafka-python's client of a cluster, and raw requests over its connections.
+"""Raw requests over kafka-python's connections, and the codecs of record batches.
 
-Requests go through its connection manager, which it keeps private: its version is pinned exactly.
+Requests use its private connection manager; its version is pinned exactly.
 """
 
 import gzip

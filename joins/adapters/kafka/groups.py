@@ -1,4 +1,4 @@
-"""Offsets of consumer groups that have no members: committed as by `kafka-consumer-groups.sh`."""
+"""Offsets of consumer groups without members, and open transactions."""
 
 import time
 from collections.abc import Callable, Mapping

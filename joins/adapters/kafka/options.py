@@ -1,4 +1,4 @@
-"""What clients of Kafka are given for a cluster: kafka-python's arguments."""
+"""kafka-python's arguments for a cluster: TLS, OAuth tokens, connections."""
 
 import ssl
 import threading

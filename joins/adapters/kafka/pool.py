@@ -1,4 +1,4 @@
-"""Connections to Kafka clusters: one each for a piece of work, kept a while for the next one."""
+"""Pooled connections to Kafka clusters."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Records of a Kafka topic between two offsets: Fetch responses as Arrow, no object a record."""
+"""Reads records of Kafka between two offsets: Fetch responses as Arrow, no object per record."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""A stream's topics on their cluster: what is known of partitions, by their numbers."""
+"""The topics of a stream on their cluster, and the reporting of its offsets to a group."""
 
 import threading
 import time

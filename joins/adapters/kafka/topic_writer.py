@@ -1,4 +1,4 @@
-"""Records of somebody at a terminal on their way to a topic, through kafka-python's producer."""
+"""Writes a user's records to a topic, through kafka-python's producer."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Self

@@ -1,9 +1,8 @@
-"""Record batches in transactions: readers of committed records see all of a transaction, or none.
+"""Sends record batches in transactions.
 
-A commit has a number and a note. They are an offset and its metadata, of a consumer group that
-nobody else uses, and are committed by the same transaction. So whoever comes next under the same
-transactional id knows what was committed: it ends what was left open before it reads the note, and
-whoever was there before is fenced.
+A commit has a number and a note: offset and metadata of a consumer group, committed in the same
+transaction. The next producer of the transactional id fences the previous one, aborts its open
+transaction and reads the note.
 
 Source: KIP-98, and Kafka's protocol guide.
 """

@@ -1,9 +1,8 @@
-"""The CDC process: the binlog of one table to its changelog topic, as `python -m` of this module.
+"""The CDC process: sends the binlog of one table to its changelog topic.
 
-ARCHITECTURE.md ("The CDC process") has the protocol on standard input and output. Records are sent
-in the order of the binlog; a boundary between transactions is kept once Kafka has acknowledged
-everything before it, and after a restart or a lost connection the binlog is opened there again.
-What was sent beyond it is sent again, with the same positions and rows.
+docs/reference/contracts.md ("The CDC process") describes the protocol. Records keep the order of
+the binlog. A transaction boundary is stored once Kafka has acknowledged everything before it; the
+binlog is opened there again, and what follows is sent again with the same positions and rows.
 """
 
 import queue

@@ -1,8 +1,7 @@
-"""Character sets as the server itself converts them to Unicode.
+"""Character sets as the server converts them to Unicode.
 
-No codec of Python agrees with the server's tables: they differ in sjis 0x815F, in half of euckr,
-in what has no character at all. So the server is asked once for each character set that a column
-has: for every sequence of bytes, whether it is a character there, and what it is in UTF-8.
+Python's codecs differ from the server's tables (sjis 0x815F, half of euckr, unassigned codes). So
+the server converts every byte sequence of a column's character set to UTF-8 once.
 """
 
 import re

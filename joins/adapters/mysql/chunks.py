@@ -1,4 +1,4 @@
-"""The snapshot of a table in chunks: bounds by key order, and the reader that runs on workers."""
+"""The snapshot of a table in chunks: their bounds, and the reader that runs on workers."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""MySQL's binary JSON as the text that the server shows for it.
+"""MySQL's binary JSON as the server's text, and packed decimals.
 
 Sources: MySQL's documentation of the binary format (`json_binary.h`), and of how JSON values become
 text ("The JSON Data Type").

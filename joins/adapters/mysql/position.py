@@ -1,4 +1,4 @@
-"""Positions in the binlog: LOW before a snapshot, HIGH after it, whether old ones still hold."""
+"""Positions in the binlog: LOW before a snapshot, HIGH after it, and whether old ones are valid."""
 
 import time
 from collections.abc import Mapping

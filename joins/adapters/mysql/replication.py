@@ -1,7 +1,7 @@
-"""Whether a server's binlog carries every change of a table, and whether it gives the binlog to us.
+"""Checks that a server's binlog has every change of a table, and that we may read it.
 
-Submission, `sluice doctor`, each new copy and each binlog file that is opened ask the same
-questions. What no question can show is in docs/how-to/own-kafka-and-database.md.
+Submission, `sluice doctor`, each new snapshot and each opened binlog file ask the same questions.
+docs/how-to/own-kafka-and-database.md lists what cannot be checked.
 """
 
 import re

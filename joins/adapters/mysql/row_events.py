@@ -1,7 +1,7 @@
-"""Table maps and row events of the binlog, by their bytes: what a table was, and its row images.
+"""Table maps and row events of the binlog, decoded from their bytes.
 
-python-mysql-replication hands over the bytes only. Its own reader ignores how long the metadata of
-the columns is, knows no types that are newer than itself, and reads members of ENUM as UTF-8.
+python-mysql-replication's own decoder ignores the length of column metadata, does not know newer
+types, and reads members of ENUM as UTF-8.
 
 Sources: MySQL's documentation of `Table_map_event` and `Rows_event`; MariaDB's documentation of
 `TABLE_MAP_EVENT`, `ROWS_EVENT` and `PARTIAL_ROW_DATA_EVENT`.

@@ -1,7 +1,7 @@
-"""Row images of the binlog, decoded straight to wire values.
+"""Row images of the binlog, decoded to wire values.
 
-How a column is decoded follows the table map of the event alone: what the table was when the job
-was submitted, or what it is now, says nothing about a row that was written in between.
+A column is decoded by the event's table map alone: the table may have been another one at
+submission, and may be another one now.
 """
 # reads better long: one table of types, each beside the reader of its bytes.
 

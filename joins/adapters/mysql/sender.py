@@ -1,4 +1,4 @@
-"""Changed rows on their way to the changelog topic: collected, encoded, sent, acknowledged."""
+"""Collects, encodes and sends changed rows to the changelog topic."""
 
 import time
 from collections.abc import Mapping

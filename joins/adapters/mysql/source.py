@@ -1,4 +1,4 @@
-"""A MySQL or MariaDB table as a source: everything that is checked before a snapshot starts."""
+"""A MySQL or MariaDB table as a source: the checks before a snapshot starts."""
 
 import random
 from collections.abc import Iterable, Mapping

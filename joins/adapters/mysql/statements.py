@@ -1,7 +1,6 @@
-"""What a statement in the binlog means for the captured table.
+"""The effect of a binlog statement on the captured table.
 
-Harmless is only what is proved to be: a statement that is known, and changes no value of the table.
-What is not known, or cannot be read, may have changed it.
+A statement is harmless only if it is known to change no value of the table.
 """
 
 from collections.abc import Callable, Iterable, Mapping

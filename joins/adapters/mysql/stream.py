@@ -1,8 +1,7 @@
-"""The binlog as transactions of one table: boundaries, row images and statements, each in order.
+"""The binlog as transactions of one table: boundaries, row images and statements in order.
 
-It connects once: python-mysql-replication's own reconnect would go on at a place of which we know
-nothing, so a lost connection ends the stream with a typed error. Row events' own header positions
-are never used.
+It connects once: after python-mysql-replication's own reconnect the position would be unknown, so a
+lost connection ends the stream with an error. Header positions of row events are not used.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""A captured MySQL or MariaDB table: its columns, how they are written and declared."""
+"""A captured MySQL or MariaDB table: its columns, their encodings and declarations."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass

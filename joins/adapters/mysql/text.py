@@ -1,7 +1,7 @@
-"""The server's text protocol: rows of a result as columns, and their values as wire columns.
+"""The server's text protocol: the rows of a result as wire columns.
 
-PyMySQL makes an object of each packet, row and value, which was most of what a copy cost. It still
-logs in, sends the statement and reads what describes the columns; from there the packets are ours.
+PyMySQL creates an object per packet, row and value, most of a snapshot's cost. It still logs in,
+sends the statement and reads the columns; we read the packets that follow.
 
 Source: MySQL's documentation, "Text Resultset" and "MySQL Packets".
 """

@@ -1,7 +1,8 @@
-"""Statements of MySQL and MariaDB as tokens, as the server's own lexer reads them.
+"""Statements of MySQL and MariaDB: from the binlog's bytes to tokens, and a parser over tokens.
 
 Executable comments (``/*!50700 … */``, ``/*M!100100 … */``) are code where the server is new
-enough, so that a statement may have several readings. What cannot be read for sure has none.
+enough, so a statement may have several readings. A statement that cannot be read with certainty has
+none.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
-"""Processes that are forked from one that has loaded what they need: ready at once, memory shared.
+"""Forks processes from one that has loaded their modules: fast to start, with shared memory.
 
-Who forks must have one thread only; whoever wants a process asks it at a Unix socket: a line of
-JSON there, with the descriptors of the new process, and a line back when that has ended.
+The forking process has one thread. A requester sends a line of JSON with the new process's
+descriptors over a Unix socket, and gets a line back when that process has ended.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""A source's process seen from the runner: commands in, events out, a JSON line each."""
+"""The process of a source as seen from the runner.
+
+Processes are forked from a copy of the runner made before it had threads, which saves each a second
+of a core and most of its memory. They end with the runner.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""A source's process from its first line to its end: sessions, with back-off between them."""
+"""The inside of a source's process: its protocol with the runner, and sessions with back-off.
+
+docs/reference/contracts.md describes the lines of the protocol.
+"""
 
 import ctypes
 import json

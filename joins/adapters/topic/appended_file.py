@@ -1,4 +1,4 @@
-"""A file of entries of one size that is only appended to."""
+"""Append-only files of entries of one size."""
 
 import os
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""A topic as a dimension: what can be known before it is read, from a few of its newest records.
+"""Checks a topic as a dimension by a few of its newest records.
 
-Plain Python: it runs in the control plane, which has no compiler. The process reads every record.
+Plain Python: the control plane does not load numba. The process checks every record.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Records of a dimension's topic as changes of its columns, by the format of the topic."""
+"""Decodes the records of a dimension's topic, and notifications about it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,9 +1,8 @@
-"""The process of a topic's dimension: somebody else's topic to our changelog topic, as `python -m`.
+"""The process of a topic's dimension: sends a foreign topic to our changelog topic.
 
-Changes are sent on with the position that they have in their topic, in the generation of the
-snapshot that they belong to. Once it is shown that a generation is complete, its watermark record
-goes into every partition. docs/reference/contracts.md ("The process of a topic's dimension") has
-the lines that it speaks.
+Changes keep their position in their topic and the generation of their snapshot. Once a generation
+is proven complete, its watermark record goes into every partition. docs/reference/contracts.md
+("The process of a topic's dimension") describes the protocol.
 """
 # reads better long: what is read, labelled, sent and proven shares one position in the topic.
 

@@ -1,4 +1,4 @@
-"""What the runner hands to the process of a topic's dimension, and what that process keeps."""
+"""Configuration and durable state of the process of a topic's dimension."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Records of our own on their way to a changelog topic: whole batches, acknowledged, in order."""
+"""Sends record batches to a changelog topic."""
 
 from typing import Protocol
 
