@@ -1,8 +1,7 @@
-"""The `datagen` source: a process of ours that fills an internal Kafka topic at a steady rate.
+"""The `datagen` source: a process that fills an internal Kafka topic at a steady rate.
 
-`python -m joins.adapters.datagen` reads its configuration as one JSON line on standard input and
-ends when standard input closes. The topic has one partition, and the record at offset `i` is row
-`i` of the stream.
+`python -m joins.adapters.datagen` reads its configuration as one JSON line from standard input and
+ends with standard input. The topic has one partition; the record at offset `i` is row `i`.
 """
 
 import contextlib
@@ -36,7 +35,7 @@ _OF_EACH = 2_000
 
 
 def texts_of(rules: Iterable[DatagenField], seed: int) -> dict[str, pa.Array]:
-    """The name of each kind of text that `rules` have → values; the same for one seed."""
+    """Name of each kind of text in `rules` → values, the same for the same seed."""
     names = {
         call.name
         for rule in rules
@@ -117,7 +116,7 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
 def _send(
     producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int, within_s: float
 ) -> None:
-    """Write rows and wait until they have the offsets of their numbers."""
+    """Write rows, and check that each gets the offset of its row number."""
     for value in values.to_pylist():
         sent = producer.send(topic, value=value.encode(), partition=0)
     offset = sent.get(timeout=within_s).offset
@@ -130,7 +129,6 @@ def _send(
 
 
 def main() -> None:
-    """Entry of the datagen process."""
     redact_standard_error()
     config = json.loads(sys.stdin.readline())
     keep(config["secrets"])
@@ -152,7 +150,7 @@ _log = structlog.get_logger(__name__)
 
 
 class DatagenProcess:
-    """Keeps one generator alive; call `keep_alive` from a thread that lives as long as the job."""
+    """Keeps one generator process alive; `keep_alive` needs a thread for the life of the job."""
 
     def __init__(
         self, kafka: KafkaOptions, source: DatagenSource, fields: tuple[Field, ...], seed: int
@@ -164,9 +162,9 @@ class DatagenProcess:
         self._wait_s = _BACKOFF_S[0]
 
     def keep_alive(self) -> None:
-        """Start the generator, again after a failure, but not after it has made its last row.
+        """Start the generator, and restart it after a failure until it has made its last row.
 
-        A failure is followed by a wait, which doubles until a generator lives for a minute.
+        The pause between restarts doubles until a generator has lived for a minute.
         """
         if self._start_at is None:
             self._look()
@@ -200,7 +198,7 @@ class DatagenProcess:
             self._failed(str(exc))
 
     def _release(self) -> None:
-        """End the one before, which may live if it could not be told what to do."""
+        """End the previous process, which may still run if writing its configuration failed."""
         child, self._child = self._child, None
         if child is None:
             return

@@ -1,4 +1,4 @@
-"""What all clients of foreign servers share: deadlines, client certificates, and HTTP."""
+"""Deadlines, client certificates and HTTP clients for all adapters."""
 
 import os
 import ssl
@@ -15,10 +15,9 @@ from joins.plan.errors import SourceUnavailableError
 
 
 def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str = "") -> None:
-    """Have `context` show a certificate; both are PEM, `password` is the key's passphrase.
+    """Load a certificate and key (PEM; `password` is the key's passphrase) into `context`.
 
-    Raises:
-        ssl.SSLError: they cannot be used.
+    OpenSSL reads files only, so they go through one in memory.
     """
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
@@ -30,7 +29,11 @@ def load_certificate(context: ssl.SSLContext, cert: str, key: str, password: str
 
 
 class Deadline:
-    """When all is over; `cut` ends what still waits then."""
+    """The end of a piece of work with foreign servers; `cut` ends pending waits.
+
+    A silent server keeps each client waiting for its full timeout, and a slow one for ever. Within
+    `within` all waits end at the same moment.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -40,11 +43,7 @@ class Deadline:
         self._is_over = False
 
     def left_s(self, server: str) -> float:
-        """How long an answer of `server` may be waited for.
-
-        Raises:
-            SourceUnavailableError: no longer.
-        """
+        """Seconds left to wait for `server`; SourceUnavailableError if none."""
         left_s = self._at_s - time.monotonic()
         if self._is_over or left_s <= 0:
             raise SourceUnavailableError(
@@ -54,7 +53,7 @@ class Deadline:
         return left_s
 
     def on_end(self, close: Callable[[], None]) -> None:
-        """Call `close` when the time is over, unless the work is done before."""
+        """Call `close` at the deadline, unless the work is done before."""
         with self._lock:
             if not self._is_over:
                 self._closers.append(close)
@@ -62,7 +61,7 @@ class Deadline:
         close()
 
     def cut(self) -> None:
-        """The time is over."""
+        """End the work now."""
         with self._lock:
             self._is_over = True
             closers, self._closers = self._closers, []
@@ -79,7 +78,7 @@ def current_deadline() -> Deadline | None:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """What this thread does with servers in the block has these seconds, all together."""
+    """Limit this thread's work with servers in the block to these seconds in total."""
     deadline = Deadline(seconds)
     timer = threading.Timer(seconds, deadline.cut)
     timer.daemon = True
@@ -93,14 +92,13 @@ def within(seconds: float) -> Iterator[None]:
 
 
 class HttpClient(httpx.Client):
-    """A client of one server, asked by its address alone: no proxy and no redirect of others.
+    """A client of one server, without proxies and redirects.
 
     Args:
         server: its address, for errors.
-        patience_s: how long one step of an answer is waited for.
+        patience_s: timeout of one step of an answer.
         auth: user and password.
-        verify: the certificates that are trusted; True: those of the machine.
-        headers: of every request.
+        verify: trusted certificates; True for those of the machine.
     """
 
     def __init__(
@@ -124,12 +122,7 @@ class HttpClient(httpx.Client):
         self._patience_s = patience_s
 
     def send(self, request: httpx.Request, **options: Any) -> httpx.Response:  # noqa: ANN401
-        """The answer of the server.
-
-        Raises:
-            httpx.HTTPError: there is none, or not in time.
-            SourceUnavailableError: the deadline is over already.
-        """
+        """The answer; httpx.HTTPError without one, SourceUnavailableError after the deadline."""
         deadline = current_deadline()
         if deadline is not None:
             left_s = deadline.left_s(self._server)

@@ -1,4 +1,4 @@
-"""A path in an object store, as `joins.kernels.table_path` has it."""
+"""Paths in an object store with the interface of `joins.kernels.table_path`."""
 
 import io
 import threading
@@ -56,11 +56,7 @@ class _Ranges(io.RawIOBase):
 
 
 def opened(store: StoreAddress, key: str) -> pa.NativeFile:
-    """The object `key`, at its beginning; a small one takes one request.
-
-    Raises:
-        OSError: as `store_errors`.
-    """
+    """The object `key` at its beginning; a small one takes one request."""
     with store_errors(f"{store.url}/{key}"):
         answer = obstore.get(client_of(store), key)
         if answer.meta["size"] <= _WHOLE_BYTES:
@@ -70,7 +66,7 @@ def opened(store: StoreAddress, key: str) -> pa.NativeFile:
 
 
 class StoreHandler(pa_fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no types
-    """What a dataset asks of a file system: that named files can be opened."""
+    """A read-only file system of named objects for Arrow's datasets."""
 
     # reads better long: Arrow's interface has this many methods, and most of them are of no use.
 
@@ -112,14 +108,13 @@ _FOOTER_BYTES = 16 << 10
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What a store tells of an object; named as in `os.stat_result`."""
+    """Metadata of an object, named as in `os.stat_result`."""
 
     st_size: int
     st_mtime: float
 
     @property
     def st_mtime_ns(self) -> int:
-        """Its time in nanoseconds."""
         return int(self.st_mtime * 1_000_000_000)
 
     @classmethod
@@ -133,9 +128,8 @@ class StorePath:
     """A path in an object store; its errors are those of `store_errors`.
 
     Attributes:
-        store: where it is.
         key: without slashes at its ends.
-        listed: what a listing said of the object.
+        listed: metadata from a listing.
     """
 
     # reads better long: it has what a path has.
@@ -172,7 +166,7 @@ class StorePath:
         return True
 
     def stat(self) -> StoredObject:
-        """What the store tells of the object; of one that was listed, what the listing told."""
+        """The object's metadata, of a listed one that of the listing."""
         if self.listed is not None:
             return self.listed
         with store_errors(self):
@@ -183,9 +177,9 @@ class StorePath:
             return bytes(obstore.get(client_of(self.store), self.key).bytes())
 
     def size_and_rows(self, size: int) -> tuple[int, int]:
-        """What a Parquet file that should have `size` bytes has, mostly by one request for its end.
+        """Size and row count of a Parquet file of expected `size`, usually by one request.
 
-        Rows are counted of a file of that size only.
+        Rows are counted only if the size is as expected.
         """
         end_only: Any = {"range": (max(0, size - _FOOTER_BYTES), size)}
         with store_errors(self):
@@ -206,21 +200,21 @@ class StorePath:
             return there, int(pq.read_metadata(self.open_input()).num_rows)
 
     def iterdir(self) -> Iterator["StorePath"]:
-        """The objects that are directly below, by name."""
+        """The objects directly below, by name."""
         with store_errors(self):
             listing = obstore.list_with_delimiter(client_of(self.store), self.key)
         for meta in listing["objects"]:
             yield StorePath(self.store, meta["path"], StoredObject.of(meta))
 
     def below(self) -> Iterator["StorePath"]:
-        """All objects that are below, by name."""
+        """All objects below, by name."""
         with store_errors(self):
             for chunk in obstore.list(client_of(self.store), self.key):
                 for meta in chunk:
                     yield StorePath(self.store, meta["path"], StoredObject.of(meta))
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Remove the object; S3 does not tell whether there was one."""
+        """Remove the object; S3 does not report whether it existed."""
         try:
             with store_errors(self):
                 obstore.delete(client_of(self.store), self.key)
@@ -229,7 +223,7 @@ class StorePath:
                 raise
 
     def unlink_all(self, others: Sequence["StorePath"]) -> None:
-        """Remove objects of the same store, by few requests; some may be gone already."""
+        """Remove objects of the same store by few requests; missing ones are ignored."""
         if not others:
             return
         with suppress(FileNotFoundError), store_errors(self):
@@ -246,12 +240,9 @@ class StorePath:
             obstore.put(client_of(self.store), self.key, view, chunk_size=_PART_BYTES)
 
     def create(self, content: bytes) -> bool:
-        """Make `content` the object unless there is one; returns whether this call's is there.
+        """Create the object with `content` unless it exists; returns whether this call created it.
 
-        A put whose answer was lost is sent again by the client and meets its own object.
-
-        Raises:
-            FileNotFoundError: there is no such bucket.
+        After a lost answer the client repeats the put and meets its own object.
         """
         with store_errors(self):
             try:
@@ -295,7 +286,7 @@ def stored_as_json() -> list[dict[str, Any]]:
 
 
 def store_alike(documents: Iterable[Mapping[str, Any]]) -> None:
-    """From now on store what `stored_as_json` described."""
+    """Store the files that `stored_as_json` described, from now on."""
     for each in documents:
         place = path_from_json(each["place"])
         assert not isinstance(place, Path), "what is stored is in a store"
@@ -313,14 +304,10 @@ _proven: dict[StoreAddress, float] = {}
 
 
 def prove_conditional_puts(root: StorePath) -> None:
-    """Race the store of `root` unless that was done in the last ten minutes.
+    """Test the store of `root` by racing puts, at most every ten minutes.
 
-    Objects are put below the root, beside a table's files, and removed again.
-
-    Raises:
-        StoreRefusedError: the store does not keep conditional puts, there is no such bucket, or it
-            does not let us.
-        StoreUnavailableError: it does not answer.
+    Test objects go beside the table's files and are removed. StoreRefusedError if the store does
+    not keep conditional puts, has no such bucket, or denies access.
     """
     now = time.monotonic()
     if now - _proven.get(root.store, -_KEPT_S) < _KEPT_S:

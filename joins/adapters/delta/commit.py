@@ -1,8 +1,7 @@
-"""What one commit to a Delta table says: files, transactions, metadata; as delta-rs or we write it.
+"""The content of a commit to a Delta table, and the batches and epochs of an app id.
 
-What is written as an entry of our own is either blind: it adds files and reads nothing of the
-table, so that whatever others committed meanwhile changes nothing about it but its number. Or it
-holds for one version only and goes right behind that.
+A commit by an entry of our own is either blind (it only adds files, so that concurrent commits
+change nothing but its number), or it is valid directly behind one version.
 """
 
 import json
@@ -24,9 +23,9 @@ _BATCH_BITS = 40
 
 
 def spark_version(epoch: int, batch: int | None) -> int:
-    """The one transaction number of a commit by Spark: the greater, the newer; None for no batch.
+    """The single transaction number of a commit by Spark; None stands for no batch.
 
-    A new runner's epoch names the batch that was committed last.
+    It orders batches and epochs; the number of an epoch names the batch committed last.
     """
     return epoch << _BATCH_BITS | (0 if batch is None else batch + 1)
 
@@ -42,14 +41,14 @@ def batch_of_spark(version: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """What a batch does to a table: files that it adds, and files that are gone with it.
+    """The file changes of one batch.
 
     Attributes:
         added: complete files below the table's root.
-        removed: paths of files of the newest version, relative to the root, as the log has them.
-        counters: name → value that `counter` gives from this commit on.
-        changed: with files that are gone: files of change data, which say row by row what changes.
-        of_version: the version that all this was made of; the newest one must be it.
+        removed: paths of files of the newest version, relative to the root, as in the log.
+        counters: name → value that `counters` returns from this commit on.
+        changed: files of change data; only with removed files.
+        of_version: the version that the change was computed from; it must be the newest.
     """
 
     added: Sequence[StagedFile] = ()
@@ -61,18 +60,18 @@ class FileActions:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite(FileActions):
-    """Files in place of others with the same meaning: no row of any later version changes."""
+    """Replaces files by others with the same rows (`dataChange` is false)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit says, and what must be found in the log after it.
+    """The content of one commit, which must be in the log afterwards.
 
     Attributes:
         transactions: the last one is the epoch.
         changed: change data; only of a commit that is not blind.
-        is_blind: whether files of the table make no difference to what it adds; else it holds only
-            right behind the version that was looked at, and is an entry of our own.
+        is_blind: whether `added` does not depend on the table's files; other commits are valid
+            only directly behind the version they were computed from.
     """
 
     transactions: tuple[Transaction, ...]
@@ -122,10 +121,7 @@ class Commit:
         return json.dumps(dict(self.metadata), separators=(",", ":"))
 
     def entry(self, read: int) -> Iterator[dict[str, Any]]:
-        """Its actions, as its entry in the log has them.
-
-        Args:
-            read: the newest version when it was looked at.
+        """The actions of its log entry, computed from version `read`.
 
         Source: Delta transaction log protocol, "Actions".
         """
@@ -170,7 +166,7 @@ EPOCH_KEY = "sluice.epoch"
 
 
 class TableBatches:
-    """What is committed under one app id; threads may share it.
+    """The batches and epochs committed under one app id; threads may share it.
 
     Attributes:
         fence_id: the app id of the runner's epoch.
@@ -193,11 +189,7 @@ class TableBatches:
         return max((epoch for epoch in epochs if epoch is not None), default=None)
 
     def check_epoch(self, epoch: int, table: Seen | None = None) -> None:
-        """See that no newer runner has taken over, in `table` or now.
-
-        Raises:
-            FencedError: one has.
-        """
+        """Raise FencedError if a newer runner has taken over, in `table` or now."""
         newest = self.epoch(table or self._versions.fresh())
         if newest is not None and newest > epoch:
             raise FencedError(
@@ -207,16 +199,15 @@ class TableBatches:
             )
 
     def has(self, batch: int, epoch: int, table: Seen) -> bool:
-        """Whether `table` has `batch` already; raises as `check_epoch`."""
+        """Whether `table` has `batch`; raises as `check_epoch`."""
         self.check_epoch(epoch, table)
         last = self.last_batch(table)
         return last is not None and last >= batch
 
     def last_in_log(self, table: Seen) -> int | None:
-        """The newest batch, from the log itself: a runner's epoch may not know the last one.
+        """The newest batch by the log's entries: an epoch's number may miss the last one.
 
-        Only Spark can commit to some tables, and an older runner's batch may come between our look
-        and its own.
+        An older runner's batch may land between our look and our commit through Spark.
         """
         known = self.last_batch(table)
         if table.numbers[self.spark_id] is None:
@@ -232,10 +223,7 @@ class TableBatches:
         return newest[0] if newest is not None and newest[1] == batch else None
 
     def newest_batch(self, limit: int) -> tuple[int, int] | None:
-        """Version and batch of the newest commit whose batch is `limit` at the most.
-
-        None if there is none, or not any more.
-        """
+        """Version and batch of the newest commit with a batch ≤ `limit`, None if there is none."""
         newest = None
         low, high = self._versions.oldest_entry(), self._versions.version()
         while low <= high:
@@ -249,7 +237,7 @@ class TableBatches:
         return newest
 
     def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
-        """The first commit of `first` to `last` with a batch of ours, and that batch."""
+        """The first commit from `first` to `last` with one of our batches, and that batch."""
         for version in range(first, last + 1):
             batch = self.batch_in(self._versions.commit_entry(version))
             if batch is not None:
@@ -257,7 +245,7 @@ class TableBatches:
         return last, None
 
     def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
-        """The batch that a commit is of; a runner's epoch names one, too, and is none."""
+        """The batch of a commit; an epoch's commit names a batch, too, and has none."""
         transactions_in = transactions(entry)
         if self.app_id in transactions_in:
             return transactions_in[self.app_id]

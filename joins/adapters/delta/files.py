@@ -1,4 +1,4 @@
-"""The data files of one Delta table, and their rows."""
+"""The data files of a Delta table, and their rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 
 class TableRows:
-    """Reads rows of one table as it was loaded."""
+    """Reads rows of a loaded table."""
 
     def __init__(self, table: DeltaTable, root: TablePath) -> None:
         self._table = table
@@ -37,11 +37,7 @@ class TableRows:
         return not (is_mapped or partitioned or self.has_deletion_vectors)
 
     def of_files(self, added: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
-        """The rows of files as a commit has added them, one table a file.
-
-        Raises:
-            OSError: a file is gone.
-        """
+        """The rows of files as added by a commit, one table a file; OSError if a file is gone."""
         for action in added:
             file = pq.read_table(readable(self._root / unquote(action["path"])), partitioning=None)
             columns = {self._names.get(n, n): file.column(n) for n in file.column_names}
@@ -52,11 +48,7 @@ class TableRows:
             yield pa.table(columns)
 
     def where(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
-        """The columns of `schema` of all rows whose columns have these values.
-
-        Raises:
-            SinkError: only Spark can read the table.
-        """
+        """The columns of `schema` of the rows with these column values."""
         nullable = pa.schema([item.with_nullable(True) for item in schema])
         if self._is_plain:
             paths = pa.table(self._table.get_add_actions()).column("path").to_pylist()
@@ -80,7 +72,6 @@ class TableRows:
 
 
 def _partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:
-    """A value as a commit writes it."""
     if text is None:
         return pa.scalar(None, kind)
     if pa.types.is_timestamp(kind):
@@ -97,7 +88,7 @@ _MAPPED_COLUMNS_READER = 2  # of readers before table features
 
 
 class TableFiles:
-    """What the versions of a table have as files; threads may share it."""
+    """The files of a table's versions; threads may share it."""
 
     def __init__(self, versions: TableVersions) -> None:
         self._versions = versions
@@ -114,11 +105,7 @@ class TableFiles:
     def read_files(
         self, files: Sequence[TablePath], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows of data files, one table a file.
-
-        Raises:
-            SinkError: a file is gone.
-        """
+        """The rows of data files, one table a file."""
         names = list(columns) if columns is not None else None
         for file in files:
             try:
@@ -136,12 +123,9 @@ class TableFiles:
                 ) from exc
 
     def files_added(self, first: int, last: int) -> list[TablePath]:
-        """The data files with the changes of commits `first` to `last`, in commit order.
+        """Data files with changes of commits `first` to `last`, in commit order.
 
-        Files that only say anew what was there (`dataChange` is false) are no changes.
-
-        Raises:
-            SinkError: the log has one of the commits no more.
+        Rewritten files (`dataChange` is false) are left out.
         """
         return [
             self._path / unquote(action["path"])
@@ -157,19 +141,11 @@ class TableFiles:
         }
 
     def files_at(self, version: int) -> list[TablePath]:
-        """The data files of `version`, in no order.
-
-        Raises:
-            SinkError: the version cannot be read (any more).
-        """
+        """The data files of `version`, in no order."""
         return [self._path / unquote(path) for path in self._versions.of(version, paths_of)]
 
     def check_plain(self, version: int) -> None:
-        """See that the rows of `version` are those of its data files, under their own names.
-
-        Raises:
-            SinkError: the table has deletion vectors or mapped columns, or cannot be read.
-        """
+        """Require that the rows of `version` are those of its files, under their own names."""
         protocol = self._versions.load(version).protocol()
         denied = set(protocol.reader_features or ()) - _PLAIN_READER_FEATURES
         if protocol.min_reader_version == _MAPPED_COLUMNS_READER:
@@ -187,11 +163,7 @@ class TableFiles:
         return dict(zip(names, rows, strict=True))
 
     def described_at(self, version: int) -> list[dict[str, Any]]:
-        """The data files of `version` with path, size, rows, and statistics by column.
-
-        Raises:
-            SinkError: the version cannot be read (any more).
-        """
+        """The data files of `version` with path, size, row count and column statistics."""
         described: list[dict[str, Any]] = self._versions.of(version, _add_actions).to_pylist()
         return described
 

@@ -1,15 +1,14 @@
-"""A Delta output whose rows replace others by key: Delta's MERGE under the batch protocol.
+"""A Delta output whose rows replace others by key.
 
 | the batch's keys | commit |
 |---|---|
-| are in no file, by the ranges of the key columns that the log tells | an append, written by us |
-| may be in one; or the table is not for our writer, or the batch is large | Delta's MERGE |
-| the same of a table in an object store | files that have them are written anew, by us |
+| are in no file, by the ranges of the key columns in the log | an append, written by us |
+| may be in one; or the table needs Spark's writer; or a large batch | Delta's MERGE |
+| the same in an object store | we rewrite the files that have them |
 
-A merge carries the same one transaction as an append by Spark's writer, so that it happens once and
-a newer runner's commit keeps an older one's out; our append has it, too. It goes right behind the
-version whose files were looked at, or not at all. Of a MERGE only files that may have one of the
-batch's keys are read: the range of each key column is part of the condition.
+Each commit carries one application transaction, as Spark's appends do, so it happens once and is
+fenced. It is valid only directly behind the version whose files were checked. A MERGE's condition
+includes the range of each key column, so that Delta reads only files that may have a key.
 """
 
 import json
@@ -57,9 +56,7 @@ _MOST_STEPS = 200
 class KeyBounds:
     """The bounds of the key columns in the files of one table; its caller holds its lock.
 
-    Args:
-        versions: of the table.
-        key: the columns; those of types that Delta may shorten or orders otherwise tell nothing.
+    Columns of types whose statistics Delta truncates or orders differently have no bounds.
     """
 
     def __init__(self, versions: TableVersions, key: Sequence[pa.Field]) -> None:
@@ -70,24 +67,24 @@ class KeyBounds:
         self._rules: DeltaTable | None = None
 
     def may_hold(self, table: Seen, keys: Sequence[Bounds | None]) -> bool:
-        """Whether a file of `table` may have one of the keys with these bounds, column by column.
+        """Whether a file of `table` may have a key within these bounds, one a column.
 
-        None bounds nothing. A file whose statistics do not tell may have any key.
+        None is unbounded. A file without statistics may have any key.
         """
         files = self.files_with(table, keys)
         return files is None or bool(files)
 
     def files_with(self, table: Seen, keys: Sequence[Bounds | None]) -> list[str] | None:
-        """The files of `table` that may have one of such keys, as its log names them.
+        """The files of `table` that may have such keys, as named in the log.
 
-        None if the log does not tell the files.
+        None if it does not say.
         """
         if not self._has_followed(table):
             return None
         return [path for path, file in self._files.items() if not _are_apart(file, keys)]
 
     def _has_followed(self, table: Seen) -> bool:
-        """Know the files of `table`; False if the log does not tell them."""
+        """Update the known files to `table`; False if its log does not list them."""
         is_near = self._rules is table.rules and 0 <= table.at - self._at <= _MOST_STEPS
         if not (is_near and self._has_read(table.at)):
             self._rules = None
@@ -115,7 +112,7 @@ class KeyBounds:
                 self._files[action["add"]["path"]] = _stated(stats, self._key)
 
     def _described(self, table: DeltaTable) -> Iterator[tuple[str, list[Bounds | None]]]:
-        """The files of `table` with their bounds, as delta-rs tells them."""
+        """The files of `table` with their bounds, by delta-rs."""
         actions = pa.table(table.get_add_actions())
         sides = [
             [_column(actions, side, column) for column in self._key] for side in ("min", "max")
@@ -126,9 +123,9 @@ class KeyBounds:
 
 
 def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | None:
-    """The bounds of `column` in Parquet files of ours, from their own statistics.
+    """The bounds of `column` in our Parquet files, by their statistics.
 
-    None if they do not tell, if a value is NULL, or if Delta keeps no such statistics.
+    None without statistics, with a NULL, or for types without Delta statistics.
     """
     if not files or not any(test(kind) for test in _BOUNDED):
         return None
@@ -149,11 +146,9 @@ def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | 
 
 
 def may_have_key(stats: object, key: pa.Table) -> bool:
-    """Whether a file with these statistics, as an entry has them, may have rows of a key.
+    """Whether a file with these statistics (JSON text of the log) may have a row of `key`, one row.
 
-    Args:
-        stats: JSON text.
-        key: one row, a column each. A row that has NULL in one of them may be there, too.
+    A NULL in a key column matches any file.
     """
     return _may_have_nulls(stats, key.column_names) or not _are_apart(
         _stated(stats, key.schema), [_point(column) for column in key.columns]
@@ -169,7 +164,6 @@ def _may_have_nulls(stats: object, names: Sequence[str]) -> bool:
 
 
 def _point(column: pa.ChunkedArray) -> Bounds | None:
-    """The bounds of a column of one row."""
     with suppress(OverflowError, ValueError):  # a day that Python's calendar does not have
         if any(test(column.type) for test in _BOUNDED):
             value = column[0].as_py()
@@ -178,7 +172,7 @@ def _point(column: pa.ChunkedArray) -> Bounds | None:
 
 
 def _stated(stats: object, key: Iterable[pa.Field]) -> list[Bounds | None]:
-    """The bounds of columns in the statistics of an entry, which are JSON."""
+    """The bounds of columns in JSON statistics."""
     fields = list(key)
     try:
         document = json.loads(str(stats or "{}"))
@@ -201,7 +195,7 @@ def _are_apart(file: Sequence[Bounds | None], keys: Sequence[Bounds | None]) -> 
 
 
 def _widened(stated: Bounds) -> Bounds | None:
-    """Bounds that hold whatever way a time was rounded to milliseconds; None if one is missing."""
+    """Bounds that allow for times rounded to milliseconds; None if one is missing."""
     low, high = stated
     if low is None or high is None:
         return None
@@ -214,7 +208,7 @@ def _widened(stated: Bounds) -> Bounds | None:
 
 
 def _value(text: object, kind: pa.DataType) -> int | date | None:
-    """A value of the statistics, which are JSON; None if it is none of the type."""
+    """A value of JSON statistics; None if it does not have the type."""
     if pa.types.is_integer(kind):
         return text if isinstance(text, int) and not isinstance(text, bool) else None
     if not isinstance(text, str):
@@ -228,7 +222,7 @@ def _value(text: object, kind: pa.DataType) -> int | date | None:
 
 
 def _column(actions: pa.Table, side: str, column: pa.Field) -> list[Any]:
-    """The values of one side of the statistics; None where they are of no use."""
+    """The values of one side of the statistics; None where unusable."""
     nothing = [None] * actions.num_rows
     kind = actions.schema.field(side).type if side in actions.schema.names else pa.struct([])
     at = kind.get_field_index(column.name)
@@ -250,7 +244,7 @@ _MOST_APPENDED_BYTES = 64 << 20  # of staged files, which the driver reads whole
 def commit_settings(
     spark: SparkSession, app_id: str, version: int, metadata: Mapping[str, Any]
 ) -> Iterator[None]:
-    """What the next commit of the session `spark` carries; nothing else is written by it."""
+    """Set the user metadata of the session's next commit only."""
     settings = {
         "spark.databricks.delta.commitInfo.userMetadata": json.dumps(
             metadata, separators=(",", ":")
@@ -277,8 +271,7 @@ class MergeSource:
     """Rows of one batch that replace others by key.
 
     Attributes:
-        files: of `change_schema`, none of them empty; the names are in the order in which the rows
-            were emitted.
+        files: of `change_schema`, none empty, named in the order of emission.
         metadata: for the commit.
     """
 
@@ -288,11 +281,11 @@ class MergeSource:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What of a table's files stays when rows of theirs are replaced.
+    """The remains of files whose rows are replaced.
 
     Attributes:
-        files: as the log names them, those that go.
-        rows: the ones that stay.
+        files: removed files, as named in the log.
+        rows: their remaining rows.
     """
 
     files: tuple[str, ...] = ()
@@ -300,16 +293,10 @@ class Kept:
 
 
 class MergedOutput:
-    """The output of one job under one app id, each key with its newest row.
-
-    Args:
-        path: its root.
-        app_id: of the job's commits to it.
-        appends: the rows, and the columns that are their key.
-        spark: merges are made in a session of their own.
+    """The output of one job under one app id, with the newest row of each key.
 
     Attributes:
-        log: the output as a log of commits.
+        log: the output's commits; merges run in a session of their own.
     """
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
@@ -333,7 +320,7 @@ class MergedOutput:
         return self._write(transaction, table, changes.metadata, staged, kept)
 
     def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
-        """Whether an append that we write says the same as a merge."""
+        """Whether an append equals the merge."""
         is_plain = self._appends.are_columnar(table.rules) and self.log.writer.takes_entries(table)
         if not (self._is_exact and is_plain):
             return False
@@ -355,7 +342,7 @@ class MergedOutput:
         staged: pa.Table,
         kept: Kept,
     ) -> int:
-        """Commit what the changes leave, with what is kept of files that have their keys."""
+        """Commit the changes, and the remaining rows of the files that have their keys."""
         epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
         assert batch is not None, "the transaction is a batch's"
         with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
@@ -444,7 +431,7 @@ class MergedOutput:
         return ranked.where(f.col("rank") == 1).drop("rank", *_PLACE)
 
     def _same_key(self, changes: MergeSource) -> Column:
-        """Equal keys, which lie in the ranges of the files: Delta reads no file outside of them."""
+        """Equal keys within the ranges of the files, so that Delta skips other files."""
         terms = []
         for staged, name, column in self._key:
             mine, theirs = f.col(f"s.{staged}"), f.col(f"t.{quoted(name)}")
@@ -463,7 +450,7 @@ def _without(rows: pa.Table, own: Sequence[pa.Array], keys: Sequence[pa.Array]) 
 
 
 def _literal(value: int | date, kind: pa.DataType) -> Column:
-    """`value` in Spark; times are text, for values would pass the time zone of this process."""
+    """`value` in Spark; times go as text, since values would use this process's time zone."""
     if isinstance(value, int):
         return f.lit(value)
     if pa.types.is_date(kind):

@@ -1,4 +1,4 @@
-"""A Delta table as a source: what it is, and everything that is checked before it is read."""
+"""A Delta table as a source: configuration, state, types, and checks before reading."""
 
 import json
 import re
@@ -27,16 +27,15 @@ from watermark.errors import SluiceError
 
 @dataclass(frozen=True, slots=True)
 class DeltaFeedConfig:
-    """Everything that the process of a `delta` dimension needs.
+    """Configuration of the process of a `delta` dimension.
 
     Attributes:
         path: root of the table.
         fields: the declared columns.
         primary_key: names, in key order.
-        kafka: how to reach the cluster; its topic is the changelog topic.
-        partitions: of the changelog topic.
-        state_file: where the process keeps its `DeltaFeedState`.
-        monitor_interval_ms: how often the table is looked at.
+        kafka: the cluster; its topic is the changelog topic.
+        state_file: of the process's `DeltaFeedState`.
+        monitor_interval_ms: polling interval of the table.
     """
 
     path: TablePath
@@ -73,17 +72,16 @@ class DeltaFeedConfig:
 
 @dataclass(frozen=True, slots=True)
 class DeltaFeedState:
-    """What is durable of a `delta` source; everything that it counts is acknowledged by Kafka.
+    """Durable state of a `delta` source; Kafka has acknowledged everything that it counts.
 
     Attributes:
-        epoch: grows when versions stop being comparable, with the generation.
-        table_id: of the table's metadata.
-        snapshot_version: the version that is copied, `copied` whether it is, wholly.
+        epoch: grows with the generation, when versions stop being comparable.
+        snapshot_version: the copied version; `copied` once it is complete.
         files_done: of its `files_total` files, in the order of their paths.
         rows_total: rows of that version.
-        version: the newest one whose changes are all sent.
-        commit: digest of that version's entry in the log, None if the log does not have it.
-        needed: why the table must be copied again, None while it can be followed.
+        version: the newest version whose changes are all sent.
+        commit: digest of that version's log entry, None if the log does not have it.
+        needed: why a new snapshot is needed, else None.
     """
 
     epoch: int
@@ -103,11 +101,7 @@ class DeltaFeedState:
 
 
 def read_state(path: Path) -> DeltaFeedState | None:
-    """The state kept in `path`, None if there is none.
-
-    Raises:
-        CheckpointError: the file is damaged or of another format.
-    """
+    """The state in `path`, None if there is no file."""
     value = read_json(path)
     return None if value is None else state_from_json(value)
 
@@ -151,12 +145,12 @@ Item = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the values of a column, or of a part of one, are in data files.
+    """Where the values of a column or nested member are in data files.
 
     Attributes:
         name: in data files and partition values.
         field_id: in data files if the table maps columns by id, else None.
-        parts: of a nested type, in the order of its members; only fields of a ROW have names.
+        parts: members of a nested type in order; only fields of a ROW have names.
     """
 
     name: str
@@ -171,7 +165,7 @@ def matching(name: str, items: Mapping[str, Item]) -> Item | None:
 
 
 def place_of(item: Item, declared: SqlType, mode: str) -> Place:
-    """Where the values of `item`, which fits `declared`, are; `mode` is that of column mapping."""
+    """Where the values of `item`, which fits `declared`, are, for a mode of column mapping."""
     mapping = item.get("metadata", {}) if mode in ("name", "id") else {}
     name = str(mapping.get(_PHYSICAL_NAME, item["name"]))
     field_id = int(mapping[_MAPPED_ID]) if mode == "id" and _MAPPED_ID in mapping else None
@@ -191,7 +185,7 @@ def _parts_of(kind: Item, declared: SqlType, mode: str) -> tuple[Place, ...]:
 
 
 def complaints(place: str, kind: object, declared: SqlType) -> Iterator[str]:
-    """Why a column, called `place`, of the table's type `kind` cannot be `declared` so."""
+    """Why a column at `place` of the table's type `kind` cannot be `declared` so."""
     if not isinstance(kind, Mapping) or _NESTED.get(kind["type"]) is not declared.name:
         if not _accepts(kind, declared):
             yield f'column "{place}" is {_type_text(kind)}, declared {declared}'
@@ -214,7 +208,7 @@ def complaints(place: str, kind: object, declared: SqlType) -> Iterator[str]:
 
 
 def declarable(kind: object) -> str | None:
-    """How a column of the table's type `kind` can be declared; None if it cannot be."""
+    """The declaration for a column of the table's type `kind`; None if there is none."""
     if isinstance(kind, str):
         if _DECIMAL.fullmatch(kind):
             return kind.upper()
@@ -234,7 +228,7 @@ def declarable(kind: object) -> str | None:
 
 
 def in_declared_shape(values: pa.Array, kind: SqlType, parts: Sequence[Place]) -> pa.Array:
-    """Values of a file with the declared parts in their order; what the file lacks is NULL."""
+    """Values of a file with the declared members in order; missing members are NULL."""
     if not kind.is_nested:
         return values
     taken = parts_of(values)
@@ -256,7 +250,7 @@ def in_declared_shape(values: pa.Array, kind: SqlType, parts: Sequence[Place]) -
 
 
 def _where(place: Place, kind: pa.StructType) -> int:
-    """Which field of a struct in a file is at `place`; -1 if none is."""
+    """Index of the struct's field at `place`; -1 if there is none."""
     if place.field_id is None:
         return int(kind.get_field_index(place.name))
     ids = [int((item.metadata or {}).get(_FILE_ID, -1)) for item in kind]
@@ -282,7 +276,6 @@ def _accepts(kind: object, declared: SqlType) -> bool:
 
 
 def _type_text(kind: object) -> str:
-    """A type as Delta's users write it."""
     if not isinstance(kind, Mapping):
         return str(kind)
     if kind["type"] == "struct":
@@ -307,13 +300,12 @@ _NO_PARTITION = ("timestamp", "timestamp_ntz", "binary")
 
 @dataclass(frozen=True, slots=True)
 class DeltaColumn:
-    """A declared column and where its values are.
+    """A declared column and the place of its values.
 
     Attributes:
         name: the declared one, as in the records.
         source_name: as in the table's schema.
-        place: in data files.
-        is_partition: its values are in the log, not in the data files.
+        is_partition: whether its values are in the log instead of the data files.
     """
 
     name: str
@@ -325,10 +317,10 @@ class DeltaColumn:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table at one version, checked.
+    """A checked table at one version.
 
     Attributes:
-        table_id: of its metadata; a table that was created anew has another one.
+        table_id: of its metadata; changes when the table is created again.
         columns: in the order of the declaration.
     """
 
@@ -343,11 +335,9 @@ def captured_columns(fields: tuple[Field, ...]) -> tuple[CapturedColumn, ...]:
 
 
 def load_table(path: TablePath, version: int | None = None) -> DeltaTable:
-    """The table at `version`, the newest one by default.
+    """The table at `version`, by default the newest.
 
-    Raises:
-        SourceUnavailableError: there is no table now.
-        SourceError: it cannot be read.
+    SourceUnavailableError if there is no table.
     """
     try:
         with store_faults(path):
@@ -375,17 +365,10 @@ def check_source_table(
     *,
     version: int | None = None,
 ) -> SourceTable:
-    """Check everything that can be wrong with the table; nothing is changed.
+    """Check the table at `version` (default: the newest) against its declaration.
 
-    Args:
-        path: of the table's root.
-        fields: the declared columns.
-        primary_key: the declared key; that it is one is the user's word.
-        version: which one to look at, None for the newest.
-
-    Raises:
-        SourceUnavailableError: there is no table now.
-        SourceError: its protocol, its columns or their types do not do.
+    Raises SourceUnavailableError if there is no table, SourceError if its protocol, columns or
+    types do not fit. The key's uniqueness is not checked.
     """
     table = load_table(path, version)
     _check_protocol(path, table)
@@ -426,7 +409,7 @@ def _check_protocol(path: TablePath, table: DeltaTable) -> None:
 def _matched(
     path: TablePath, fields: tuple[Field, ...], items: Mapping[str, Item]
 ) -> list[tuple[Field, Item]]:
-    """Each declared field with the column that it names, by case if need be."""
+    """Each declared field with its column, matched ignoring case if necessary."""
     matches = {f.name: matching(f.name, items) for f in fields}
     missing = [name for name, item in matches.items() if item is None]
     if missing:

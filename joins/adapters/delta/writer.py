@@ -1,14 +1,14 @@
-"""One commit on its way into the log of a Delta table, and what is seen of it afterwards.
+"""Puts a commit into the log of a Delta table, verifies it, and keeps the log small.
 
 | commit | written by |
 |---|---|
-| blind append, to a table that asks for nothing that we do not know | us, one entry put by name |
-| what holds right behind one version only; such tables alone have it | likewise |
-| anything else, or where files cannot be linked | delta-rs, which lists the log several times |
+| blind append to a table within the allow-list | us, one entry put by name |
+| valid directly behind one version only; only such tables have it | likewise |
+| anything else, or where files cannot be linked | delta-rs, which lists the log |
 
-Both put the next entry only where there is none. Where another writer was faster, a blind append
-goes behind it, unless that commit has one of our transactions or changes what the table asks for:
-then it conflicts, as delta-rs would have it. What is not blind conflicts always.
+Both create the next entry only if it does not exist. If another writer was faster, a blind append
+is retried behind it, unless that commit has one of our transactions or changes the table's rules:
+then it conflicts. Other commits always conflict.
 """
 
 import json
@@ -28,11 +28,9 @@ from joins.plan.errors import FencedError, SinkError
 
 
 class TableUpkeep:
-    """Checkpoints, and what may go after them; threads may share it.
+    """Checkpoints and clean-up; threads may share it.
 
-    Args:
-        versions: of the table.
-        may_checkpoint: whether the table takes checkpoints that Spark has not written.
+    Nothing is written if only Spark may write checkpoints (`may_checkpoint` is false).
     """
 
     def __init__(self, versions: TableVersions, may_checkpoint: Callable[[], bool]) -> None:
@@ -43,7 +41,6 @@ class TableUpkeep:
         return self._versions.entries.checkpoints()
 
     def make_checkpoint(self, version: int) -> None:
-        """Write the Delta checkpoint of `version`, unless Spark alone may."""
         if not self._may_checkpoint():
             return
         try:
@@ -57,22 +54,17 @@ class TableUpkeep:
             ) from exc
 
     def remove_log_before(self, version: int) -> int:
-        """Remove what the log has of versions before `version`, which must have a checkpoint.
-
-        Returns:
-            How many files are gone.
-        """
+        """Remove log files before `version`, which must have a checkpoint; returns their number."""
         with self._versions.lock:  # our own commits find the entry that they follow
             return self._versions.entries.remove_before(version)
 
     def newest_before(self, second: float) -> int:
-        """The newest version whose entry was written before `second` of the epoch, -1 for none."""
         return self._versions.entries.newest_before(second)
 
     def vacuum(self, retention_hours: int) -> int:
-        """Remove the files that no version younger than `retention_hours` needs; returns how many.
+        """Remove files that no version younger than `retention_hours` needs; returns their number.
 
-        For tables whose only writer is the caller.
+        Only for tables with the caller as their only writer.
         """
         with store_faults(self._versions.path):
             return self._vacuum(self._versions.load(), retention_hours)
@@ -99,12 +91,12 @@ _MOST_TRIES = 15  # as delta-rs
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """What a table asks of its writers.
+    """What a table requires of its writers.
 
     Attributes:
-        of: the table that was asked.
-        takes_entries: whether its blind appends may be entries of our own.
-        choice: the writer of what batches append, None where nobody asks.
+        of: the loaded table.
+        takes_entries: whether blind appends may be entries of our own.
+        choice: the writer of batches, None where it is not checked.
         interval: commits between two checkpoints.
     """
 
@@ -132,7 +124,7 @@ class CommitWriter:
         self._has_links = True
 
     def write(self, table: Seen, commit: Commit) -> int:
-        """Write `commit` and find it in the log; returns its version."""
+        """Write `commit` and verify it in the log; returns its version."""
         before = self._put(table, commit)
         if before is None and not commit.is_blind:
             raise self._conflict(commit, "its log takes no entries of ours")
@@ -151,7 +143,7 @@ class CommitWriter:
         return self._has_links and self.rules(table).takes_entries
 
     def rules(self, table: Seen) -> TableRules:
-        """What the table asks for; told anew when an entry has changed it."""
+        """The requirements of the table, cached until an entry changes them."""
         known = self._known_rules
         if known is None or known.of is not table.rules:
             rules, appends = table.rules, self._appends
@@ -165,11 +157,9 @@ class CommitWriter:
         return known
 
     def _put(self, table: Seen, commit: Commit) -> Seen | None:
-        """Write `commit` as the next entry; the version before it, None if it is for delta-rs.
+        """Write `commit` as the next entry.
 
-        Raises:
-            FencedError: a newer runner was faster.
-            SinkError: another commit conflicts, or the file system refuses.
+        Returns the version before it, None if delta-rs must write.
         """
         if not (commit.is_for_an_entry and self.takes_entries(table)):
             return None
@@ -184,7 +174,7 @@ class CommitWriter:
         raise self._conflict(commit, f"{_MOST_TRIES} others were faster, one after the other")
 
     def _behind(self, table: Seen, commit: Commit) -> Seen:
-        """The newest version, whose commits since `table` leave `commit` as it is."""
+        """The newest version, if the commits since `table` do not conflict with `commit`."""
         if not commit.is_blind:
             raise self._conflict(commit, f"another was faster behind version {table.at}")
         newest = self._versions.follow(table)
@@ -220,7 +210,7 @@ class CommitWriter:
             ) from exc
 
     def verified(self, commit: Commit, versions: range) -> tuple[int, Sequence[Mapping[str, Any]]]:
-        """Version and entry of `commit`, which must be in the log, whole, as one of `versions`."""
+        """Version and entry of `commit`, which must be complete in the log as one of `versions`."""
         for version in versions:
             entry = self._versions.entries.find(version)
             if entry is None or not commit.is_in(entry):
@@ -247,7 +237,7 @@ class CommitWriter:
             raise self._conflict(commit, f"the log was shortened beyond version {version}")
 
     def _conflict(self, commit: Commit, why: str) -> SinkError | FencedError:
-        """What a refused commit means: a newer runner, or somebody else's change of the table."""
+        """The error of a refused commit: a newer runner, or a concurrent change of the table."""
         newest = self._batches.epoch(self._versions.reload())
         if newest is not None and newest > commit.epoch:
             return FencedError(

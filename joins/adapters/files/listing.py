@@ -1,4 +1,4 @@
-"""Which files a table is, and whether one is still the file that was listed."""
+"""The listed files of a table, and the configuration and state of the process that reads them."""
 
 import os
 import stat
@@ -27,11 +27,9 @@ def bad_value(file: Path, place: str, reason: str) -> DefinitionError:
 
 @contextmanager
 def readable(file: Path, what: str) -> Iterator[None]:
-    """Turn what a reader raises into errors of ours; `what` the file should be.
+    """Translate a reader's exceptions; `what` names the expected format.
 
-    Raises:
-        SourceUnavailableError: it is not there any more.
-        SourceError: it cannot be read, or is something else.
+    Raises SourceUnavailableError if the file is gone, else SourceError.
     """
     try:
         yield
@@ -54,7 +52,7 @@ _MOST_FILES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """A file as the file system shows it; one that has changed since looks different.
+    """A file as the file system shows it; a changed file differs.
 
     Attributes:
         path: relative to the table's path; empty if that is the file itself.
@@ -66,10 +64,9 @@ class FileStamp:
 
 
 def stamp_of(root: Path, path: str) -> FileStamp | None:
-    """The file `path` of the table at `root` as it is now; None if there is none.
+    """The current stamp of `path` below `root`, None if it is missing.
 
-    Raises:
-        SourceError: it is a pipe, a device or the like.
+    SourceError if not a file.
     """
     try:
         there = (root / path).stat()
@@ -84,14 +81,10 @@ def stamp_of(root: Path, path: str) -> FileStamp | None:
 
 
 def list_files(root: Path) -> tuple[FileStamp, ...]:
-    """The files of the table at `root`, in the order of their paths.
+    """The files at `root`, sorted by path, including those of subdirectories.
 
-    Of a directory these are all files in it and in the directories below, but for those whose name,
-    or a directory's name, begins with a dot or an underscore.
-
-    Raises:
-        SourceUnavailableError: there is no file now.
-        SourceError: they cannot be listed, or are something else.
+    Names that begin with a dot or an underscore are skipped. SourceUnavailableError if there is
+    none.
     """
     try:
         return tuple(_stamps(root)) if root.is_dir() else (_single(root),)
@@ -161,16 +154,14 @@ def _raise(error: OSError) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileFeedConfig:
-    """Everything that the process of a dimension of files needs.
+    """Configuration of the process of a dimension of files.
 
     Attributes:
-        path: of the file, or of the directory of files, where it is here.
-        source: what they are.
+        path: of the file or directory on this machine.
         fields: the declared columns.
         primary_key: names, in key order.
-        kafka: how to reach the cluster; its topic is the changelog topic.
-        partitions: of the changelog topic.
-        state_file: where the process keeps its `FileFeedState`.
+        kafka: the cluster; its topic is the changelog topic.
+        state_file: of the process's `FileFeedState`.
     """
 
     path: Path
@@ -194,7 +185,6 @@ class FileFeedConfig:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The configuration that `as_json` described."""
         options = tuple((str(key), str(text)) for key, text in value["source"]["options"])
         source = {**value["source"], "options": options}
         source["format"] = FileFormat(source["format"])
@@ -214,15 +204,15 @@ class FileFeedConfig:
 
 @dataclass(frozen=True, slots=True)
 class FileFeedState:
-    """What is durable of a dimension of files; what it counts is acknowledged by Kafka.
+    """Durable state of a dimension of files; Kafka has acknowledged what it counts.
 
     Attributes:
-        generation: of the rows; grows when the files are read anew.
-        files: as they were listed, in the order of their paths.
-        files_done: of them.
-        rows: that they have.
-        refused: why one cannot be taken, while they are as they were listed: `message`, `hint`.
-        needed: why they must be read again.
+        generation: of the rows; grows when the files are read again.
+        files: as listed, sorted by path.
+        files_done: number of files sent.
+        rows: number of their rows.
+        refused: `message` and `hint` of a file that cannot be read, until the files change.
+        needed: why the files must be read again.
     """
 
     generation: int
@@ -251,11 +241,7 @@ class FileFeedState:
 
 
 def read_state(path: Path) -> FileFeedState | None:
-    """The state kept in `path`, None if there is none.
-
-    Raises:
-        CheckpointError: the file is damaged or of another format.
-    """
+    """The state in `path`, None if there is no file."""
     value = read_json(path)
     if value is None:
         return None

@@ -1,4 +1,4 @@
-"""Files of text as wire columns: a JSON object a line, or rows of CSV; read as records are."""
+"""Rows of files as wire columns: Parquet, lines of JSON, and CSV."""
 
 import csv
 import io
@@ -48,24 +48,16 @@ _NAMES: tuple[tuple[pa.DataType, str], ...] = (
 
 
 def check_parquet(file: Path, fields: Sequence[Field]) -> int:
-    """See that the columns of a file may be declared as `fields`; how many rows it has.
-
-    Raises:
-        SourceError: it is no file of Parquet.
-        DefinitionError: it has other columns than are declared.
-    """
+    """Check that the columns of a file may be declared as `fields`; returns its row count."""
     with readable(file, "Parquet"), pq.ParquetFile(file) as opened:
         _matched(file, opened.schema_arrow, fields)
         return int(opened.metadata.num_rows)
 
 
 def parquet_rows(file: Path, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as wire columns, in their order.
+    """The rows of a file as wire columns, in file order.
 
-    Raises:
-        SourceUnavailableError: the file is gone.
-        SourceError: it is no file of Parquet.
-        DefinitionError: it has other columns than are declared, or NULL where none may be.
+    Raises DefinitionError for other columns than declared or a NULL where none is allowed.
     """
     with (
         readable(file, "Parquet"),
@@ -84,7 +76,7 @@ def parquet_rows(file: Path, fields: Sequence[Field]) -> Iterator[pa.RecordBatch
 
 
 def _column(file: Path, field: Field, item: Item, rows: tuple[int, pa.Array]) -> pa.Array:
-    """The column's values from row `first` on as its wire column."""
+    """The wire column of the values from row `first` on."""
     first, values = rows
     if pa.types.is_null(values.type):
         values = values.cast(arrow_type(field.type))
@@ -102,7 +94,7 @@ def _column(file: Path, field: Field, item: Item, rows: tuple[int, pa.Array]) ->
 
 
 def _matched(file: Path, schema: pa.Schema, fields: Sequence[Field]) -> dict[str, Item]:
-    """Each declared column with the file's, by case if need be."""
+    """Each declared column with the file's, matched ignoring case if necessary."""
     items = {item.name: _item(item) for item in schema}
     matches = {field.name: matching(field.name, items) for field in fields}
     missing = [name for name, item in matches.items() if item is None]
@@ -132,7 +124,7 @@ def _item(field: pa.Field) -> dict[str, Any]:
 
 
 def _kind(plain: pa.DataType) -> str | Mapping[str, Any]:
-    """A type as a Delta table's schema names it."""
+    """The type's name in a Delta table's schema."""
     if pa.types.is_struct(plain):
         return {"type": "struct", "fields": [_item(part) for part in plain]}
     if pa.types.is_list(plain):
@@ -148,7 +140,7 @@ def _kind(plain: pa.DataType) -> str | Mapping[str, Any]:
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type that has the same values, of those that files have several of."""
+    """The canonical type among those with the same values."""
     types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         return _plain(kind.value_type)
@@ -185,12 +177,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # no part of the first cell
 
 
 def check_texts(file: Path, form: RecordFormat, fields: Sequence[Field]) -> None:
-    """Look at the beginning of a file, in plain Python: the control plane has no compiler.
-
-    Raises:
-        SourceError: it cannot be read.
-        DefinitionError: a row does not fit.
-    """
+    """Check the beginning of a file in plain Python: the control plane does not load numba."""
     with readable(file, _named(form)):
         if form.name is KafkaFormat.CSV:
             _check_csv(file, form, fields)
@@ -199,13 +186,7 @@ def check_texts(file: Path, form: RecordFormat, fields: Sequence[Field]) -> None
 
 
 def text_rows(file: Path, form: RecordFormat, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-    """The rows of a file as wire columns, in their order.
-
-    Raises:
-        SourceUnavailableError: the file is gone.
-        SourceError: it cannot be read.
-        DefinitionError: a row is not what the columns declare.
-    """
+    """The rows of a file as wire columns, in file order; DefinitionError if one does not fit."""
     first = 0
     decoder = decoder_of(form, tuple(fields), tuple(field.name for field in fields))
     with readable(file, _named(form)):
@@ -238,7 +219,7 @@ def _place(form: RecordFormat, row: int) -> str:
 
 
 def _values(file: Path, form: RecordFormat) -> Iterator[pa.Array]:
-    """The texts of the rows, some at a time."""
+    """The texts of the rows, in batches."""
     if form.name is not KafkaFormat.CSV:
         yield from _batches(_lines(file))
         return
@@ -257,7 +238,6 @@ def _values(file: Path, form: RecordFormat) -> Iterator[pa.Array]:
 
 
 def _lines(file: Path) -> Iterator[bytes]:
-    """The lines of a file."""
     with _opened(file) as opened:
         number = 0
         while line := opened.readline(_MOST_BYTES + 1):
@@ -306,7 +286,7 @@ def _check_json(file: Path, fields: Sequence[Field]) -> None:
 
 
 def _content(file: Path) -> pa.Buffer:
-    """All of a file: mapped if it stands there as it is, else read."""
+    """The whole file, mapped if it is not compressed."""
     if file.suffix in _COMPRESSED or file.stat().st_size == 0:
         with _opened(file) as opened:
             content = pa.py_buffer(opened.read())
@@ -318,7 +298,7 @@ def _content(file: Path) -> pa.Buffer:
 
 
 def _check_csv(file: Path, form: RecordFormat, fields: Sequence[Field]) -> None:
-    """Look at the first row; one of the columns' names is no row, and Flink's CSV has none."""
+    """Check the first row; a row of column names is refused, as Flink's CSV has no header."""
     dialect = dialect_of(form)
     cells = _first_cells(file, dialect)
     names = [field.name.casefold() for field in fields]
@@ -336,7 +316,7 @@ def _check_csv(file: Path, form: RecordFormat, fields: Sequence[Field]) -> None:
 
 
 def _first_cells(file: Path, dialect: CsvDialect) -> list[str]:
-    """The cells of the first row, as far as it is seen at once; none if there is no row."""
+    """The cells of the first row; empty if there is no row or it is too long to be seen whole."""
     with _opened(file) as opened:
         beginning = opened.read(_SEEN_BYTES)
     text = beginning.removeprefix(_BYTE_ORDER_MARK).decode(errors="replace")
@@ -364,13 +344,7 @@ _FILES_LOOKED_AT = 100  # files; the process looks at all of them
 
 
 def check_files(root: Path, source: FileSource, fields: Sequence[Field]) -> int:
-    """See that the files are there and the first ones fit; how many files there are.
-
-    Raises:
-        SourceUnavailableError: there is no file now.
-        SourceError: one cannot be read.
-        DefinitionError: one has not what is declared.
-    """
+    """Check that files exist and the first ones fit; returns the number of files."""
     files = list_files(root)
     for file in files[:_FILES_LOOKED_AT]:
         if source.format is FileFormat.PARQUET:
@@ -381,13 +355,7 @@ def check_files(root: Path, source: FileSource, fields: Sequence[Field]) -> int:
 
 
 def read_file(file: Path, source: FileSource, fields: Sequence[Field]) -> Iterator[pa.RecordBatch]:
-    """The rows of one file as wire columns, in their order.
-
-    Raises:
-        SourceUnavailableError: the file is gone.
-        SourceError: it cannot be read.
-        DefinitionError: it has not what is declared.
-    """
+    """The rows of one file as wire columns, in file order."""
     if source.format is FileFormat.PARQUET:
         return parquet_rows(file, fields)
     return text_rows(file, source.of_rows, fields)

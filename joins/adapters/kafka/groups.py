@@ -1,4 +1,4 @@
-"""Offsets of consumer groups that have no members: committed as by `kafka-consumer-groups.sh`."""
+"""Offsets of consumer groups without members, and open transactions."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -13,15 +13,15 @@ from joins.plan.errors import SourceError
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """The transaction that a partition's last stable offset stands at.
+    """The transaction at a partition's last stable offset.
 
     Attributes:
         offset: of its first record in the partition.
-        producer_id: Kafka's number of the producer; None if the cluster does not tell.
-        transactional_id: its name; None if the cluster does not tell, or if no coordinator knows
-            the transaction any more, which then nobody but an operator ends.
-        since_ms: when it began, by the coordinator's clock; where no coordinator tells, the time of
-            its producer's newest record in the partition; None if there is neither.
+        producer_id: None if unknown.
+        transactional_id: None if unknown, or if no coordinator has the transaction any more; then
+            only an operator can end it.
+        since_ms: start by the coordinator's clock, else the time of the producer's newest record in
+            the partition; None if both are unknown.
     """
 
     partition: int
@@ -31,7 +31,7 @@ class OpenTransaction:
     since_ms: int | None = None
 
     def text(self, topic: str) -> str:
-        """What it holds, and whose it is, as a fragment."""
+        """The partition and its producer, as a fragment of a sentence."""
         number, name = self.producer_id, self.transactional_id
         producer = "an unknown producer" if number is None else f"producer {number}"
         named = "" if name is None else f' ("{name}")'
@@ -51,12 +51,10 @@ class OpenTransaction:
 def describe_open(
     admin: KafkaAdminClient, topic: str, ends: Mapping[int, int]
 ) -> list[OpenTransaction]:
-    """The transactions that begin at `ends` (partition → last stable offset), as far as known.
+    """The transactions that begin at `ends` (partition → last stable offset).
 
-    Names and times are left out where this user may not see them, or the brokers are too old.
-
-    Raises:
-        KafkaError: the brokers do not describe producers.
+    Names and times are missing where this user may not see them or the brokers are too old.
+    KafkaError if the brokers do not describe producers.
     """
     partitions = [TopicPartition(topic, partition) for partition in sorted(ends)]
     described = admin.describe_producers(partitions)
@@ -81,7 +79,7 @@ def describe_open(
 
 
 def _named(admin: KafkaAdminClient, producers: set[int]) -> dict[int, tuple[str, int | None]]:
-    """Producer → its transactional id, and when its transaction began."""
+    """Producer → transactional id and start of its transaction."""
     if not producers:
         return {}
     listed = admin.list_transactions(producer_id_filters=sorted(producers))
@@ -120,11 +118,7 @@ _OWN_GROUP = (
 
 
 def committed_offsets(admin: KafkaAdminClient, group: str, topic: str) -> dict[int, int]:
-    """Partition → the group's offset, of the partitions that it has one of.
-
-    Raises:
-        KafkaError: the cluster does not tell.
-    """
+    """Partition → the group's committed offset, where it has one."""
     kept = _answered(lambda: admin.list_group_offsets({group: None})).get(group, {})
     offsets = {tp.partition: each.offset for tp, each in kept.items() if tp.topic == topic}
     return {partition: offset for partition, offset in offsets.items() if offset >= 0}
@@ -133,12 +127,7 @@ def committed_offsets(admin: KafkaAdminClient, group: str, topic: str) -> dict[i
 def commit_offsets(
     admin: KafkaAdminClient, group: str, topic: str, offsets: Mapping[int, int]
 ) -> None:
-    """Commit the next offset of each partition.
-
-    Raises:
-        SourceError: the group has members.
-        KafkaError: the cluster took not all of them.
-    """
+    """Commit the next offset of each partition; SourceError if the group has members."""
     noted = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
     try:
         _answered(lambda: _commit(admin, group, noted))
@@ -159,12 +148,7 @@ def _commit(
 
 
 def require_no_members(admin: KafkaAdminClient, group: str) -> None:
-    """See that nobody is a member of the group, whichever protocol it has.
-
-    Raises:
-        SourceError: somebody is.
-        KafkaError: the cluster does not tell.
-    """
+    """Raise SourceError if the group, of either protocol, has members."""
     described = _answered(lambda: _described(admin, group))
     state = str(described.get("group_state") or "")
     members = len(described.get("members") or ())
@@ -189,7 +173,7 @@ def _described(admin: KafkaAdminClient, group: str) -> Mapping[str, Any]:
 
 
 def _state_of_new_protocol(admin: KafkaAdminClient, group: str) -> str:
-    """Of a group that KIP-848's protocol has made, which a classic request does not find."""
+    """State of a group of KIP-848's protocol, which a classic request does not find."""
     try:
         listed = admin.list_groups(types_filter=["consumer"])
     except kafka_errors.UnsupportedVersionError:
@@ -199,7 +183,7 @@ def _state_of_new_protocol(admin: KafkaAdminClient, group: str) -> str:
 
 
 def _answered(question: Callable[[], _Answer]) -> _Answer:
-    """The answer of the group's coordinator, once there is one."""
+    """The answer of the group's coordinator, retried until there is one."""
     since = time.monotonic()
     while True:
         try:

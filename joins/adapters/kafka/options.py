@@ -1,4 +1,4 @@
-"""What clients of Kafka are given for a cluster: kafka-python's arguments."""
+"""kafka-python's arguments for a cluster: TLS, OAuth tokens, connections."""
 
 import ssl
 import threading
@@ -36,22 +36,17 @@ _LIFE_S = 300.0  # where the provider does not say
 
 
 class TokenUnavailableError(kafka_errors.RetriableError):  # type: ignore[misc] # it has no types
-    """The provider does not answer now."""
+    """The token endpoint does not answer."""
 
 
 class TokenRefusedError(kafka_errors.KafkaError):  # type: ignore[misc] # it has no types
-    """The provider gives no token to this client."""
+    """The token endpoint refuses this client."""
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no types
     """The token of one login; safe to use from several threads.
 
-    Args:
-        properties: the client's.
-
-    Raises:
-        TokenUnavailableError: there is no first token now.
-        TokenRefusedError: there is none for this client.
+    Raises TokenUnavailableError or TokenRefusedError, at construction and when a token is renewed.
     """
 
     def __init__(self, properties: Mapping[str, str]) -> None:
@@ -70,11 +65,6 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no ty
         self.token()
 
     def token(self) -> str:
-        """A token that holds for a while.
-
-        Raises:
-            As the class.
-        """
         with self._lock:
             if time.monotonic() >= self._renewed_at_s:
                 self._renew()
@@ -117,11 +107,11 @@ _Received = tuple[bytes, Exception | None]
 
 
 class TlsError(kafka_errors.KafkaError):  # type: ignore[misc] # it has no types
-    """A broker and we do not trust each other's certificates."""
+    """Broker and client do not trust each other's certificates."""
 
 
 class NetClient(KafkaNetClient):  # type: ignore[misc] # it has no types
-    """kafka-python's connections, which remember why the last one ended before it was open."""
+    """kafka-python's connections, which remember why the last attempt to connect failed."""
 
     def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
         net = NetworkSelector(**configs)
@@ -171,11 +161,7 @@ def is_secured(properties: Mapping[str, str]) -> bool:
 
 
 def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """How a connection to a broker is secured.
-
-    Raises:
-        KafkaConfigurationError: a certificate or the key cannot be used.
-    """
+    """The TLS context for a broker; KafkaConfigurationError for an invalid certificate or key."""
     try:
         context = ssl.create_default_context(cadata=properties.get(TRUSTSTORE_CERTIFICATES))
         context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -209,10 +195,9 @@ _NUMBERS = {
 
 
 def client_options(kafka: KafkaOptions) -> dict[str, Any]:
-    """kafka-python's keyword arguments for `kafka`.
+    """kafka-python's keyword arguments.
 
-    Raises:
-        KafkaError: a certificate cannot be used, or there is no token for the login.
+    KafkaError for an invalid certificate or a missing token.
     """
     properties = dict(kafka.properties)
     servers = kafka.bootstrap_servers.split(",")

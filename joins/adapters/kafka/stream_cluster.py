@@ -1,4 +1,4 @@
-"""A stream's topics on their cluster: what is known of partitions, by their numbers."""
+"""The topics of a stream on their cluster, and the reporting of its offsets to a group."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from watermark.gate import Retention
 
 @dataclass(frozen=True, slots=True)
 class StreamDescription:
-    """The topics of a stream as the cluster shows them, by index; None where there is none."""
+    """The topics of a stream by index; None for a missing one."""
 
     topics: tuple[TopicDescription | None, ...]
 
@@ -34,8 +34,8 @@ class StreamDescription:
 class StreamCluster:
     """The topics of one stream on one cluster, for one thread.
 
-    Every method raises `SourceUnavailableError` when no broker answers, and where it names
-    offsets, `SourceError` when a topic is missing.
+    Every method raises `SourceUnavailableError` if no broker answers; those about offsets raise
+    `SourceError` if a topic is missing.
     """
 
     # reads better long: a method for each one of `KafkaCluster` that tells of partitions.
@@ -52,11 +52,7 @@ class StreamCluster:
         return StreamDescription(tuple(described.get(name) for name in self.topics.names))
 
     def require(self) -> StreamDescription:
-        """All topics; each of them is there that is not known to be gone.
-
-        Raises:
-            SourceError: one is not.
-        """
+        """All topics; SourceError if one is missing that is not known to be deleted."""
         description = self.describe()
         for name in self.topics.missing_in(description.topic_ids):
             self._cluster.require(name)
@@ -134,10 +130,7 @@ class StreamCluster:
         return self._cluster.retention(self.topics.names[index])
 
     def partition_bytes(self, numbers: Iterable[int]) -> dict[int, int] | None:
-        """Number → bytes on its largest replica, of the topics of `numbers`.
-
-        None if the cluster does not tell.
-        """
+        """Number → bytes on its largest replica, of the topics of `numbers`; None if unknown."""
         sizes: dict[int, int] = {}
         for index in sorted({*map(index_of, numbers)}):
             own = self._cluster.partition_bytes(self.topics.names[index])
@@ -147,16 +140,16 @@ class StreamCluster:
         return sizes
 
     def size_bytes(self) -> int | None:
-        """Bytes of all partitions, each on one replica, None if the cluster does not tell."""
+        """Bytes of all partitions, each on one replica; None if unknown."""
         first = dict.fromkeys(range(0, len(self.topics) * SPAN, SPAN), 0)
         sizes = self.partition_bytes(self.topics.read_of(first))
         return None if sizes is None else sum(sizes.values())
 
 
 def matching_topics(pattern: str, names: Iterable[str]) -> list[str]:
-    """Those of `names` that match a regular expression of Java as a whole, sorted.
+    """The `names` that a Java regular expression matches as a whole, sorted.
 
-    Topics of Kafka's own and of ours are left out.
+    Internal topics of Kafka and Sluice are left out.
     """
     expression = compiled(pattern)
     if expression is None:
@@ -171,12 +164,12 @@ _END_S = 3.0
 
 
 class GroupOffsets:
-    """Commits the newest offsets on a thread of its own; safe to use from several threads.
+    """Commits the newest offsets on its own thread; safe to use from several threads.
 
     Args:
         kafka: the cluster and the `reported_group`.
-        topics: of a stream of several; that of `kafka` when missing.
-        retry_s: how long after a failure until the next attempt.
+        topics: of the stream; by default that of `kafka`.
+        retry_s: pause after a failure.
     """
 
     def __init__(
@@ -200,7 +193,7 @@ class GroupOffsets:
         self._cluster.topics = topics
 
     def report(self, offsets: Mapping[int, int]) -> None:
-        """Commit these (partition → next offset) soon, unless newer ones come before."""
+        """Commit these (partition → next offset) soon, unless newer ones arrive before."""
         with self._changed:
             if not offsets or self._ends:
                 return
@@ -212,7 +205,7 @@ class GroupOffsets:
             self._changed.notify()
 
     def warning(self) -> dict[str, object] | None:
-        """That the newest attempt has failed, as the status shows it; None if it has not."""
+        """The status entry of a failed last attempt, else None."""
         with self._changed:
             error, failures = self._error, self._failures
         if error is None:
@@ -225,7 +218,7 @@ class GroupOffsets:
         }
 
     def close(self) -> None:
-        """Try once more to commit what was reported last, for a moment; then end."""
+        """Try for a moment to commit the last reported offsets, then end."""
         with self._changed:
             self._ends = True
             thread = self._thread

@@ -29,11 +29,7 @@ else:
 
 
 def tls_arguments(tls: MysqlTls) -> dict[str, Any]:
-    """PyMySQL's arguments for `tls`.
-
-    Raises:
-        SourceError: a certificate or the key cannot be used.
-    """
+    """PyMySQL's arguments for `tls`; SourceError for an invalid certificate or key."""
     if tls.mode is TlsMode.DISABLED:
         return {"ssl_disabled": True}
     if tls.mode is TlsMode.PREFERRED:
@@ -43,11 +39,7 @@ def tls_arguments(tls: MysqlTls) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def tls_context(tls: MysqlTls) -> ssl.SSLContext:
-    """How to speak TLS; connections of equal options share it.
-
-    Raises:
-        SourceError: a certificate or the key cannot be used.
-    """
+    """The TLS context, shared by connections with equal options."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = tls.mode is TlsMode.VERIFY_IDENTITY
     context.verify_mode = ssl.CERT_REQUIRED if tls.mode in _VERIFYING else ssl.CERT_NONE
@@ -68,7 +60,7 @@ def tls_context(tls: MysqlTls) -> ssl.SSLContext:
 
 
 class SafeConnection(_Plain):
-    """A connection that tells its password to nobody over a plain connection."""
+    """A connection that never sends its password in plain text."""
 
     connect_timeout: float
     _read_timeout: float
@@ -81,9 +73,9 @@ class SafeConnection(_Plain):
     _is_cut = False
 
     def cut(self) -> None:
-        """End it from another thread, also while it waits; `close` would wait for the reader.
+        """End the connection from another thread, also while it waits.
 
-        In the handshakes of TCP and TLS nobody has the socket; they end by their own timeout.
+        `close` would wait for the reader. During TCP and TLS handshakes their own timeout ends it.
         """
         self._is_cut = True
         waiting = self._sock
@@ -97,21 +89,16 @@ class SafeConnection(_Plain):
         return super()._read_packet(*kind)  # type: ignore[no-untyped-call] # has no types
 
     def begin_rows(self, statement: str) -> int:
-        """Send `statement` and read what describes its columns; its rows are read by `read_some`.
+        """Send `statement` and read its columns; returns the next packet's sequence number.
 
-        Returns:
-            The number of the packet that comes next.
+        The rows are read by `read_some`.
         """
         self.query(statement, unbuffered=True)
         self._result.unbuffered_active = False  # else PyMySQL reads the rows where it drops this
         return self._next_seq_id
 
     def read_some(self, view: memoryview) -> int:
-        """Put bytes that have come into `view`; how many, 1 at the least.
-
-        Raises:
-            pymysql.err.OperationalError: the connection is lost.
-        """
+        """Read at least one byte into `view`; returns the count."""
         # What PyMySQL has read ahead comes first; behind its file is the socket, or TLS over it.
         came, why = b"", "cut" if self._is_cut else "closed"
         if not self._is_cut:
@@ -186,10 +173,10 @@ _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Which server answers; positions of different servers do not compare.
+    """Identity of a server; positions of different servers do not compare.
 
     Attributes:
-        server_uid: the UUID that the server gave itself, empty if it has none.
+        server_uid: the server's UUID, empty if it has none.
         gtid_domain_id: of a MariaDB, else 0.
     """
 
@@ -213,12 +200,11 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class MysqlConnectionConfig:
-    """How to reach one table; what is secret of it is resolved and never shown.
+    """How to reach one table; its secrets are resolved and never shown.
 
     Attributes:
-        secret: name of the secret that is the password; empty if the script has it itself.
-        identity: the server that must answer each connection, None for any. Behind an address may
-            be a balancer, so that two connections need not reach the same server.
+        secret: name of the secret with the password; empty if the script has it.
+        identity: the server that must answer, None for any; an address may be a load balancer.
     """
 
     hostname: str
@@ -254,7 +240,7 @@ class MysqlConnectionConfig:
 
 @contextmanager
 def connected(config: MysqlConnectionConfig) -> Iterator[SafeConnection]:
-    """A connection without a default database, its session set up; closed at the end.
+    """A connection with our session settings and no default database, closed at the end.
 
     Raises:
         SourceUnavailableError: the server cannot be reached, or the connection was lost.
@@ -275,10 +261,8 @@ def open_connection(
 ) -> SafeConnection:
     """A new connection with our session settings, to the server of `config`.
 
-    Raises:
-        SnapshotNeededError: another server answers.
-        SourceError: the server wants the password in a form that others could read.
-        pymysql.err.MySQLError: everything else, as PyMySQL says it.
+    Raises SnapshotNeededError if another server answers, SourceError if the password would go in
+    plain text, else PyMySQL's errors.
     """
     arguments: dict[str, Any] = {
         "host": config.hostname,
@@ -304,7 +288,7 @@ def open_connection(
 
 
 def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
-    """Log in; until that is done a server is waited for as it is for a connection."""
+    """Log in, with the connect timeout until that is done."""
     deadline = current_deadline()
     patience_s = connection._read_timeout
     if deadline is not None:
@@ -332,11 +316,6 @@ def identity_of(connection: "Connection[Any]") -> ServerIdentity:
 def require_identity(
     config: MysqlConnectionConfig, actual: ServerIdentity, expected: ServerIdentity
 ) -> None:
-    """Make sure that `actual` is `expected`.
-
-    Raises:
-        SnapshotNeededError: it is another server.
-    """
     if not actual.same_server(expected):
         raise SnapshotNeededError(
             f'database server "{config.server}" is another one (server id {actual.server_id}, '
@@ -349,12 +328,7 @@ def require_identity(
 
 @contextmanager
 def foreign_errors(config: MysqlConnectionConfig) -> Iterator[None]:
-    """Turn PyMySQL's errors into ours.
-
-    Raises:
-        SourceUnavailableError: waiting may help.
-        SourceError: it does not.
-    """
+    """Translate PyMySQL's errors: SourceUnavailableError if a retry may help, else SourceError."""
     try:
         yield
     except pymysql.err.MySQLError as exc:
@@ -364,7 +338,6 @@ def foreign_errors(config: MysqlConnectionConfig) -> Iterator[None]:
 
 
 def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:
-    """Our error for one of PyMySQL's."""
     code = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
     text = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
     cause = getattr(exc, "original_exception", None)  # of PyMySQL, where it could not connect

@@ -1,4 +1,4 @@
-"""MySQL's binary JSON as the text that the server shows for it.
+"""MySQL's binary JSON as the server's text, and packed decimals.
 
 Sources: MySQL's documentation of the binary format (`json_binary.h`), and of how JSON values become
 text ("The JSON Data Type").
@@ -15,7 +15,6 @@ _DECIMAL_GROUP = 9
 
 
 def decimal_bytes(precision: int, scale: int) -> int:
-    """How many bytes a decimal has."""
     return sum(
         digits // _DECIMAL_GROUP * 4 + _DECIMAL_BYTES[digits % _DECIMAL_GROUP]
         for digits in (precision - scale, scale)
@@ -23,7 +22,7 @@ def decimal_bytes(precision: int, scale: int) -> int:
 
 
 def decimal_converter(precision: int, scale: int) -> Callable[[bytes], str]:
-    """Reads the bytes of a decimal with so many digits, `scale` of them behind the point."""
+    """Reader of a packed decimal with so many digits, `scale` of them behind the point."""
     integral = _groups(precision - scale, partial_first=True)
     fraction = _groups(scale, partial_first=False)
 
@@ -68,16 +67,15 @@ _LINE_BYTES, _LINE_END = 57, r"\n"  # of a text in base64
 
 
 def json_text(raw: bytes) -> str:
-    """The text of one JSON value, in the server's own layout (`{"a": [1, 2.0]}`).
+    """The text of one JSON value in the server's layout (`{"a": [1, 2.0]}`).
 
-    Raises:
-        ValueError, LookupError, struct.error: the bytes are not a JSON value.
+    Raises ValueError, LookupError or struct.error for invalid bytes.
     """
     return "".join(_value(raw[0], raw[1:], 0)) if raw else "null"
 
 
 def _value(kind: int, data: bytes, depth: int) -> Iterator[str]:
-    """The value at the beginning of `data`, which may have more."""
+    """The value at the beginning of `data`, which may be longer."""
     if depth > _DEEPEST:
         raise ValueError("a JSON value has too many levels")
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
@@ -146,7 +144,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
 
 
 def _sized(data: bytes) -> bytes:
-    """Bytes behind their length, of which each byte has seven bits, the lowest first."""
+    """Bytes behind their length, a varint of 7 bits a byte, lowest first."""
     length, at = 0, 0
     while True:
         byte = _part(data, at, 1)[0]
@@ -161,9 +159,9 @@ def _quoted(text: bytes) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as the server writes it in JSON: the shortest digits that give it again.
+    """A double as the server writes it in JSON: the shortest digits that round-trip.
 
-    An exponent is written below 1e-15 and, of whole numbers, from 1e15 on.
+    With an exponent below 1e-15 and, for whole numbers, from 1e15 on.
     """
     sign, digits, point = _shortest(value)
     count = len(digits)
@@ -176,7 +174,7 @@ def double_text(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Sign, digits without zeros around them, and how many of them are before the point."""
+    """Sign, digits without zeros around them, and number of digits before the point."""
     if not math.isfinite(value):
         raise ValueError(f"a JSON value is {value}")
     mantissa, _, exponent = repr(value).partition("e")

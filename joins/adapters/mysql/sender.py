@@ -1,4 +1,4 @@
-"""Changed rows on their way to the changelog topic: collected, encoded, sent, acknowledged."""
+"""Collects, encodes and sends changed rows to the changelog topic."""
 
 import time
 from collections.abc import Mapping
@@ -26,16 +26,15 @@ from joins.plan.plan import KafkaOptions
 
 @dataclass(frozen=True, slots=True)
 class CdcConfig:
-    """Everything that a CDC process needs.
+    """Configuration of a CDC process.
 
     Attributes:
-        connection: to the server that LOW was taken from, and to no other one.
-        server_id: of the binlog client, used by nobody else.
-        low: where to begin, unless `offset_file` has a boundary of the same epoch and generation.
+        connection: to the server that LOW was taken from, and to no other.
+        server_id: of the binlog client, unique among replicas.
+        low: the start, unless `offset_file` has a boundary of the same epoch and generation.
         generation: of the snapshot that the records belong to.
-        kafka: how to reach the cluster; its topic is the changelog topic.
-        partitions: of the changelog topic.
-        most_bytes: of a message of it.
+        kafka: the cluster; its topic is the changelog topic.
+        most_bytes: of a message of the topic.
     """
 
     connection: MysqlConnectionConfig
@@ -85,7 +84,7 @@ class AcknowledgedBoundary:
     """A transaction boundary up to which Kafka has acknowledged every record.
 
     Attributes:
-        file_created_at_s: creation time of the binlog file, 0 if not seen; it tells files apart.
+        file_created_at_s: creation time of the binlog file, 0 if not seen; it distinguishes files.
         generation: of the records.
     """
 
@@ -95,11 +94,7 @@ class AcknowledgedBoundary:
 
 
 def read_boundary(path: Path) -> AcknowledgedBoundary | None:
-    """The boundary kept in `path`, None if there is none.
-
-    Raises:
-        CheckpointError: the file is damaged or of another format.
-    """
+    """The boundary in `path`, None if there is no file."""
     value = read_json(path)
     if value is None:
         return None
@@ -121,7 +116,7 @@ _COMPANY_S = 0.05  # a batch costs milliseconds of a core, however few rows it h
 
 @dataclass(slots=True)
 class _Pending:
-    """Rows that wait to be encoded; all lists have one length."""
+    """Rows to be encoded; all lists have one length."""
 
     ops: list[str] = field(default_factory=list)
     places: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -132,11 +127,11 @@ class _Pending:
 
 
 class ChangelogSender:
-    """One producer's life. Not for use by several threads.
+    """Encodes and sends changes for the life of one producer; for one thread.
 
     Attributes:
-        records: sent and acknowledged so far.
-        source_ts_ms: when the newest of them happened at the source, 0 before the first one.
+        records: acknowledged so far.
+        source_ts_ms: source time of the newest of them, 0 before the first.
     """
 
     def __init__(self, config: CdcConfig) -> None:
@@ -168,12 +163,7 @@ class ChangelogSender:
         return max(0.0, self._pending.since_s + _COMPANY_S - time.monotonic())
 
     def add(self, images: RowImages) -> None:
-        """Collect the rows of one event; full batches are sent on the way.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Collect the rows of one event; full batches are sent at once."""
         at_ms = images.at_s * 1000
         for before, after in images.changes():
             self._append_change(images.op, at_ms, before, after)
@@ -185,7 +175,7 @@ class ChangelogSender:
                 self.flush()
 
     def _append_change(self, op: str, at_ms: int, before: Row | None, after: Row | None) -> None:
-        """A changed key is another row."""
+        """A changed key is a delete and an insert."""
         is_moved = (
             before is not None
             and after is not None
@@ -208,12 +198,7 @@ class ChangelogSender:
         self._ordinal += 1
 
     def flush(self) -> None:
-        """Send what waits and return when Kafka has acknowledged it.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Send the collected rows and wait for the acknowledgement."""
         pending = self._pending
         if not pending.ops:
             return
@@ -236,12 +221,7 @@ class ChangelogSender:
         return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; returns its (partition, offset) pairs.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Write a watermark record to every partition; returns its (partition, offset) pairs."""
         return self._producer.watermark(high, generation)
 
     def _changes(self, pending: _Pending) -> Envelopes:

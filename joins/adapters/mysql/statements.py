@@ -1,7 +1,6 @@
-"""What a statement in the binlog means for the captured table.
+"""The effect of a binlog statement on the captured table.
 
-Harmless is only what is proved to be: a statement that is known, and changes no value of the table.
-What is not known, or cannot be read, may have changed it.
+A statement is harmless only if it is known to change no value of the table.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -88,10 +87,10 @@ def effect_of_parts(parts: list[Reading], target: Target, *, strict: bool, ignor
     """What an ALTER TABLE of our table did to it.
 
     Args:
-        parts: what follows the table's name, cut at its commas.
+        parts: the text behind the table's name, split at its commas.
         target: our table.
         strict: whether its session refuses values that do not fit, instead of changing them.
-        ignore: whether it removes rows that a new unique key forbids.
+        ignore: whether it removes rows that violate a new unique key.
     """
     order = list(Effect)
     effects = [_effect_of_part(part, target, strict) for part in parts]
@@ -99,7 +98,7 @@ def effect_of_parts(parts: list[Reading], target: Target, *, strict: bool, ignor
 
 
 def moves_other_tables(part: Reading) -> bool:
-    """Whether a part of an ALTER TABLE may do something to a table that it names beside its own."""
+    """Whether a part of an ALTER TABLE may change another table that it names."""
     parser = Parser(part)
     verb = parser.accept_any(*_VERBS)
     if verb == "RENAME":
@@ -128,7 +127,7 @@ def _words(part: Reading) -> tuple[str, ...]:
 
 
 def _are_options(part: Reading) -> bool:
-    """Whether they are options of the table, however many, that no value depends on."""
+    """Whether they are table options that no value depends on."""
     parser = Parser(part)
     while not parser.has_ended:
         parser.accept("DEFAULT")
@@ -145,7 +144,7 @@ def _are_options(part: Reading) -> bool:
 
 
 def _column_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bool:
-    """Whether a change of a column surely leaves all values of the captured ones."""
+    """Whether a change of a column surely keeps all values of the captured columns."""
     captured = _all_folded(target.columns)
     if not parser.accept("COLUMN") and parser.accept_any("SYSTEM", "PERIOD"):
         return False
@@ -196,14 +195,14 @@ _Judge = Callable[[Parser, Target, Modes], Effect]
 def effect_of(schema: str, text: str, target: Target, modes: Modes | None = None) -> Effect:
     """What a statement did, or may have done, to our table.
 
-    Names are compared without case and accents: a server may fold them, and a needless copy does
-    no harm.
+    Names are compared ignoring case and accents, as a server may fold them; a needless new snapshot
+    is harmless.
 
     Args:
         schema: its default database.
-        text: the statement; U+FFFD stands for what could not be decoded.
+        text: the statement; U+FFFD stands for undecodable bytes.
         target: our table.
-        modes: of its session; the server's default without.
+        modes: of its session; by default the server's.
     """
     modes = modes or Modes()
     order = list(Effect)
@@ -226,7 +225,7 @@ def _effect_of(reading: Reading, schema: str, target: Target, modes: Modes) -> E
 
 
 def _without_prefixes(parser: Parser, modes: Modes) -> Modes:
-    """Read every `SET STATEMENT … FOR`; returns what is known of the modes behind it."""
+    """Skip every `SET STATEMENT … FOR`; returns the modes behind it."""
     words, whole = [], parser.rest
     while parser.accept("SET", "STATEMENT"):
         depth = 0
@@ -304,7 +303,7 @@ def _drop_index(parser: Parser, target: Target) -> Effect:
 
 
 def _skip_modifiers(parser: Parser) -> set[str]:
-    """Read what may stand before the kind of an object; returns those that are single words."""
+    """Skip what may precede the kind of an object; returns the single words among it."""
     words: set[str] = set()
     while True:
         if parser.accept_any("ALGORITHM"):
@@ -394,7 +393,7 @@ def _unlogged(_parser: Parser, _target: Target, _modes: Modes) -> Effect:
 
 
 def _write(parser: Parser, _target: Target, _modes: Modes) -> Effect:
-    """The same; tables of the server have none of them, and services write to them like that."""
+    """As the others; server tables have no effect, since services write to them like that."""
     parser.accept_any("IGNORE")
     parser.accept_any("INTO", "FROM")
     is_system = folded(parser.table().database) in _SYSTEM

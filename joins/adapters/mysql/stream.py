@@ -1,8 +1,7 @@
-"""The binlog as transactions of one table: boundaries, row images and statements, each in order.
+"""The binlog as transactions of one table: boundaries, row images and statements in order.
 
-It connects once: python-mysql-replication's own reconnect would go on at a place of which we know
-nothing, so a lost connection ends the stream with a typed error. Row events' own header positions
-are never used.
+It connects once: after python-mysql-replication's own reconnect the position would be unknown, so a
+lost connection ends the stream with an error. Header positions of row events are not used.
 """
 
 import contextlib
@@ -84,14 +83,7 @@ _UNREADABLE = {
 
 
 def require_known(event_type: int) -> None:
-    """Refuse what may have changed the table in a way that we cannot read.
-
-    Args:
-        event_type: the number in the event's header.
-
-    Raises:
-        SnapshotNeededError: events of that type cannot be read, or are not known.
-    """
+    """Raise SnapshotNeededError if events of this type cannot be read or are unknown."""
     if event_type in _UNDERSTOOD or event_type in HARMLESS:
         return
     if event_type in _UNREADABLE:
@@ -116,7 +108,7 @@ _FIXED_BYTES = 8  # in front of a table map, and of row events, two more of newe
 
 
 class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
-    """An event whose bytes are ours to read: table maps, row events, parts of row events."""
+    """An event that we decode ourselves: table maps, row events, their fragments."""
 
     table_id = 0
 
@@ -125,10 +117,10 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         self.body: bytes = packet.read(size)
 
     def get_table(self) -> None:
-        """What the library keeps of a table map: nothing."""
+        """The library stores nothing of a table map."""
 
     def header_bytes(self, event_type: int, default: int) -> int:
-        """How many bytes the server declares to be fixed in events of a type."""
+        """Size of the fixed part of events of a type."""
         declared = self._post_header_lengths
         return int(declared[event_type - 1]) if declared else default
 
@@ -180,7 +172,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class FileOpened:
-    """A binlog file begins, or is entered; `created_at_s` tells files of one name apart."""
+    """A binlog file begins or is entered; `created_at_s` distinguishes files of one name."""
 
     file: int
     created_at_s: int
@@ -188,7 +180,7 @@ class FileOpened:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A transaction begins at (file, pos), the place of its GTID event."""
+    """A transaction begins at (file, pos), the position of its GTID event."""
 
     file: int
     pos: int
@@ -212,10 +204,9 @@ class RowImages:
         return len(self.event.images)
 
     def changes(self) -> list[Change]:
-        """Each row before and after its change, as wire values; all of an event, or none.
+        """Each row before and after its change as wire values; SnapshotNeededError if unreadable.
 
-        Raises:
-            SnapshotNeededError: an image cannot be read.
+        An event is decoded completely or not at all.
         """
         with _understood("a row in the binlog"):
             return list(self.decoder.changes(self.event))
@@ -238,7 +229,7 @@ Event = Boundary | FileOpened | Begin | RowImages | Statement
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """Where a stream begins: a transaction boundary in the binlog file `<prefix>.<digits>`."""
+    """Start of a stream: a transaction boundary in the binlog file `<prefix>.<digits>`."""
 
     server_id: int
     file_name: str
@@ -246,7 +237,7 @@ class StreamStart:
 
 
 class BinlogStream:
-    """One connection's worth of binlog; iterate `events` once, from one thread."""
+    """One connection to the binlog; iterate `events` once, from one thread."""
 
     def __init__(
         self, config: MysqlConnectionConfig, table: CapturedTable, start: StreamStart
@@ -279,12 +270,12 @@ class BinlogStream:
         )
 
     def events(self) -> Iterator[Event]:
-        """Events until the stream ends with an error; it never ends otherwise.
+        """Events until an error ends the stream.
 
         Raises:
             SourceUnavailableError: the connection was lost.
-            SnapshotNeededError: the binlog is gone, or has what cannot be followed row by row.
-            SourceError: it is refused.
+            SnapshotNeededError: the binlog is gone, or its changes cannot be followed row by row.
+            SourceError: access is refused.
         """
         try:
             for event in self._reader:
@@ -387,7 +378,7 @@ class BinlogStream:
             )
 
     def _distributed(self, text: str, packet: _Foreign) -> Iterator[Event]:
-        """XA: rows are in the binlog when they are prepared, and count when they are committed."""
+        """XA: rows are in the binlog when prepared, and count when committed."""
         _, verb, xid = text.split(None, 2)
         verb = verb.upper()
         if verb == "START":
@@ -433,7 +424,7 @@ class BinlogStream:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
     def _decoder_of(self, table_id: int) -> RowDecoder | None:
-        """What reads the rows of a table; none if it is not ours."""
+        """The decoder of our table, None for another table."""
         if table_id in NO_TABLE:
             return None
         if table_id not in self._decoders:

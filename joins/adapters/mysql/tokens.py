@@ -1,7 +1,8 @@
-"""Statements of MySQL and MariaDB as tokens, as the server's own lexer reads them.
+"""Statements of MySQL and MariaDB: from the binlog's bytes to tokens, and a parser over tokens.
 
 Executable comments (``/*!50700 … */``, ``/*M!100100 … */``) are code where the server is new
-enough, so that a statement may have several readings. What cannot be read for sure has none.
+enough, so a statement may have several readings. A statement that cannot be read with certainty has
+none.
 """
 
 import contextlib
@@ -49,12 +50,12 @@ def _compiled(texts: tuple[str, str], double: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """What of a session's `sql_mode` decides how its statements are read, and what they may do.
+    """The parts of `sql_mode` that decide how a statement is read and what it may do.
 
     Attributes:
         strict: whether it refuses values that do not fit, instead of changing them.
-        ansi_quotes: whether double quotes are around names instead of texts.
-        escapes: whether a backslash in a text takes the next character's meaning away.
+        ansi_quotes: whether double quotes enclose names instead of texts.
+        escapes: whether a backslash in a text is an escape character.
     """
 
     strict: bool = True
@@ -71,7 +72,7 @@ class Modes:
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     WORD = "a keyword, an unquoted name or a number"
     NAME = "a quoted name"
@@ -81,10 +82,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token.
+    """A token.
 
     Attributes:
-        text: of a quoted name what it names, else as it was written.
+        text: as written; of a quoted name without quotes.
     """
 
     kind: Kind
@@ -114,13 +115,10 @@ _FORMS_OF = {
 
 
 def readings(text: str, modes: Modes) -> list[Reading]:
-    """Every way in which a server may read the statement `text`; none if that is not sure.
+    """Every way in which a server may read the statement `text`; empty if undecidable.
 
-    A reading without any token is left out: a server does not log what it has not carried out.
-
-    Args:
-        text: the statement; U+FFFD stands for what could not be decoded.
-        modes: of its session.
+    Readings without a token are left out: servers do not log what they have not executed. U+FFFD in
+    `text` stands for undecodable bytes.
     """
     if len(text) > _MOST_CHARACTERS:
         return []
@@ -149,11 +147,7 @@ def _choices(gates: list[_Gate]) -> Iterator[set[_Gate]]:
 
 
 def _gated(text: str, modes: Modes) -> Iterator[tuple[Token, _Gate | None]]:
-    """Each token with the executable comment that it depends on, if it may be skipped.
-
-    Raises:
-        ValueError: it cannot be read for sure.
-    """
+    """Each token with the executable comment that it depends on; ValueError if undecidable."""
     form = _FORMS_OF[modes.ansi_quotes, modes.escapes]
     at, in_code, gate = 0, False, None
     while at < len(text):
@@ -185,7 +179,7 @@ def _gate_of(match: re.Match[str]) -> _Gate | None:
 
 
 def _require_sure(kind: str, part: str, in_code: bool) -> None:
-    """Refuse what servers end at different places."""
+    """Refuse comments and literals that servers end at different positions."""
     if in_code and "*/" in part.removesuffix("*/" if kind == "comment" else ""):
         raise ValueError("a server that skips the comment ends it elsewhere")
     if kind == "line" and "\0" in part:
@@ -241,11 +235,11 @@ _CHARACTER_SET_COLLATIONS = 131  # of MariaDB: how many, and four bytes each
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement that the binlog has as text: DDL, or a change that was not logged as rows.
+    """A statement logged as text: DDL, or a change that was not logged as rows.
 
     Attributes:
         schema: its default database, empty for none.
-        text: U+FFFD stands for what could not be decoded; it is in front if nothing is sure.
+        text: U+FFFD stands for undecodable bytes, and comes first if nothing is certain.
         modes: of its session.
     """
 
@@ -255,10 +249,10 @@ class Statement:
 
 
 class QueryEvent(event.QueryEvent):  # type: ignore[misc] # has no types
-    """A statement, also with status variables that are not known.
+    """A statement, also with unknown status variables.
 
     Attributes:
-        is_whole: whether all of them are.
+        is_whole: whether all status variables are known.
     """
 
     is_whole = True
@@ -282,12 +276,7 @@ BinLogPacketWrapper._BinLogPacketWrapper__event_map[constants.QUERY_EVENT] = Que
 
 
 def query_statement(query_event: _Foreign, charsets: Mapping[int, str]) -> Statement:
-    """The statement of a query event.
-
-    Args:
-        query_event: the event.
-        charsets: character set by collation number, as the server has them.
-    """
+    """The statement of a query event; `charsets` are by collation number."""
     fixed: int = query_event._declared_post_header_len(_FIXED_BYTES)
     length = (
         query_event.event_size
@@ -316,7 +305,7 @@ def load_statement(load_event: _Foreign) -> Statement:
 
 
 def decoded(text: bytes, charset: str) -> str:
-    """A statement in `charset`; in UTF-8 a byte that is none hides no other character."""
+    """A statement in `charset`; in UTF-8 an invalid byte hides no other character."""
     with contextlib.suppress(UnicodeDecodeError):
         return text.decode(_CODECS.get(charset, "ascii"))
     is_utf8 = _CODECS.get(charset) == "utf-8"
@@ -328,7 +317,7 @@ _RAW_NAME = "#mysql50#"  # what follows is the name of a file, in which characte
 
 
 class Effect(Enum):
-    """What a statement does to the captured table, the least first."""
+    """What a statement does to the captured table, weakest first."""
 
     NONE = "nothing"
     ALTERED = "its definition was changed"
@@ -340,7 +329,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableName:
-    """A table as a statement names it; `database` is empty where none is named or the default."""
+    """A table in a statement; `database` is empty if neither named nor defaulted."""
 
     database: str
     table: str
@@ -348,11 +337,11 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The table that we follow.
+    """The followed table.
 
     Attributes:
-        columns: the server's names of the captured ones.
-        computed_from: the server's names of those that it computes some of them from.
+        columns: the server's names of the captured columns.
+        computed_from: the server's names of columns that some of them are computed from.
     """
 
     database: str
@@ -372,7 +361,7 @@ def _same(name: str, ours: str) -> bool:
 
 
 class Parser:
-    """A cursor over tokens; what is not as it must be is a ValueError."""
+    """A cursor over tokens; unexpected input is a ValueError."""
 
     # reads better long: a grammar has a method a rule.
 
@@ -395,14 +384,13 @@ class Parser:
         return self._at == self._end
 
     def next(self) -> Token:
-        """The next token, read."""
         if self.has_ended:
             raise ValueError("the statement ends too early")
         self._at += 1
         return self._tokens[self._at - 1]
 
     def accept(self, *words: str) -> bool:
-        """Read these words if they are the next ones."""
+        """Skip these words if they come next."""
         behind = self._at + len(words)
         ahead = self._tokens[self._at : min(behind, self._end)]
         if tuple(token.word for token in ahead) != words:
@@ -419,14 +407,13 @@ class Parser:
         return is_next
 
     def name(self) -> str:
-        """A name."""
         token = self.next()
         if not token.is_name:
             raise ValueError(f'"{token.text}" is no name')
         return token.text
 
     def table(self) -> TableName:
-        """A table's name; without a database it is in the session's."""
+        """A table's name, by default in the session's database."""
         first = "" if self.symbol(".") else self.name()
         if not first:
             return TableName(self._schema, self.name())
@@ -435,14 +422,13 @@ class Parser:
         return TableName(self._schema, first)
 
     def tables(self) -> list[TableName]:
-        """Names of tables with commas between them."""
         names = [self.table()]
         while self.symbol(","):
             names.append(self.table())
         return names
 
     def account(self) -> None:
-        """A user's name, perhaps with a host."""
+        """A user's name, optionally with a host."""
         self.next()
         if self.symbol("@"):
             self.next()
@@ -465,7 +451,7 @@ class Parser:
             raise ValueError("a statement of a form that is not known")
 
     def parts(self) -> list[Reading]:
-        """What is left, cut at the commas that are in no parentheses."""
+        """The rest, split at the commas outside of parentheses."""
         depth, start, parts, rest = 0, 0, [], self.rest
         for at, token in enumerate(rest):
             if token.kind is Kind.SYMBOL and token.text in "()":

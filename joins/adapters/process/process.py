@@ -1,4 +1,8 @@
-"""A source's process seen from the runner: commands in, events out, a JSON line each."""
+"""The process of a source as seen from the runner.
+
+Processes are forked from a copy of the runner made before it had threads, which saves each a second
+of a core and most of its memory. They end with the runner.
+"""
 
 import json
 import os
@@ -31,9 +35,9 @@ SourceChild = subprocess.Popen[str] | ForkedChild
 
 
 def prepare() -> None:
-    """Fork what sources are forked from; this process must have one thread only.
+    """Fork the server that sources are forked from; this process must have one thread only.
 
-    Nothing that it holds is to be kept from sources: call it before secrets are known.
+    Call it before secrets are loaded: the server inherits this process's memory.
     """
     global _server
     ours, theirs = socket.socketpair()
@@ -50,11 +54,7 @@ def prepare() -> None:
 
 
 def started(module: str) -> tuple[SourceChild, IO[str], IO[str]]:
-    """A process that runs `python -m module`, its standard input and its output.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """Start `python -m module`; the child, its standard input and its output."""
     if _server is not None:
         try:
             return _forked(_server, module)
@@ -89,7 +89,7 @@ def _forked(server: socket.socket, module: str) -> tuple[SourceChild, IO[str], I
 
 
 def _serve(requests: socket.socket) -> None:
-    """Fork for each request, until the runner is gone."""
+    """Fork for each request until the runner is gone."""
     bind_to_parent()
     setproctitle("sluice-sources")
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -131,7 +131,7 @@ _STOP_TIMEOUT_S = 10.0
 
 
 class SourceConfig(Protocol):
-    """What a source's process is started with."""
+    """Configuration of a source's process."""
 
     @property
     def kafka(self) -> KafkaOptions:
@@ -142,12 +142,12 @@ class SourceConfig(Protocol):
 
 
 class SourceProcess:
-    """A running process of a source; it dies with this process, or the thread that starts it."""
+    """A running process of a source; it dies with this process or the thread that starts it."""
 
     def __init__(
         self, module: str, config: SourceConfig, on_event: Callable[[dict[str, Any]], None]
     ) -> None:
-        """Start `python -m module` and tell it `config`."""
+        """Start `python -m module` with `config`."""
         self._topic = config.kafka.topic
         self._on_event = on_event
         self._last_error: dict[str, Any] | None = None
@@ -169,7 +169,7 @@ class SourceProcess:
         return self._child.poll() is None
 
     def send(self, command: dict[str, Any]) -> None:
-        """Write one command; a child that is gone is found by `running`."""
+        """Write one command; a dead child shows in `running`."""
         try:
             self._input.write(json.dumps(command) + "\n")
             self._input.flush()
@@ -178,7 +178,7 @@ class SourceProcess:
 
     @property
     def ended_silently(self) -> bool:
-        """Whether the child has ended without a word about the reason."""
+        """Whether the child has ended without reporting an error."""
         if self.running:
             return False
         self._reader.join(_STOP_TIMEOUT_S)
@@ -193,7 +193,7 @@ class SourceProcess:
         )
 
     def stop(self) -> None:
-        """Ask the child to end, then insist."""
+        """Ask the child to end, and kill it after a timeout."""
         self.send({"stop": True})
         with suppress(BrokenPipeError):
             self._input.close()

@@ -1,4 +1,7 @@
-"""A source's process from its first line to its end: sessions, with back-off between them."""
+"""The inside of a source's process: its protocol with the runner, and sessions with back-off.
+
+docs/reference/contracts.md describes the lines of the protocol.
+"""
 
 import ctypes
 import json
@@ -27,14 +30,14 @@ class SourceProtocol:
         self.stopped = threading.Event()
 
     def first_line(self) -> dict[str, Any] | None:
-        """The first line, None if standard input ended before it; its secrets are known then."""
+        """The first line, whose secrets are redacted from now on; None at the end of input."""
         line = sys.stdin.readline()
         value = dict(json.loads(line)) if line.strip() else None
         keep({} if value is None else value.get("secrets", {}))
         return value
 
     def listen(self) -> None:
-        """Read commands until `stop` or the end of input; then see to it that the process ends."""
+        """Read commands until `stop` or the end of input; then make the process end."""
         for line in sys.stdin:
             command = json.loads(line) if line.strip() else {}
             if command.get("stop"):
@@ -45,7 +48,7 @@ class SourceProtocol:
         os._exit(0)
 
     def on_command(self, command: Mapping[str, Any]) -> None:
-        """Take a command other than `stop`; on the listening thread."""
+        """Handle a command other than `stop`; on the listening thread."""
 
     def tell(self, event: str, value: Mapping[str, Any]) -> None:
         """Write one event."""
@@ -66,7 +69,7 @@ def bind_to_parent() -> None:
 
 
 class _Redacted(TextIOBase):
-    """Passes whole lines on."""
+    """Writes whole lines without secrets."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -103,12 +106,10 @@ _GOOD_S = 30.0
 def run_process(
     protocol: SourceProtocol, run: Callable[[Mapping[str, Any]], int], *quiet: str
 ) -> int:
-    """Hear the configuration and run with it; the exit code, 0 if standard input ended before.
+    """Read the configuration and run with it; returns the exit code.
 
-    Args:
-        protocol: of the process.
-        run: is given the `config` of the first line; its exit code is that of the process.
-        quiet: libraries that warn of what we handle or measure.
+    `run` gets the `config` of the first line and returns the exit code. Warnings of the libraries
+    `quiet` are suppressed.
     """
     bind_to_parent()
     redact_standard_error()
@@ -128,10 +129,10 @@ def run_sessions(
     session: Callable[[], None],
     retried: tuple[type[SluiceError], ...],
 ) -> int:
-    """Sessions with back-off between them until the protocol says stop; the exit code.
+    """Run sessions with back-off until the protocol stops; returns the exit code.
 
-    What a session raises is told. After an error of a type in `retried` another one follows, any
-    other one of ours ends the process with 1.
+    Errors are reported; those of the types `retried` start a new session, others of ours end with
+    1.
     """
     wait_s = _BACKOFF_S[0]
     while not protocol.stopped.is_set():

@@ -1,4 +1,4 @@
-"""A file of entries of one size that is only appended to."""
+"""Append-only files of entries of one size."""
 
 import os
 from collections.abc import Iterator
@@ -14,12 +14,11 @@ from joins.plan.errors import CheckpointError
 
 
 class AppendedFile:
-    """Entries that outlive the process, as far as their number was kept elsewhere.
+    """A file of entries that outlive the process, up to a count stored elsewhere.
 
     Args:
-        path: of the file.
         size: bytes of an entry.
-        kept: how many of its entries count; what is behind them was never kept.
+        kept: number of valid entries; the rest of the file is ignored.
     """
 
     def __init__(self, path: Path, size: int, kept: int) -> None:
@@ -29,19 +28,11 @@ class AppendedFile:
         self._unsaved: list[bytes] = []
 
     def load(self) -> bytes:
-        """The entries that count.
-
-        Raises:
-            CheckpointError: the file has fewer.
-        """
+        """The valid entries; CheckpointError if the file has fewer."""
         return b"".join(self.parts(max(1, self._saved)))
 
     def parts(self, entries: int) -> Iterator[bytes]:
-        """The entries that count, so many at once.
-
-        Raises:
-            CheckpointError: the file has fewer.
-        """
+        """As `load`, so many entries at a time."""
         size = self._saved * self._size
         if not size:
             return
@@ -58,7 +49,7 @@ class AppendedFile:
         self._unsaved.append(data)
 
     def save(self) -> int:
-        """Make the entries durable; how many they are."""
+        """Make the entries durable; returns their number."""
         data = b"".join(self._unsaved)
         if data:
             stored = stored_files(self.path)
@@ -75,7 +66,6 @@ class AppendedFile:
         return self._saved
 
     def remove(self) -> None:
-        """Remove the file; the entries are not needed any more."""
         stored = stored_files(self.path)
         if stored is not None:
             stored.remove_parts(self.path)
@@ -86,12 +76,7 @@ _PART = 1 << 18  # keys that are read at once
 
 
 class KeyFile:
-    """`KnownKeys` that outlive the process, as far as their number was kept elsewhere.
-
-    Args:
-        path: of the file.
-        kept: how many of its keys count; what is behind them was never kept.
-    """
+    """Durable `KnownKeys`; `kept` is the number of valid keys in the file."""
 
     def __init__(self, path: Path, kept: int) -> None:
         self._file = AppendedFile(path, key_size(), kept)
@@ -118,15 +103,15 @@ _SPARE = 1_000_000
 
 
 class TimeFile:
-    """`RowTimes` that outlive the process, as far as what `save` gave was kept elsewhere.
+    """Durable `RowTimes`.
 
-    A file has an entry for each change. One that has many more than there are keys is followed by
-    another, which begins with one for each key.
+    A file has an entry for each change. One with many more entries than keys is replaced by
+    another, which begins with one entry a key.
 
     Args:
-        path: of the files, each of which has a number behind it.
-        kept: number of the file, and how many of its entries count.
-        spare: how many more entries than two for each key a file may have.
+        path: prefix of the files' names; a number follows.
+        kept: number of the file, and of its valid entries.
+        spare: entries beyond two a key that a file may have.
     """
 
     def __init__(self, path: Path, kept: tuple[int, int], spare: int = _SPARE) -> None:
@@ -147,7 +132,7 @@ class TimeFile:
         return before
 
     def save(self) -> tuple[int, int]:
-        """Make all durable; number of the file, and its entries."""
+        """Make all durable; number of the file and of its entries."""
         if self._old is not None:
             self._old.remove()  # that it is not needed was kept since
             self._old = None

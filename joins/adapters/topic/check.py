@@ -1,6 +1,6 @@
-"""A topic as a dimension: what can be known before it is read, from a few of its newest records.
+"""Checks a topic as a dimension by a few of its newest records.
 
-Plain Python: it runs in the control plane, which has no compiler. The process reads every record.
+Plain Python: the control plane does not load numba. The process checks every record.
 """
 
 import json
@@ -31,7 +31,7 @@ _BOOTSTRAP_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class NewestRecord:
-    """A record as it is."""
+    """A record of a topic, not decoded."""
 
     partition: int
     offset: int
@@ -40,12 +40,7 @@ class NewestRecord:
 
 
 def newest_records(kafka: KafkaOptions, count: int) -> list[NewestRecord]:
-    """About `count` of the newest records over all partitions; none of an empty topic.
-
-    Raises:
-        SourceUnavailableError: the cluster does not answer.
-        SourceError: it refused us.
-    """
+    """About `count` of the newest records over all partitions."""
     with _consumer(kafka) as consumer:
         parts = [
             TopicPartition(kafka.topic, partition)
@@ -68,7 +63,7 @@ def newest_records(kafka: KafkaOptions, count: int) -> list[NewestRecord]:
 
 @contextmanager
 def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
-    """A consumer of no group."""
+    """A consumer without a group."""
     try:
         consumer = KafkaConsumer(
             **client_options(kafka),
@@ -105,11 +100,10 @@ _WHAT_WOULD_DO = (
 
 
 def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]) -> None:
-    """See that the topic is there and its newest records fit; and what evidence was promised.
+    """Check the topic, its newest records and the declared evidence.
 
-    Raises:
-        SourceUnavailableError: a cluster, Connect or the schema registry cannot be reached.
-        SourceError: something is not there, or records do not fit.
+    Raises SourceUnavailableError if a cluster, Connect or the registry does not answer, SourceError
+    if something is missing or records do not fit.
     """
     cluster = KafkaCluster(source.kafka, keep_open=True)
     try:
@@ -128,12 +122,7 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
 
 
 def replaced_nulls(source: TopicSource) -> str | None:
-    """A sentence on what Connect may write in place of NULL; None if it does not, or is not named.
-
-    Raises:
-        SourceUnavailableError: Connect does not answer.
-        SourceError: it does not tell the connector's configuration.
-    """
+    """A sentence on defaults that Connect may write in place of NULL; None if it does not."""
     evidence = source.evidence
     if evidence is None or evidence.connect_url is None or evidence.connector is None:
         return None
@@ -176,7 +165,7 @@ def _check_connect(url: str, connector: str) -> None:
 
 
 class _RecordCheck:
-    """Looks at single records of a topic."""
+    """Checks single records of a topic."""
 
     def __init__(
         self, source: TopicSource, fields: tuple[Field, ...], primary_key: tuple[str, ...]
@@ -187,12 +176,7 @@ class _RecordCheck:
         self._options = dict(source.value.options)
 
     def look(self, record: NewestRecord) -> None:
-        """Raises if the record does not fit.
-
-        Raises:
-            SourceError: it cannot be read.
-            DefinitionError: it has other columns than are declared.
-        """
+        """Raise SourceError for an unreadable record, DefinitionError for undeclared columns."""
         if record.value is None:
             return
         value = self._object(record, record.value)
@@ -266,7 +250,7 @@ class _RecordCheck:
 
 
 class _AvroCheck(_RecordCheck):
-    """Looks at the schemas of single records: what they have is what these say."""
+    """Checks the schemas of single records."""
 
     # reads better deep: what is asked of a record is the same in both.
 
@@ -290,11 +274,7 @@ class _AvroCheck(_RecordCheck):
         super().look(record)
 
     def look_at_subject(self) -> None:
-        """Raises if the registry does not answer, or has a schema for values that is not read.
-
-        Raises:
-            SourceError: so it is.
-        """
+        """Raise SourceError if the registry's schema for values cannot be read."""
         topic = self._source.kafka.topic
         schema = self._registry.newest_avro_schema(f"{topic}-value")
         if schema is not None:
@@ -307,7 +287,7 @@ class _AvroCheck(_RecordCheck):
                 ) from exc
 
     def _object(self, record: NewestRecord, text: bytes) -> Mapping[str, Any]:
-        """An object as the record's schema describes it, without values."""
+        """An object with the members of the record's schema, without values."""
         if text[:1] != _AVRO or len(text) < _HEADER_BYTES:
             raise self._wrong(
                 record,

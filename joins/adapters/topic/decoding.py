@@ -1,4 +1,4 @@
-"""Records of a dimension's topic as changes of its columns, by the format of the topic."""
+"""Decodes the records of a dimension's topic, and notifications about it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -52,13 +52,13 @@ _OF_THE_CONNECTOR = {
 
 
 class NoticeTopic:
-    """Reads the notifications of all connectors from where it stopped, and gives those of ours.
+    """Reads the topic of all connectors' notifications and returns those about our table.
 
     Args:
         kafka: the cluster and the topic of the notifications.
         topic: of the table's records.
-        read: what `read_to` gave: the id of the topic of notifications, and what was read of it.
-        schemas: of a connector that writes Avro; its notifications are of the same format.
+        read: an earlier `read_to`: the id of the topic of notifications, and its next offsets.
+        schemas: of a connector that writes Avro, which its notifications use, too.
     """
 
     def __init__(
@@ -92,17 +92,9 @@ class NoticeTopic:
         self._records.close()
 
     def read(self, table: ForeignTable | None) -> list[Notice]:
-        """What is new about the table's connector.
+        """New notifications about the table; `table` is as its records say, None before the first.
 
-        A topic that was created again, or ends before what was read of it, is read from its
-        beginning.
-
-        Args:
-            table: what the table's records tell, None before one did.
-
-        Raises:
-            SourceUnavailableError: the cluster does not answer.
-            SourceError: the topic is not there, or refused us.
+        A topic that was created again or ends before the stored offsets is read from its beginning.
         """
         topic = self._cluster.require(self._kafka.topic)
         ends, begins = self._cluster.end_offsets(topic), self._cluster.beginning_offsets(topic)
@@ -132,7 +124,7 @@ class NoticeTopic:
                         yield notice
 
     def _texts(self, values: pa.Array) -> list[bytes | None]:
-        """Keys or values as JSON; one that is not Avro stays as it is."""
+        """Keys or values as JSON; those that are not Avro stay unchanged."""
         own: list[bytes | None] = values.to_pylist()
         if self._avro is None:
             return own
@@ -141,10 +133,10 @@ class NoticeTopic:
 
 
 def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None) -> Notice | None:
-    """What a notification says of the table in `topic`; None if it is about others.
+    """The notification's content about the table in `topic`; None if it is about others.
 
-    What the records tell counts. The topic's name, which begins with the connector's unless a
-    transformation has renamed it, is looked at only for what they do not tell.
+    The records' own data decides. Only what they lack is taken from the topic's name, which begins
+    with the connector's unless a transformation renames it.
     """
     if read.family is not SnapshotFamily.INITIAL or read.timestamp_ms is None:
         return None
@@ -174,7 +166,7 @@ def _is_by(connector: str | None, topic: str, table: ForeignTable | None) -> boo
 
 
 def _is_of(scanned: str, prefix: str, topic: str, table: ForeignTable | None) -> bool:
-    """Whether the table was scanned; PostgreSQL's names have the database in front, or have not."""
+    """Whether the table was scanned; PostgreSQL's names may begin with the database."""
     parts = scanned.split(".")
     if table is not None and "." in table.name:
         known = table.name.split(".")
@@ -184,11 +176,7 @@ def _is_of(scanned: str, prefix: str, topic: str, table: ForeignTable | None) ->
 
 
 def schemas_of(source: TopicSource) -> SchemaRegistry | None:
-    """The registry of the topic's schemas, None of a format that has none.
-
-    Raises:
-        SourceError: a certificate for it cannot be used.
-    """
+    """The registry of the topic's schemas, None for a format without one."""
     registry = source.value.registry
     return None if registry is None else SchemaRegistry(registry)
 
@@ -199,7 +187,7 @@ def decoder_of(
     primary_key: tuple[str, ...],
     schemas: SchemaRegistry | None,
 ) -> TopicDecoder:
-    """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
+    """The decoder of the topic's format; it passes on errors of `schemas`."""
     parsed, made = source.parsed_fields(fields), declared_fields(fields)
     decoder: TopicDecoder
     if source.value.name in OF_CHANGES:
@@ -218,7 +206,7 @@ def decoder_of(
 
 
 def warm_up(source: TopicSource) -> None:
-    """Compile what decodes the topic, or read what another process of this node has compiled."""
+    """Compile the topic's decoder, or load the node's compiled code."""
     if source.value.name in OF_CHANGES:
         debezium.warm_up()
     if source.value.registry is not None:
@@ -226,7 +214,7 @@ def warm_up(source: TopicSource) -> None:
 
 
 def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
-    """The options of the format as a script has them; what is missing is Debezium's default."""
+    """The format's options in the script, completed by Debezium's defaults."""
     made = DebeziumOptions()
     included = options.get("schema-include")
     return DebeziumOptions(

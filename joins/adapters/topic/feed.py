@@ -1,9 +1,8 @@
-"""The process of a topic's dimension: somebody else's topic to our changelog topic, as `python -m`.
+"""The process of a topic's dimension: sends a foreign topic to our changelog topic.
 
-Changes are sent on with the position that they have in their topic, in the generation of the
-snapshot that they belong to. Once it is shown that a generation is complete, its watermark record
-goes into every partition. docs/reference/contracts.md ("The process of a topic's dimension") has
-the lines that it speaks.
+Changes keep their position in their topic and the generation of their snapshot. Once a generation
+is proven complete, its watermark record goes into every partition. docs/reference/contracts.md
+("The process of a topic's dimension") describes the protocol.
 """
 # reads better long: what is read, labelled, sent and proven shares one position in the topic.
 
@@ -97,7 +96,7 @@ _READ_ANEW = (
 
 
 class TopicFeedSession:
-    """The source from its kept state on, until it is stopped or something cannot be followed."""
+    """Follows the topic from the stored journal until it is stopped or cannot continue."""
 
     def __init__(self, config: TopicFeedConfig, protocol: SourceProtocol) -> None:
         self._config = config
@@ -143,12 +142,12 @@ class TopicFeedSession:
             self._connect.close()
 
     def run(self, producer: RecordSink) -> None:
-        """Follow the topic until the protocol says stop, or a table that ends is whole.
+        """Follow the topic until the protocol stops, or a bounded table is complete.
 
         Raises:
-            SourceUnavailableError: a cluster cannot be reached; another session may.
-            SnapshotNeededError: what happened cannot be followed.
-            ForeignRecordError: a record cannot be taken; an operator may skip it.
+            SourceUnavailableError: a cluster cannot be reached; a new session may succeed.
+            SnapshotNeededError: the records cannot be followed.
+            ForeignRecordError: a record cannot be read; an operator may skip it.
             SourceError: the topic cannot be read as it is.
         """
         event = "streaming"
@@ -169,11 +168,7 @@ class TopicFeedSession:
         self._keep()
 
     def step(self, producer: RecordSink) -> bool:
-        """Read, send and look for evidence once; False if there is nothing to do now.
-
-        Raises:
-            SourceError: as `run`.
-        """
+        """Read, send and check the evidence once; False if there is nothing to do now."""
         self._hear()
         ends = self._ends()
         pieces = self._fetch(ends)
@@ -240,10 +235,10 @@ class TopicFeedSession:
         self._remove_keys(self._snapshot.generation - 1)  # a kill may have kept them
 
     def _find_ends(self) -> Offsets | None:
-        """Where the table is complete that is no connector's; None of a connector's.
+        """End offsets of a table without connector; None with a connector.
 
-        The ends that were found at submission are those of the topic that was there then. Of
-        another one they say nothing, nor where the topic has lost what was before them.
+        The ends found at submission are invalid if the topic was created again or has lost records
+        before them.
         """
         source, kept = self._config.source, self._journal.position.topic_id
         if source.evidence is not None:
@@ -259,7 +254,7 @@ class TopicFeedSession:
         return tuple(sorted(there.items()))
 
     def _find_keys(self, counted: int, placed: int) -> None:
-        """The keys of this generation: those of its snapshot's rows, and where each key lies."""
+        """Open the key files of this generation: counted snapshot rows, and partitions of keys."""
         file = self._config.state_file
         number = self._snapshot.generation
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
@@ -285,7 +280,7 @@ class TopicFeedSession:
             )
 
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
-        """See that what follows what was read is there."""
+        """Require that the topic still has the records behind the stored offsets."""
         self._check_id(kept.position.topic_id)
         files = (f".rows-{kept.generation}", f".places-{kept.generation}")
         if any(self._config.state_file.with_suffix(each).exists() for each in files):
@@ -348,7 +343,10 @@ class TopicFeedSession:
         return ends
 
     def _fetch(self, ends: Mapping[int, int]) -> list[ChangePiece]:
-        """Read on where little is held, and give what no older record can precede."""
+        """Read partitions with few held records.
+
+        Returns pieces that no older record can precede.
+        """
         most = min(_READ_AHEAD, _READ_AHEAD_BYTES // self._record_bytes)
         most = max(1, most // self._config.partitions)
         ranges = {
@@ -371,7 +369,7 @@ class TopicFeedSession:
             raise self._expired("a partition") from exc
 
     def _in_parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Parts that are decoded at once: many partitions may have a few records each."""
+        """Batches joined and cut for decoding: many partitions may have a few records each."""
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             self._record_bytes = 1 + batch.nbytes // batch.num_rows
@@ -406,7 +404,7 @@ class TopicFeedSession:
                 )
 
     def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
-        """See that all records are of one table, and of one connector where that counts."""
+        """Require that all records are of one table, and with evidence of one connector."""
         options = f"{self._config.source.value.name}."
         for table in changes.tables():
             known = self._table or table
@@ -440,7 +438,7 @@ class TopicFeedSession:
         )
 
     def _learn(self, table: ForeignTable) -> None:
-        """The records tell whose they are: notifications were looked at by the topic's name."""
+        """Note the records' table; notifications were matched by the topic's name before."""
         self._table = table
         if self._notices is not None:
             self._notices.begin_again()
@@ -484,7 +482,7 @@ class TopicFeedSession:
     def _labelled(
         self, window: Window, first: int, older: np.ndarray
     ) -> tuple[int, NewSnapshot | None]:
-        """Up to where the records are of this generation, and what begins there."""
+        """Up to where the records are of this generation, and the snapshot that begins there."""
         for at, run in window.runs(first, older):
             new = self._snapshot.take(run)
             if new is not None:
@@ -492,9 +490,9 @@ class TopicFeedSession:
         return len(window), None
 
     def _begin_generation(self, new: NewSnapshot) -> None:
-        """Read a later snapshot from now on, from where it began: one step of the journal.
+        """Begin a later snapshot at its start, in one step of the journal.
 
-        Where records of it were sent already, in the generation before, they are read again.
+        Its records that were already sent in the generation before are read again.
         """
         back: dict[int, int] = {}
         if new.must_read_again:
@@ -531,7 +529,7 @@ class TopicFeedSession:
             self._write(producer, parts)
 
     def _write(self, producer: RecordSink, parts: Sequence[tuple[ChangePiece, np.ndarray]]) -> None:
-        """Send what changes the table; all of it is acknowledged when this returns."""
+        """Send the changes of the table; all are acknowledged on return."""
         copied = None if self._snapshot.is_complete else self._snapshot.generation
         records = changelog_records(
             [part for part, _ in parts],
@@ -548,7 +546,7 @@ class TopicFeedSession:
             self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
 
     def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
-        """Count the rows of this generation's snapshot; and see that no key changes its place."""
+        """Count the rows of this snapshot, and require that no key changes its partition."""
         own = generations == self._snapshot.generation
         acts = own & (piece.actions != Action.NOTHING)
         is_row = own & snapshot_rows(piece)
@@ -566,7 +564,7 @@ class TopicFeedSession:
             piece.actions[place] = Action.NOTHING
 
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
-        """The same, with the times of deletions if the table has versions."""
+        """The piece with times of deletions, if the table has versions."""
         if self._deletions is None:
             return piece
         piece, unknown = self._deletions.of(piece, self._times)
@@ -599,7 +597,7 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _hear(self) -> None:
-        """Notifications, Connect's offset and the operator's word."""
+        """Read notifications, Connect's offset and the operator's decisions."""
         self._decisions = read_decisions(self._config.decisions_file)
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
@@ -616,7 +614,7 @@ class TopicFeedSession:
             self._ask_connect(self._connect)
 
     def _ask_connect(self, connect: ConnectOffsets) -> None:
-        """Connect may be away: other evidence may do, and what is waited for says that it is."""
+        """Connect may not answer: other evidence may suffice, and the status shows the error."""
         self._connect_error = None
         try:
             committed = connect.committed_ms()
@@ -640,9 +638,9 @@ class TopicFeedSession:
         return answer
 
     def _mark(self, producer: RecordSink) -> None:
-        """Write the watermark of a complete generation, after each start once more.
+        """Write the watermark of a complete generation, again after each start.
 
-        That it is complete is kept before: rows that come later are changes, also after a restart.
+        Completeness is stored before, so that later rows count as changes after a restart, too.
         """
         if self._is_marked or not isinstance(self._answer, Complete):
             return
@@ -659,7 +657,7 @@ class TopicFeedSession:
         self._commit(FeedStep.PROVE if is_proof else FeedStep.ADVANCE)
 
     def _commit(self, step: FeedStep, **changes: Any) -> None:  # noqa: ANN401
-        """Make one step of the journal durable; nothing else of a session is."""
+        """Make one step of the journal durable: the only durable state of a session."""
         self._hit("F1")
         self._kept_at_s = time.monotonic()
         if self._notices is not None:
@@ -708,9 +706,9 @@ class TopicFeedSession:
 
 
 def _deletions_of(config: TopicFeedConfig) -> DeletionTimes | None:
-    """What gives deletions their times, None of a table without versions or with time in its key.
+    """The times of deletions, None for a table without versions or with the time in its key.
 
-    A key that has the time is one of a single version.
+    A key that includes the time has a single version.
     """
     if config.rowtime is None or config.rowtime in config.primary_key:
         return None
@@ -733,7 +731,7 @@ def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str
 
 
 def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal) -> None:
-    """Say once more that a table with an end is whole; its topic is not needed any more."""
+    """Report a complete bounded table again, without reading its topic."""
     snapshot = ForeignSnapshot.restore(kept.snapshot, range(config.partitions), SnapshotRules())
     place = {
         "epoch": epoch_of(kept.generation),
