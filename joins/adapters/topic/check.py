@@ -16,7 +16,6 @@ from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.options import client_options
 from joins.adapters.registry import SchemaRegistry, check_registries
-from joins.adapters.topic.check import NewestRecord, newest_records
 from joins.kernels.debezium.options import ConnectType
 from joins.kernels.formats.avro_schema import Program
 from joins.kernels.formats.decoders import RecordColumns

@@ -7,7 +7,6 @@ import pyarrow as pa
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.registry import SchemaRegistry, shared_schemas
-from joins.kernels.avro import payloads as avro
 from joins.kernels.debezium import decoder as debezium
 from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.decoder import DebeziumDecoder
