@@ -86,7 +86,6 @@ def _rank(item: pytest.Item) -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[object]:
-    """Ten thousand tests live as long as the run: the collector need not look at them."""
     with kept_for_good():
         return (yield)
 
@@ -126,7 +125,6 @@ class _ByFile(LoadFileScheduling):
 
     @property
     def _has_journeys(self) -> bool:
-        """Those of one worker would take longer than all other tests on the others."""
         return "not experiment" not in self.config.option.markexpr
 
 
@@ -137,7 +135,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFile | No
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """A worker learns where to ask for the servers."""
     node.workerinput["services"] = node.config.stash[_answering]
 
 
@@ -192,13 +189,11 @@ def jar_cache(java: Java) -> JarCache:
 
 @pytest.fixture(scope="session")
 def spark_jars(jar_cache: JarCache) -> list[Path]:
-    """What `spark.jars` needs: Delta and Kafka."""
     return jar_cache.jars(JarSet.SPARK)
 
 
 @pytest.fixture(scope="session")
 def class_archive(java: Java, jar_cache: JarCache, spark_jars: list[Path]) -> Path | None:
-    """What runners' JVMs map, made when it is not there."""
     return provide_class_archive(jar_cache.directory, java, spark_jars)
 
 
@@ -209,7 +204,6 @@ def broker_jars(jar_cache: JarCache) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def database_home(jar_cache: JarCache, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The database's program; to make the system tables takes longer than all else of a start."""
     own = tmp_path_factory.getbasetemp()
     of_all_workers = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     return home_that_installs_once(
@@ -218,39 +212,33 @@ def database_home(jar_cache: JarCache, tmp_path_factory: pytest.TempPathFactory)
 
 
 def shared_server(config: pytest.Config, name: str, make: Callable[[Path], Server]) -> Server:
-    """The server `name` of this run, as an object that `make` gives for its directory."""
     place = config.stash[_places](name)
     return shared(make(place.directory), place.pid)
 
 
 @pytest.fixture(scope="session")
 def kafka(pytestconfig: pytest.Config, java: Java) -> KafkaBroker:
-    """The broker that all tests of the run share: use topics with names of your own."""
     return shared_server(pytestconfig, "kafka", lambda at: KafkaBroker(at, java, []))
 
 
 @pytest.fixture(scope="session")
 def mariadb(pytestconfig: pytest.Config, processes: None) -> MariaDb:
-    """The database that all tests of the run share: use a schema of your own, change no setting."""
     return shared_server(pytestconfig, "mariadb", lambda at: MariaDb(at, at))
 
 
 @pytest.fixture(scope="session")
 def postgres(pytestconfig: pytest.Config, processes: None) -> PostgreSql:
-    """The PostgreSQL that all tests of the run share: use a database of your own."""
     return shared_server(pytestconfig, "postgres", lambda at: PostgreSql(at, at))
 
 
 @pytest.fixture(scope="session")
 def connect(pytestconfig: pytest.Config, java: Java, kafka: KafkaBroker) -> KafkaConnect:
-    """The Connect that all tests of the run share: use connectors and prefixes of your own."""
     servers = kafka.bootstrap_servers
     return shared_server(pytestconfig, "connect", lambda at: KafkaConnect(at, java, [], servers))
 
 
 @pytest.fixture(scope="session")
 def registry(pytestconfig: pytest.Config, java: Java) -> ApicurioRegistry:
-    """The registry of schemas that all tests of the run share: use subjects of your own."""
     return shared_server(pytestconfig, "registry", lambda at: ApicurioRegistry(at, java, at))
 
 
@@ -258,7 +246,6 @@ def registry(pytestconfig: pytest.Config, java: Java) -> ApicurioRegistry:
 def own_broker(
     tmp_path_factory: pytest.TempPathFactory, java: Java, broker_jars: list[Path]
 ) -> Iterator[KafkaBroker]:
-    """A broker that a file of tests may stop and change."""
     directory = tmp_path_factory.mktemp("kafka")
     with KafkaBroker(directory, java, broker_jars, BrokerSettings(heap="384m")) as broker:
         yield broker
@@ -268,7 +255,6 @@ def own_broker(
 def own_database(
     tmp_path_factory: pytest.TempPathFactory, database_home: Path
 ) -> Iterator[MariaDb]:
-    """A database that a file of tests may stop and change."""
     with MariaDb(tmp_path_factory.mktemp("mariadb"), database_home) as database:
         yield database
 
@@ -277,7 +263,6 @@ def own_database(
 def own_postgres(
     tmp_path_factory: pytest.TempPathFactory, jar_cache: JarCache
 ) -> Iterator[PostgreSql]:
-    """A PostgreSQL that a file of tests may stop and change."""
     with PostgreSql(tmp_path_factory.mktemp("postgres"), jar_cache.postgres_home()) as database:
         yield database
 

@@ -50,7 +50,6 @@ class Mutation:
 
 
 def mutations() -> list[Mutation]:
-    """The faults of the list, in its order."""
     listed = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return [Mutation(name, **{**each, "tests": (*each["tests"],)}) for name, each in listed.items()]
 
@@ -90,7 +89,6 @@ class Copy:
         }
 
     def run(self, tests: Iterable[str]) -> tuple[int, list[str]]:
-        """Exit status of pytest, and the tests that failed."""
         ran = self._python(
             *("-m", "pytest", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"), *tests
         )
@@ -111,7 +109,6 @@ class Copy:
             return subprocess.CompletedProcess(exc.cmd, 99, "", "")
 
     def _write(self, path: Path, text: str) -> None:
-        """Python recognises a stale .pyc by size and second: each version has one of its own."""
         self._clock += 2
         path.write_text(text, encoding="utf-8")
         os.utime(path, (self._clock, self._clock))

@@ -91,14 +91,12 @@ def without_fences(text: str) -> str:
 
 
 def entries(text: str) -> dict[str, str]:
-    """Items of the lists of `text` that begin with a name in backticks: name → the whole item."""
     items = re.findall(r"^- .*(?:\n  .*)*", text, re.MULTILINE)
     named = ((re.match(r"- (?:\*\*)?`([^`]+)`", item), item) for item in items)
     return {name[1]: item for name, item in named if name}
 
 
 def generated(page: str) -> str:
-    """The generated part of a page that has one."""
     return page.partition("<!-- generated: ")[2].partition("<!-- end -->")[0]
 
 

@@ -165,7 +165,6 @@ def test_classes_have_few_public_methods_or_say_why():
 
 
 def public_methods(module: Module, node: ast.ClassDef) -> set[str]:
-    """Its own and those that it inherits."""
     members = (each for line in ancestors(module, node) for _, one in line for each in one.body)
     return {each.name for each in members if isinstance(each, Function) and each.name[0] != "_"}
 

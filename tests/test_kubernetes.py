@@ -163,14 +163,12 @@ def merged(base: Any, patch: Any) -> Any:
 
 
 def two_control_planes() -> dict[str, Any]:
-    """The Deployment as the part for two makes it."""
     (patch,) = FAILOVER["patches"]
     deployment: dict[str, Any] = merged(Manifests(TEXTS).deployment, yaml.safe_load(patch["patch"]))
     return deployment
 
 
 def with_a_store(deployment: dict[str, Any]) -> dict[str, Any]:
-    """The Deployment as the part with an object store makes it."""
     _, patch = STORE["patches"]
     changed: dict[str, Any] = merged(deployment, yaml.safe_load(patch["patch"]))
     return changed
@@ -203,7 +201,6 @@ def test_two_control_planes_share_all_but_their_node() -> None:
 
 
 def added_by_a_store() -> dict[str, Any]:
-    """The variables of the control plane, with what they are of."""
     before, after = (
         each["spec"]["template"]["spec"]["containers"][0]
         for each in (two_control_planes(), with_a_store(two_control_planes()))

@@ -121,7 +121,7 @@ function value(of) {
 
 /** Dead letters by their reasons; `letters` is a `DeadLetters`. */
 export function lettersView(letters) {
-  const { job, groups, hasMore, busy, error, isAsked, replayed } = letters;
+  const { job, groups, hasMore, busy, error, isAsked, replayed, discarded } = letters;
   const all = (groups ?? []).reduce((sum, [, each]) => sum + each.length, 0);
   return [
     back(job),
@@ -130,15 +130,21 @@ export function lettersView(letters) {
     error && refusal("It was not carried out", error),
     replayed && h("p", { class: "fault note", role: "status", "data-key": "replayed" }, outcome(replayed)),
     !groups && !error && h("p", { class: "empty" }, "Looking …"),
-    groups && !all && h("p", { class: "empty", "data-key": "none" }, "There is none that was not replayed."),
+    discarded && h("p", { class: "fault note", role: "status", "data-key": "discarded" }, discardOutcome(discarded)),
+    groups && !all && h("p", { class: "empty", "data-key": "none" }, "No dead letter is open."),
     all > 0 && replayOrder(all, hasMore, isAsked, busy),
-    (groups ?? []).map(([reason, each], at) => group(reason, each, at)),
+    (groups ?? []).map(([reason, each], at) => group(reason, each, { at, busy })),
   ];
 }
 
 function outcome({ status, records, rows, still_bad: bad }) {
   if (status === "waiting") return "It is sent; the runner takes it up.";
   return `${many(records, "record")} joined again: ${many(rows, "row")} added, ${count(bad.length)} still without.`;
+}
+
+function discardOutcome({ status, records, remaining }) {
+  if (status === "waiting") return "The order is sent; the runner carries it out.";
+  return `${many(records, "record")} discarded${remaining ? `, ${count(remaining)} left for another discard` : ""}.`;
 }
 
 function replayOrder(all, hasMore, isAsked, busy) {
@@ -160,7 +166,7 @@ function replayOrder(all, hasMore, isAsked, busy) {
   );
 }
 
-function group(reason, letters, at) {
+function group(reason, letters, { at, busy }) {
   const row = (letter) => h(
     "tr",
     {},
@@ -174,5 +180,12 @@ function group(reason, letters, at) {
     [`${many(letters.length, "record")}: `, said(reason)],
     table("Records", ["Place", "Batch", "Written", "Value"], letters.slice(0, SHOWN).map(row)),
     letters.length > SHOWN && h("p", { class: "quiet" }, `The first ${SHOWN}.`),
+    h(
+      "form",
+      { class: "decision", "data-form": "discard", "data-group": at, "data-key": `discard-${at}` },
+      h("label", { for: `discard-reason-${at}` }, "Reason (recorded)"),
+      h("input", { id: `discard-reason-${at}`, name: "reason", required: true, maxlength: "1000", autocomplete: "off" }),
+      h("button", { type: "submit", disabled: busy }, `Discard ${letters.length === 1 ? "this record" : `these ${count(letters.length)} records`}`),
+    ),
   );
 }

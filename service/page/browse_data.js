@@ -102,6 +102,7 @@ export class DeadLetters extends Asker {
   hasMore = false;
   isAsked = false;
   replayed = null;
+  discarded = null;
 
   constructor(job, told) {
     super(told);
@@ -116,7 +117,7 @@ export class DeadLetters extends Asker {
 
   /** Whether a replay is meant. */
   ask(isAsked) {
-    Object.assign(this, { isAsked, replayed: null });
+    Object.assign(this, { isAsked, replayed: null, discarded: null });
     this.told.changed();
   }
 
@@ -125,6 +126,16 @@ export class DeadLetters extends Asker {
     this.isAsked = false;
     return this.do(async () => {
       this.replayed = await post(`${this.path}:replay`, { all: true, by: "status page" });
+      await this.#list();
+    });
+  }
+
+  /** Discard the open records of one group: they get no rows, and replays leave them out. */
+  discard(group, reason) {
+    const records = this.groups[group][1].map(({ topic, partition, offset, batch }) => ({ topic: topic ?? null, partition, offset, batch }));
+    Object.assign(this, { isAsked: false, replayed: null, discarded: null });
+    return this.do(async () => {
+      this.discarded = await post(`${this.path}:discard`, { records, reason, by: "status page" });
       await this.#list();
     });
   }

@@ -307,6 +307,10 @@ const FORMS = {
     const reason = given.get("reason").trim();
     if (reason) shown.source.orders.acknowledge(form.dataset.cause, given.get("choice"), reason);
   },
+  discard(form) {
+    const reason = new FormData(form).get("reason").trim();
+    if (reason) shown.source.discard(Number(form.dataset.group), reason);
+  },
   filter() {},
   editor() {},
   rows: (form) => shown.source.look(trimmed(form)),

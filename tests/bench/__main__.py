@@ -27,7 +27,6 @@ _SUFFIX = "_bench.py"
 
 
 def names() -> tuple[str, ...]:
-    """All benchmarks there are."""
     found = Path(__file__).parent.glob(f"*{_SUFFIX}")
     return tuple(sorted(p.name.removesuffix(_SUFFIX).replace("_", "-") for p in found))
 
@@ -89,7 +88,6 @@ def one(arguments: argparse.Namespace) -> bool:
 
 
 def all_of_them(arguments: Sequence[str]) -> bool:
-    """Run each benchmark in a process of its own, so that none ends the others; save all."""
     command = [sys.executable, "-m", "tests.bench"]
     met = [subprocess.run([*command, name, "--save", *arguments]).returncode for name in names()]
     return not any(met)

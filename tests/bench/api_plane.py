@@ -14,7 +14,6 @@ from service.logs import configure_logs
 
 
 def runner_command(name: str) -> tuple[str, ...]:
-    """A runner for the job called `name`, and sleep for others; the job's directory comes last."""
     real = shlex.join((sys.executable, "-m", "service.jobs.runner"))
     choice = (
         f'grep -q "\\"name\\":\\"{name}\\"" "$2/plan.json" && exec {real} "$@"; exec sleep 86400'

@@ -24,14 +24,12 @@ class BatchTime:
 
 
 def newest(directory: Path) -> int:
-    """The newest batch in one of Spark's logs, -1 before the first."""
     if not directory.is_dir():
         return -1
     return max((int(p.name) for p in directory.iterdir() if p.name.isdecimal()), default=-1)
 
 
 def batch_times(checkpoint: Path, *, behind: int = -1) -> list[BatchTime]:
-    """The batches that a query has committed since batch `behind`, but for the first two."""
     commits = checkpoint / "commits"
     first = behind + 1 + WARM_UP
     return [
@@ -52,13 +50,11 @@ def _records(checkpoint: Path, number: int) -> int:
 
 
 def _end(entry: Path) -> int:
-    """The sum of the end offsets in one entry of an offset log."""
     last = entry.read_text().splitlines()[-1]
     return sum(end for partitions in json.loads(last).values() for end in partitions.values())
 
 
 def newest_pinned(checkpoint: Path) -> int:
-    """The newest batch of a job of ours, -1 before the first."""
     pin = PinStore(checkpoint / "pins").newest()
     return -1 if pin is None else pin.batch
 
@@ -82,14 +78,12 @@ def _seconds(checkpoint: Path, batch: int) -> float:
 
 
 def _ended_at(checkpoint: Path, batch: int) -> float:
-    """When a batch was over, in Unix time."""
     following = _pin_file(checkpoint, batch + 1)
     path = following if following.exists() else checkpoint / "progress.json"
     return path.stat().st_mtime_ns / 1e9
 
 
 def pinned_span(checkpoint: Path, times: Sequence[BatchTime]) -> tuple[float, float]:
-    """When the first of these batches began and the last one was over, in Unix time."""
     return _planned_at(checkpoint, times[0].number), _ended_at(checkpoint, times[-1].number)
 
 
@@ -102,7 +96,6 @@ def _planned_at(checkpoint: Path, batch: int) -> float:
 
 
 def whole(times: Sequence[BatchTime]) -> list[BatchTime]:
-    """Without a last batch that had less to do than the one before it."""
     if len(times) > 1 and times[-1].records < times[-2].records:
         return list(times[:-1])
     return list(times)
@@ -121,5 +114,4 @@ def records_per_second(times: Sequence[BatchTime]) -> float:
 
 
 def batch_limit(records: int, most: int = 500_000) -> int:
-    """Records of a batch, so that two of them are left to measure where there are few."""
     return max(1, min(most, records // 4))

@@ -140,7 +140,6 @@ def works() -> Mapping[str, Work]:
 
 
 def row(number: int) -> dict[str, model.Written]:
-    """A row of the table."""
     moment = model.EPOCH.replace(year=2024, microsecond=number % 1000 * 1000)
     return {
         "id": model.integer(number),

@@ -36,7 +36,6 @@ _UPDATED_AT_ONCE = 50_000
 
 
 def step_ms(records: int) -> int:
-    """Between two clicks, so that `records` of them take no longer than the span."""
     return max(1, SPAN_MS // records)
 
 
@@ -75,7 +74,6 @@ def click_table(rig: Rig, topic: str) -> str:
 
 
 def versioned_users(mariadb: MariaDb, users: int, span_ms: int) -> AbstractContextManager[str]:
-    """A schema with the first version of users 1 to `users`; it is not in the binlog."""
     third = span_ms // VERSIONS
     fill = (
         "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M'), CONCAT('user ', seq, ' v1'), "
@@ -158,7 +156,6 @@ def window_script(rig: Rig, topic: str, path: str, minutes: int) -> str:
 
 
 def clicks_counted(rows: pa.Table, from_ms: int, until_ms: int) -> int:
-    """The clicks in all windows that begin and end in that part of the time."""
     start, end = (
         pc.cast(rows[name].cast(pa.timestamp("us")), pa.timestamp("ms"), safe=False).to_numpy()
         for name in ("window_start", "window_end")

@@ -89,7 +89,6 @@ def used_by(processes: list[psutil.Process]) -> Used:
 
 
 def _rollup_kb(pid: int, name: str) -> int:
-    """A line of what the kernel knows of a process's memory."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
@@ -141,7 +140,6 @@ class EventSubject(Subject):
         ]
 
     def wait_changed(self, changes: int) -> None:
-        """So many changes of the table are committed, and the index has them; as `wait_for`."""
         self.wait_for(
             lambda s: self._has_changed(s["dimensions"][0], changes),
             f"{changes:,} changes are there",
@@ -156,6 +154,5 @@ class EventSubject(Subject):
 
 @contextmanager
 def event_subject(place: Place, rig: Rig, script: str, stream: Stream) -> Iterator[EventSubject]:
-    """A job of its own that runs `script`; it is removed at the end."""
     with rig.job(script) as job:
         yield EventSubject(place, rig, job, stream)

@@ -32,7 +32,6 @@ def main() -> None:
 
 
 def _warm_up() -> None:
-    """What each worker has anyway, index or not: a batch's worth of memory."""
     pa.array(range(_CHUNK), pa.int64()).take(pa.array(range(_CHUNK), pa.int64()))
 
 

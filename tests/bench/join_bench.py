@@ -87,7 +87,6 @@ def measure_one(
 
 
 def _check(path: str, records: int) -> None:
-    """The reference's speed counts only if it has joined all of them, too."""
     rows = sum(pa.table(DeltaTable(path).get_add_actions(flatten=True))["num_records"].to_pylist())
     if rows != records:
         raise RuntimeError(f"the reference has {rows} rows of {records} records")

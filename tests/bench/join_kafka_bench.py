@@ -41,7 +41,6 @@ def measure(place: Place, sizes: Sizes) -> list[Measure]:
 
 
 def _share(whole: list[float], without: list[float]) -> float | None:
-    """The part of the time that goes away with the sink."""
     return rounded(1 - median(whole) / median(without))
 
 

@@ -155,7 +155,6 @@ def advanced(directory: Path, rows: int, spec: IndexSpec) -> DimensionIndex:
 
 
 def records_of(values: pa.Array) -> pa.RecordBatch:
-    """`values` as a task gets them."""
     count = len(values)
     return pa.RecordBatch.from_pydict(
         {
@@ -287,7 +286,6 @@ def least(work: Work, fields: pa.Schema, joined: Sequence[JoinedBatch]) -> None:
 
 
 def read(values: pa.Array, fields: pa.Schema) -> None:
-    """By pyarrow alone, in one block."""
     lines = b"\n".join(values.to_pylist())
     pj.read_json(
         pa.BufferReader(lines),

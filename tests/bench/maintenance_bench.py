@@ -175,7 +175,6 @@ class Tables:
         self._keeper.prune(None)
 
     def files(self) -> int:
-        """How many files changelog, its log and the index have."""
         roots = (self._home / "changelog", self._home / "index")
         return sum(path.is_file() for root in roots for path in root.rglob("*"))
 

@@ -73,26 +73,21 @@ class Measure:
 
     @property
     def value(self) -> float:
-        """The median of ours."""
         return statistics.median(self.values)
 
     @property
     def reference(self) -> float | None:
-        """The median of the reference's, None without one."""
         return statistics.median(self.references) if self.references else None
 
     @property
     def ratio(self) -> float | None:
-        """Ours by the reference's."""
         return self.value / self.reference if self.reference else None
 
     @property
     def ok(self) -> bool:
-        """Whether the bar is reached, at whatever size this was."""
         return self.bar is None or self.bar.sense.met(self.value, self.ratio, self.bar.limit)
 
     def as_json(self) -> dict[str, Any]:
-        """JSON values, for the last line of a benchmark and for its lines in the table."""
         return {
             "measure": self.name,
             "value": rounded(self.value),
@@ -114,30 +109,25 @@ class Measure:
 def cpu_measure(
     of: str, size: str, cpu_s: Sequence[float], at_most: float, *, full: bool
 ) -> Measure:
-    """What all processes of a job have used for a million records; broker and database are none."""
     bar = Bar(Sense.VALUE_AT_MOST, at_most)
     return Measure(f"CPU of a million records: {of}", "s", size, full, cpu_s, (), bar)
 
 
 def spread(values: Sequence[float]) -> float:
-    """How far the runs lie apart: the greatest less the smallest, by the median."""
     middle = statistics.median(values)
     return (max(values) - min(values)) / middle if middle else 0.0
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The smallest value that `share` of `values` do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, max(0, -int(-share * len(ordered) // 1) - 1))]
 
 
 def rounded(value: float | None) -> float | None:
-    """Four digits that mean something."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def as_json(bench: str, measures: Sequence[Measure]) -> dict[str, Any]:
-    """The JSON object of a benchmark: its first measure, the others below `parts`."""
     first, *others = measures
     return {
         "bench": bench,

@@ -68,7 +68,6 @@ def user_rows(ids: np.ndarray, op: str, *, pos: int, offset: int) -> pa.RecordBa
 
 
 def complete(*, offset: int) -> pa.RecordBatch:
-    """The watermark record behind the snapshot."""
     row = {"_op": "w", "_epoch": 0, "_file": 1, "_pos": 0, "_row": -1, "_source_ts": 0}
     row |= {"_partition": 0, "_offset": offset, "_generation": 1}
     return pa.RecordBatch.from_pylist([row], schema=SCHEMA)

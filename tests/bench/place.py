@@ -58,21 +58,17 @@ class Place:
 
     @property
     def kafka(self) -> KafkaBroker:
-        """The broker."""
         return self._started()[0]
 
     @property
     def mariadb(self) -> MariaDb:
-        """The database."""
         return self._started()[1]
 
     def new(self, name: str) -> Path:
-        """A fresh path below the scratch directory; only its parent is there."""
         self.directory.mkdir(parents=True, exist_ok=True)
         return self.directory / unique_name(name)
 
     def say(self, text: str) -> None:
-        """A line of progress on standard error."""
         sys.stderr.write(f"[{time.monotonic() - self._began:7.1f} s] {text}\n")
         sys.stderr.flush()
 
@@ -92,7 +88,6 @@ class Place:
 
 
 def spark_jars() -> list[Path]:
-    """What Spark needs for Delta, and for its own source of Kafka."""
     settings = Settings.load()
     cache = JarCache(settings.cache_dir, find_java(settings.cache_dir))
     return [*cache.jars(JarSet.SPARK), *cache.jars(JarSet.REFERENCE)]

@@ -18,7 +18,6 @@ _USERS = 1_000_000
 
 
 def bad_values() -> list[bytes]:
-    """One value of each kind, spread over all that there are."""
     small = [
         kind.value
         for kind in KINDS
@@ -28,7 +27,6 @@ def bad_values() -> list[bytes]:
 
 
 def visits(items: range) -> list[bytes]:
-    """Good records of the columns that the bad values are bad for."""
     return [
         b'{"user_id":%d,"url":"/page/%d","score":%d.5,"active":true}'
         % (1 + i * 7919 % _USERS, i, i)

@@ -52,7 +52,6 @@ def session(config: dict[str, Any]) -> SparkSession:
 
 
 def stream(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
-    """The records from the given offsets on, so many in a micro-batch at the most."""
     return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", config["bootstrap"])
@@ -64,7 +63,6 @@ def stream(spark: SparkSession, config: dict[str, Any]) -> DataFrame:
 
 
 def parsed(records: DataFrame, config: dict[str, Any]) -> DataFrame:
-    """The fields of the records."""
     value = col("value").cast("string")
     return records.select(from_json(value, config["schema"]).alias("c")).select("c.*")
 

@@ -34,7 +34,6 @@ _BY_SENSE = {
 
 
 def machine() -> str:
-    """What it runs on, as the heading of a section."""
     memory = psutil.virtual_memory().total / 2**30
     cores = len(os.sched_getaffinity(0))
     return f"{cores} cores, {memory:.0f} GiB, {platform.system()} {platform.release()}"
@@ -65,7 +64,6 @@ def _database(cache: JarCache) -> str:
 
 
 def lines(told: Mapping[str, Any]) -> list[str]:
-    """The JSON object of a benchmark as lines of the table: itself, then its parts."""
     when = now()
     parts = [told, *(part for part in told.get("parts", ()) if "value" in part)]
     return [line(told["bench"], part, when) for part in parts]
@@ -133,5 +131,4 @@ def _bench_of(row: str) -> str:
 
 
 def _blocks(text: str) -> list[str]:
-    """What stands before the first heading, and each heading with its text."""
     return re.split(r"^(?=## )", text.rstrip("\n") + "\n\n", flags=re.MULTILINE)

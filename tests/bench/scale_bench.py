@@ -80,7 +80,6 @@ class Point:
 
     @property
     def cores(self) -> int:
-        """Those that can work at the same time."""
         return min(self.executors, os.cpu_count() or 1)
 
 
@@ -104,27 +103,22 @@ class Model:
 
     @classmethod
     def of(cls, points: Sequence[Point]) -> "Model":
-        """The terms that fit best, none below zero; what counts is the share of an error."""
         driver = _fit(points, _driver_terms, [p.serial_ms for p in points])
         elsewhere = _fit(points, _task_terms, [p.ms - p.serial_ms for p in points])
         return cls(*driver, *elsewhere)
 
     def serial_ms(self, shape: Shape) -> float:
-        """How much of a batch only the driver does."""
         terms = (self.driver, self.each_task, self.each_partition)
         return float(np.dot(terms, _driver_terms(shape, 1)))
 
     def ms(self, shape: Shape, cores: int) -> float:
-        """How long a batch takes."""
         terms = (self.start, self.each_read, self.each_record)
         return self.serial_ms(shape) + float(np.dot(terms, _task_terms(shape, cores)))
 
     def error(self, point: Point) -> float:
-        """How far a measured batch is from what we say, as a share of it."""
         return abs(self.ms(point.shape, point.cores) / point.ms - 1)
 
     def records_per_s(self, cores: int) -> int:
-        """Of a stream with as many partitions as cores, in large batches."""
         shape = Shape(cores, cores, _BATCH_OF_PLAN)
         return round(shape.records / self.ms(shape, cores) * 1_000)
 
@@ -141,7 +135,6 @@ def _task_terms(shape: Shape, cores: int) -> tuple[float, ...]:
 
 
 def _fit(points: Sequence[Point], terms: Terms, values: Sequence[float]) -> list[float]:
-    """By the shares that the errors have of the whole batches."""
     scale = np.array([1 / point.ms for point in points])
     rows = np.array([terms(point.shape, point.cores) for point in points])
     return _not_negative(rows * scale[:, None], np.array(values) * scale)

@@ -67,17 +67,14 @@ class DatabaseUsers:
     options: tuple[str, ...] = ()
 
     def declared(self) -> str:
-        """The DDL of `user_info`."""
         return cdc_table(self.mariadb, self.schema, "user_info", USERS_DDL, self.options)
 
     def changes(self, per_second: int = 1_000) -> "DatabaseChanges":
-        """Several in a transaction."""
         return DatabaseChanges(self, per_second)
 
 
 @contextmanager
 def users(mariadb: MariaDb, rows: int) -> Iterator[DatabaseUsers]:
-    """A schema with users 1 to `rows`; their insertion is not in the binlog."""
     fill = (
         "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M'), CONCAT('user ', seq), NULL "
         f"FROM seq_1_to_{rows}"
@@ -140,7 +137,6 @@ class Stream:
 
     @property
     def sent(self) -> int:
-        """How many records are in the topic."""
         return sum(self.ends.values())
 
     def append(
@@ -166,7 +162,6 @@ class Stream:
             self.ends[partition] += len(part)
 
     def producer(self) -> BulkProducer:
-        """A connection to append with."""
         return BulkProducer(self._servers, self.topic)
 
 
@@ -288,12 +283,10 @@ BLACKHOLE = Output("'connector'='blackhole'")
 
 
 def delta_output(path: str, columns: str = CLICKS) -> Output:
-    """A Delta table below the warehouse."""
     return Output(f"'connector'='delta', 'path'='{path}'", columns)
 
 
 def kafka_output(kafka: KafkaBroker, topic: str) -> Output:
-    """A topic."""
     return Output(
         f"'connector'='kafka', 'topic'='{topic}', 'format'='json', "
         f"'properties.bootstrap.servers'='{kafka.bootstrap_servers}'"
@@ -301,7 +294,6 @@ def kafka_output(kafka: KafkaBroker, topic: str) -> Output:
 
 
 def join_sql(rig: Rig, table: UserTable, topic: str, output: Output) -> str:
-    """Clicks with the user's gender and name, who may be unknown."""
     names = ", ".join(f"c.{column.split()[0]}" for column in output.columns.split(", "))
     clicks = f"{output.columns}, proctime AS PROCTIME()"
     return (

@@ -23,7 +23,6 @@ _WORKING = ("SNAPSHOT", "CATCHING_UP", "JOINING")
 
 
 def measure(place: Place, sizes: Sizes) -> list[Measure]:
-    """The copy of a million rows, and what small chunks cost."""
     with place.rig() as rig:
         return [_whole(place, rig, sizes), _in_small_chunks(place, rig, sizes)]
 
@@ -79,7 +78,6 @@ def _in_small_chunks(place: Place, rig: Rig, sizes: Sizes) -> Measure:
 def _copied(
     place: Place, rig: Rig, table: DatabaseUsers, chunk_rows: int
 ) -> AbstractContextManager[Subject]:
-    """A job that copies `table` in chunks; it is removed at the end."""
     chunks = f"'scan.incremental.snapshot.chunk.size'='{chunk_rows}'"
     chunked = replace(table, options=(chunks,))
     return submitted(place, rig, chunked, Stream(place.kafka), BLACKHOLE)
@@ -99,5 +97,4 @@ def _read_plainly(table: DatabaseUsers) -> float:
 
 
 def spark_up_ms(subject: Subject) -> int:
-    """When the runner had its Spark: the first state behind STARTING."""
     return min(int(e["at_ms"]) for e in subject.job.events() if e["to"] in _WORKING)

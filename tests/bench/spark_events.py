@@ -9,7 +9,6 @@ Span = tuple[float, float]
 
 
 def event_log_conf(directory: Path) -> dict[str, str]:
-    """Settings of Spark for a log of each application in `directory`."""
     return {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": directory.as_uri(),

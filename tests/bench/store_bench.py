@@ -64,7 +64,6 @@ def _run(store: ObjectStore, number: int, records: int) -> tuple[float, float, f
 
 
 def _run_here(home: Path, number: int, records: int) -> float:
-    """Bytes of the same in directories."""
     (home / "job").mkdir(parents=True)
     _batches(home / "table", home / "job", number, records)
     return float(sum(path.stat().st_size for path in home.rglob("*") if path.is_file()))

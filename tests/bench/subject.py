@@ -37,7 +37,6 @@ class Subject:
 
     @property
     def checkpoint(self) -> Path:
-        """The job's."""
         return self.job.directory / "checkpoint"
 
     def joined_to(self) -> int:
@@ -67,7 +66,6 @@ class Subject:
             time.sleep(_ASK_S)
 
     def wait_open(self) -> dict[str, Any]:
-        """The status with which the gate is open."""
         return self.wait_for(
             lambda s: s["state"] == "JOINING", "the gate opens", deadline_s=OPENS_WITHIN_S
         )
@@ -83,7 +81,6 @@ class Subject:
         self.wait_for(is_folded, "the table is folded", deadline_s=OPENS_WITHIN_S)
 
     def wait_drained(self) -> None:
-        """All records of the stream are joined; as `wait_for`."""
         self.wait_for(self._is_drained, "everything is joined", deadline_s=_DRAINS_WITHIN_S)
 
     def _is_drained(self, _: dict[str, Any]) -> bool:
@@ -113,7 +110,6 @@ class Subject:
             raise RuntimeError(f"{found} rows and dead letters of {self.stream.sent} records")
 
     def changes(self, per_second: int = 1_000) -> Paced:
-        """Changes to the table for as long as the block lasts."""
         assert self.table is not None
         return self.table.changes(per_second)
 
@@ -122,7 +118,6 @@ class Subject:
 def submitted(
     place: Place, rig: Rig, table: UserTable, stream: Stream, output: Output
 ) -> Iterator[Subject]:
-    """A job of its own; it is removed at the end."""
     with rig.job(join_sql(rig, table, stream.topic, output)) as job:
         yield Subject(place, rig, job, stream, table)
 

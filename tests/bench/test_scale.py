@@ -15,7 +15,6 @@ TERMS = Model(20.0, 0.1, 0.02, 30.0, 1.5, 0.004)
 
 
 def points(model: Model) -> list[Point]:
-    """What would be measured if a model were true."""
     return [
         Point(executors, shape, model.ms(shape, cores), model.serial_ms(shape))
         for executors, cores in ((1, 1), (16, 2))

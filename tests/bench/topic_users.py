@@ -37,16 +37,13 @@ class TopicUsers:
 
     @property
     def topic(self) -> str:
-        """Of the table's records."""
         return f"{self.prefix}.shop.user_info"
 
     @property
     def notices(self) -> str:
-        """Of the connector's notifications."""
         return f"{self.prefix}.notifications"
 
     def declared(self) -> str:
-        """The DDL of `user_info`."""
         return (
             f"CREATE TABLE user_info ({USERS_DDL}) WITH ('connector'='kafka', "
             f"'topic'='{self.topic}', 'format'='debezium-json', "
@@ -55,7 +52,6 @@ class TopicUsers:
         )
 
     def changes(self, per_second: int = 1_000) -> "TopicChanges":
-        """Each an envelope, some in a request."""
         return TopicChanges(self, per_second)
 
 

@@ -90,7 +90,6 @@ class Place:
             return []
 
     def joining_node(self, job: RunningJob) -> Node:
-        """One on which the job's index is."""
         return next(n for n in self.cluster.nodes if (n.directory / "index" / job.id).exists())
 
 
@@ -183,7 +182,6 @@ class Jobs:
         return self.joining, self.counting, self.rating
 
     def wait_for(self, flow: "Flow") -> None:
-        """All that was sent is joined, and all windows that have ended are there."""
         self.wait_for_rows(flow.sent)
         self.counting.wait_for(
             lambda _: self.counts() == flow.complete, "the windows that ended", deadline_s=300
@@ -254,7 +252,6 @@ class Flow:
         self.sent += PART
 
     def send_late(self, item: str, *, second: int) -> None:
-        """A visit of the first hour, which no window waits for any more."""
         values = [{"item": item, "ts": time_of(second)}]
         produce(self.servers, self.visits, values, partition=0)
 
@@ -267,11 +264,9 @@ class Flow:
 
     @property
     def passed(self) -> list[tuple[str, str, int | None]]:
-        """The visits that the watermark of every partition has passed, with their rates."""
         return [rated_visit(number) for number in range(self.sent - PARTITIONS + 1)]
 
     def rated_visits(self) -> list[tuple[str, str, int | None]]:
-        """What is committed of the output; its times have no fractions but zero."""
         rows = consume_json(self.servers, self.rated)
         return [(row["ts"].removesuffix(".000000"), row["item"], row["rate"]) for row in rows]
 
@@ -282,7 +277,6 @@ def visits_table(rig: Rig, topic: str, path: str) -> str:
 
 
 def rating_script(rig: Rig, schema: str, flow: Flow) -> str:
-    """A join by event time whose output is written in transactions."""
     once = ("'sink.delivery-guarantee'='exactly-once'", "'sink.transactional-id-prefix'='rates'")
     rates = "item STRING, rate INT, since TIMESTAMP(3), WATERMARK FOR since AS since, "
     return (
@@ -296,7 +290,6 @@ def rating_script(rig: Rig, schema: str, flow: Flow) -> str:
 
 
 def change_rates(mariadb: MariaDb, schema: str, *, rate: int, second: int) -> None:
-    """From then on each item has this rate."""
     since = f"TIMESTAMPADD(SECOND, {second}, '2024-01-01 00:00:00')"
     run_sql(mariadb, f"UPDATE rates SET rate = {rate}, since = {since}", schema=schema)
 
@@ -327,7 +320,6 @@ def expected(number: int) -> tuple[int, int, str | None, str | None]:
 
 
 def assert_refused(rig: Rig, script: str, path: str) -> None:
-    """A directory of the control plane's machine is no place for an output."""
     local = rig.post_job(script.replace(path, str(rig.settings.warehouse_dir / "out")))
     assert (local.status_code, "do not share" in local.text) == (422, True), local.text
 
@@ -349,5 +341,4 @@ def seen_by(process: psutil.Process, path: Path) -> Path:
 
 
 def is_swept(place: Place, job: RunningJob) -> bool:
-    """Whether tasks have left nothing for each other."""
     return place.store.keys(f"lake/_sluice/jobs/{job.id}/exchange") == []

@@ -14,7 +14,6 @@ pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
 
 
 def enrich_sql(rig: Rig, topic: str, group: str, path: str, users: str) -> str:
-    """Clicks from where the group is on, joined with rows by key of another topic."""
     servers = rig.kafka.bootstrap_servers
     return (
         "CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED) "

@@ -57,7 +57,6 @@ SOURCES = {MARIADB: (mariadb_source, mariadb_tables), POSTGRES: (postgres_source
 
 @pytest.fixture(scope="module")
 def connect(own_connect: KafkaConnect) -> KafkaConnect:
-    """It is killed."""
     return own_connect
 
 
@@ -125,7 +124,6 @@ class Clicks:
         return [rows[first + number] for number in range(len(users))]
 
     def await_names(self, job: RunningJob, wanted_names: dict[int, str | None]) -> None:
-        """Clicks of these users come to be joined with these names."""
         wait_until(
             lambda: self.names(job, *wanted_names) == list(wanted_names.values()),
             deadline_s=90,
@@ -233,7 +231,6 @@ def a_second_snapshot_lacks_what_was_deleted_meanwhile(
 
 
 def joins(status: dict[str, Any]) -> bool:
-    """Whether it joins; a job that is stalled has no value of its own to wait for."""
     assert status["state"] != "STALLED", status["reason"]
     return bool(status["state"] == "JOINING")
 
@@ -319,12 +316,10 @@ def test_every_type_of_a_column_is_joined_as_the_database_has_it(
 
 
 def of_our_calendar(statement: str) -> str:
-    """The connector's driver gives days before 1583 in another calendar; no reader can tell."""
     return re.sub("'(0001|1000)-01-01", "'1600-01-01", statement)
 
 
 def is_joined(column: Column) -> bool:
-    """Whether a script can declare the column and a Delta table can hold it."""
     if column.name in LOST[MARIADB if column.truth.startswith("CAST") else POSTGRES]:
         return False
     return bool(column.sql) and not column.sql.startswith(("ARRAY", "TIME("))
@@ -351,7 +346,6 @@ def every_type(
 def in_database(
     source: DebeziumConnector, table: Table, columns: list[Column]
 ) -> dict[int, dict[str, Any]]:
-    """The rows as the database's own driver gives them, in the declared types."""
     texts = ", ".join(
         c.truth.format(c.name) if has_bits(c) or c.sql == "STRING" else c.name for c in columns
     )

@@ -42,7 +42,6 @@ def maker(title: str) -> dict[str, Any]:
 
 
 def chained_sql(rig: Rig, schema: str, topic: str, product: str, path: str) -> str:
-    """Clicks with the user's name from MariaDB and the product's title from a Delta table."""
     return (
         cdc_table(rig.mariadb, schema, "user_info", USERS_DDL)
         + f"CREATE TABLE product ({PRODUCT_DDL}) WITH ('connector'='delta', 'path'='{product}', "

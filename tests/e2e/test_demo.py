@@ -32,7 +32,6 @@ def naming(directory):
 
 @pytest.fixture
 def scratch():
-    """The demo's temporary directory: short, for the sockets in it."""
     directory = Path(tempfile.mkdtemp(prefix="sd-"))
     yield directory
     shutil.rmtree(directory, ignore_errors=True)

@@ -115,7 +115,6 @@ def seed_000(vector: str, sink: str) -> Example:
 
 
 def at(time: str, **more: Any) -> Row:
-    """A record of some day at `8:06` or `8:59:59.999`, and perhaps the watermark behind it."""
     columns = {name: f"2024-03-01 {_padded(text)}" for name, text in {"ts": time, **more}.items()}
     return {"name": "Paris", "v": 1, **columns}
 

@@ -42,14 +42,12 @@ pytestmark = [pytest.mark.experiment, pytest.mark.timeout(900)]
 def postgres_of_ours(
     tmp_path_factory: pytest.TempPathFactory, jar_cache: JarCache
 ) -> Iterator[PostgreSql]:
-    """It is stopped and paused, so no other test can use it."""
     with PostgreSql(tmp_path_factory.mktemp("pg"), jar_cache.postgres_home()) as database:
         yield database
 
 
 @pytest.fixture(scope="module")
 def cuts() -> tuple[threading.Event, threading.Event]:
-    """Set where the way from a control plane to the database is cut."""
     return threading.Event(), threading.Event()
 
 

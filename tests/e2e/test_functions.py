@@ -74,7 +74,6 @@ def samples() -> Iterator[Sample]:
 
 
 def _reads(case: Mapping[str, Any]) -> bool:
-    """Whether a case reads columns, so that nothing of it is known before the job runs."""
     return bool(re.search(r"\bf\d+\b", case["expr"]))
 
 

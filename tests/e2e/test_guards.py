@@ -52,7 +52,6 @@ def test_partitions_that_are_added_while_a_batch_is_uncommitted_are_joined(
 
 
 def append_a_version(job: RunningJob, mariadb: MariaDb, schema: str) -> None:
-    """The changelog has two files at least, so that compacting it makes new ones."""
     before = job.status()["dimensions"][0]["index_version"]
     run_sql(mariadb, "UPDATE user_info SET name = 'another' WHERE user_id = 20", schema=schema)
     job.wait_for(

@@ -125,7 +125,6 @@ def test_updates_and_deletes_after_opening_are_seen_by_the_next_records(rig: Rig
 
 
 def joins_old_rows(status: dict[str, Any]) -> bool:
-    """It is stalled, and says that it goes on joining."""
     return status["state"] == "STALLED" and "Meanwhile records are joined" in status["reason"]
 
 
@@ -142,8 +141,6 @@ def is_copied_again(status: dict[str, Any]) -> bool:
 
 
 def wait_for_changes(job: RunningJob, before: dict[str, int], *, changes: int) -> None:
-    """Of each table all `changes` records that came after version `before` are served."""
-
     def is_indexed(status: dict[str, Any]) -> bool:
         return all(
             status["versions"][found["name"]] > before[found["name"]]
@@ -248,7 +245,6 @@ def test_a_preview_prints_its_first_rows_and_ends(rig: Rig) -> None:
 
 
 def second_runner(job: RunningJob) -> int:
-    """The exit code of another runner on the checkpoint of a running job."""
     command = [sys.executable, "-m", "service.jobs.runner", "--job-dir", str(job.directory)]
     return subprocess.run(command, capture_output=True, timeout=60, check=False).returncode
 

@@ -30,7 +30,6 @@ def rig(
     mariadb: MariaDb,
     spark_jars: list[Path],
 ) -> Iterator[Rig]:
-    """Runners with a driver, and workers, of their own."""
     with running_rig(tmp_path_factory.mktemp("kills"), kafka, mariadb) as found:
         yield found
 

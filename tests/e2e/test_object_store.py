@@ -46,7 +46,6 @@ def loaded(path: StorePath) -> DeltaTable:
 
 
 def sql(kafka: KafkaBroker, topic: str, store: ObjectStore, name: str) -> str:
-    """Orders with the title of their item; both tables are in the store."""
     return (
         f"CREATE TABLE item (id BIGINT, title STRING, PRIMARY KEY (id) NOT ENFORCED) WITH ("
         f"'connector'='delta', 'path'='s3://{store.bucket}/{name}/item', {store.with_options}, "
@@ -127,7 +126,6 @@ def assert_refused(rig: Rig, kafka: KafkaBroker, topic: str, store: ObjectStore,
 
 @pytest.fixture
 def warehouse(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Its address; the environment has what it takes to reach it."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     return f"s3://{store.bucket}/lake"

@@ -45,7 +45,6 @@ def clicks(rig: Rig, topic: str, *users: int) -> None:
 
 
 def sluice(rig: Rig, *arguments: str) -> tuple[int, Any]:
-    """Exit code and JSON of a command."""
     done = subprocess.run(
         [sys.executable, "-m", "service.cli", *arguments, "-o", "json"],
         capture_output=True,

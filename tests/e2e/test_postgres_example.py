@@ -16,14 +16,12 @@ ABOVE, NOBODY = "above the credit", "nobody has this number"
 
 @pytest.fixture
 def shop(rig, java, jar_cache, tmp_path):
-    """What `sluice up --with postgres` runs beside the rest."""
     binaries = provide_debezium(jar_cache.directory, java)
     with captured_shop(tmp_path, java, binaries, rig.kafka) as shop:
         yield shop
 
 
 def held(rig):
-    """Order → its customer, the amount, and why it is held."""
     rows = rig.rows("example_held")
     return {row["order_id"]: (row["customer"], row["amount"], row["why"]) for row in rows}
 

@@ -19,7 +19,6 @@ CORRECTED = 1_000
 
 
 def stream_sql(rig: Rig, users: str, topics: str, path: str) -> str:
-    """Clicks of several topics, with their places, joined with rows by key of another topic."""
     servers = rig.kafka.bootstrap_servers
     return (
         "CREATE TABLE users (user_id BIGINT, name STRING, PRIMARY KEY (user_id) NOT ENFORCED) "

@@ -23,7 +23,6 @@ DUMPS = "SELECT COUNT(*) FROM information_schema.processlist WHERE COMMAND = 'Bi
 
 @pytest.fixture(scope="module")
 def mariadb(own_database: MariaDb) -> MariaDb:
-    """What reads its binlog is counted."""
     return own_database
 
 
@@ -85,12 +84,10 @@ class Story:
         run_sql(self.rig.mariadb, *statements, schema=self.schema)
 
     def dumps(self) -> int:
-        """Connections that read the binlog for this story."""
         ((count,),) = run_sql(self.rig.mariadb, DUMPS)
         return int(count) - self.before
 
     def version_with(self, user: int, name: str) -> int | None:
-        """The newest version of the shared table, if it has this name of a user."""
         found = self.rig.get(f"/v1/jobs/{self.table.id}/dimensions/user_info?key={user}")
         is_there = any(item["values"]["name"] == name for item in found["items"])
         return int(found["version"]) if is_there else None

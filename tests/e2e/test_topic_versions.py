@@ -167,7 +167,6 @@ def told(job: RunningJob) -> dict[str, Any]:
 def killed_rig(
     tmp_path: Path, kafka: KafkaBroker, mariadb: MariaDb, spark_jars: list[Path]
 ) -> Iterator[Rig]:
-    """Its runner is killed once, when a batch's state is committed and its output is not."""
     with running_rig(tmp_path, kafka, mariadb, failpoints="C13=kill#1") as rig:
         yield rig
 

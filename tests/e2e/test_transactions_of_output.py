@@ -59,13 +59,11 @@ def has_joined(records: int, status: dict[str, Any]) -> bool:
 
 
 def sources(kafka: KafkaBroker, output: str) -> Counter[tuple[bytes, bytes]]:
-    """How often each record of the stream has its row among the committed ones."""
     headers = [dict(record.headers) for record in consume(kafka.bootstrap_servers, output)]
     return Counter((h["sluice-src-partition"], h["sluice-src-offset"]) for h in headers)
 
 
 def once(topic: str, kafka: KafkaBroker) -> Counter[tuple[bytes, bytes]]:
-    """The same where each has it once."""
     records = consume(kafka.bootstrap_servers, topic)
     return Counter((str(r.partition).encode(), str(r.offset).encode()) for r in records)
 

@@ -43,7 +43,6 @@ def commands(pages):
 
 @pytest.fixture
 def home():
-    """A reader's home: short, for the sockets below it."""
     directory = Path(tempfile.mkdtemp(prefix="st-"))
     yield directory
     shutil.rmtree(directory, ignore_errors=True)

@@ -34,7 +34,6 @@ def users(rig: Rig) -> tuple[str, str]:
 
 
 def sql(rig: Rig, orders: str, refunds: str, path: str, moves: str) -> str:
-    """Both streams joined with users into one table, and both as they are into one topic."""
     join = "JOIN users FOR SYSTEM_TIME AS OF {0}.p AS u ON {0}.user_id = u.user_id"
     csv = kafka_table(rig.kafka, "refunds", refunds, REFUNDS).replace("'json'", "'csv'")
     return (

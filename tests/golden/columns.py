@@ -25,7 +25,6 @@ class Column:
     truth: str = "CAST({} AS CHAR)"
 
     def literal(self, row: int) -> str:
-        """The value of row 1 to 5."""
         return self.values[(row - 1) % 4]
 
 
@@ -54,13 +53,11 @@ class Table:
         return [f"INSERT INTO {self.name} VALUES ({row})" for row in self.rows]
 
     def truths(self) -> str:
-        """Selects every row as texts, the id first."""
         texts = ", ".join(c.truth.format(c.name) for c in self.columns)
         return f"SELECT {texts} FROM {self.name} ORDER BY id"
 
 
 def values(columns: Sequence[Column], identity: int, row: int) -> str:
-    """The values of a row: `id`, then the column's of row 1 to 5; 0 makes all of them NULL."""
     rest = ("NULL" if row == 0 else column.literal(row) for column in columns[1:])
     return ", ".join([str(identity), *rest])
 
@@ -83,13 +80,11 @@ def changes(columns: Sequence[Column], table: str) -> tuple[str, ...]:
 
 
 def typed(name: str, columns: tuple[Column, ...]) -> Table:
-    """The table of all types: rows 1 to 5, and one of NULLs."""
     rows = [values(columns, row, row) for row in range(1, VALUES + 1)]
     return Table(name, columns, "id", (*rows, values(columns, 6, 0)), changes(columns, name))
 
 
 def pairs(name: str, number: Column, text: Column) -> tuple[Table, ...]:
-    """Tables whose shape matters: a key of two columns, no key, rows that are truncated, none."""
     c = (number, text)
     return (
         Table(

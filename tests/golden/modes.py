@@ -70,7 +70,6 @@ POSTGRES = {
 
 
 def captured(mode: str) -> tuple[str, ...]:
-    """The tables that a mode captures: those about values need no others; () is all."""
     if mode.startswith(("decimal_", "time_", "binary_", "unsigned_", "unknown_")):
         return ("types", "extremes")
     return ("types",) if mode == "all_strings_with_schema" else ()

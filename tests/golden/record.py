@@ -239,7 +239,6 @@ class Recorder:
         wait_until(look, deadline_s=90, what=f"{mode}: {what}")
 
     def settle(self, mode: str) -> None:
-        """No topic has grown while Connect committed."""
         before = -1
         while before != (before := sum(map(self.count, self.topics(mode)))):
             time.sleep(1)
@@ -307,7 +306,6 @@ class Recorder:
             yield line | ({} if same is None else {k: same[k] for k in ("before", "after")})
 
     def learn(self, number: int) -> None:
-        """Keep the schema that a record names."""
         if str(number) not in self.schemas:
             answer = httpx.get(f"{self.registry.url}/schemas/ids/{number}").raise_for_status()
             self.schemas[str(number)] = json.loads(answer.json()["schema"])

@@ -28,7 +28,6 @@ NULL = None
 
 @pytest.fixture(scope="module")
 def prepare() -> ModuleType:
-    """The program that fills in addresses."""
     return prepare_program()
 
 

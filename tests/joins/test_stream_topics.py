@@ -77,7 +77,6 @@ def test_topics_are_read_back_as_they_were_written(topics):
 
 @given(TOPICS)
 def test_more_may_be_said_of_a_topic_than_this_version_knows(topics):
-    """Another stream that reads beside this one will name itself there."""
     written = [{**topic, "stream": "s"} for topic in topics.as_json()]
     assert StreamTopics.of_json(written) == topics
 

@@ -45,7 +45,6 @@ _SMALL_WITHIN_S = 2_400  # one that hangs must not take the time of all others
 
 
 def find(name: str) -> ModuleType:
-    """The module of the experiment `name`."""
     return importlib.import_module(f"tests.reliability.{name.replace('-', '_')}")
 
 
@@ -86,13 +85,11 @@ class Lanes:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End what still runs, as when this process is told to end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         for group in self._groups.copy():
             _kill_group(group)
 
     def each(self, run: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-        """What comes of the items, in their order; as many are run at a time as there are lanes."""
         return self._threads.map(run, items)
 
     def run_within(self, command: Sequence[str], seconds: float | None) -> tuple[int, str]:
@@ -118,7 +115,6 @@ def _kill_group(group: int) -> None:
 
 
 def _cpu_s() -> float:
-    """What this process has used, and those that it started and that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 

@@ -45,11 +45,9 @@ class CapturedUsers:
 
     @property
     def topic(self) -> ForeignTopic:
-        """What the oracle reads."""
         return ForeignTopic(self.connector.kafka.bootstrap_servers, self.connector.topic(TABLE))
 
     def declared(self) -> str:
-        """The DDL of `user_info`."""
         return (
             f"CREATE TABLE {TABLE} ({USERS_DDL}) WITH ('connector'='kafka', "
             f"'topic'='{self.topic.name}', 'format'='debezium-json', "
@@ -58,33 +56,27 @@ class CapturedUsers:
         )
 
     def ends(self) -> dict[int, int]:
-        """Of the topic's partitions; none before its first record."""
         return end_offsets(self.topic.bootstrap_servers, self.topic.name)
 
     def copied(self) -> int:
-        """Records of the newest snapshot, and changes behind it."""
         return sum(self.ends().values()) - self.copied_from
 
     def read_by(self, job_directory: Path) -> int:
-        """The same, as far as a job has read them, durably."""
         file = _kept_by(job_directory)
         kept = json.loads(file.read_text())["offsets"] if file.exists() else []
         return sum(offset for _, offset in kept) - self.copied_from
 
     def start(self, job_directory: Path) -> None:
-        """Start the connector, once the job waits for its records."""
         reads = _kept_by(job_directory)
         wait_until(reads.exists, deadline_s=_BACK_S, what="the job reads the topic")
         self.connector.start()
 
     def process(self) -> psutil.Process:
-        """Connect, which runs."""
         pid = self.connector.connect.pid
         assert pid is not None
         return psutil.Process(pid)
 
     def kill(self) -> None:
-        """SIGKILL to Connect."""
         kill_hard(self.process())
         wait_until(lambda: not self.connector.connect.running, what="Connect is gone")
 

@@ -10,6 +10,5 @@ from service.embedded.database import MariaDb
 
 @pytest.fixture(scope="package")
 def mariadb(tmp_path_factory: pytest.TempPathFactory, database_home: Path) -> Iterator[MariaDb]:
-    """Other tests leave statements in the session's binlog that no library reads."""
     with MariaDb(tmp_path_factory.mktemp("mariadb"), database_home) as database:
         yield database

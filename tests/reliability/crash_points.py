@@ -81,7 +81,6 @@ class Outcome:
 
 
 def all_cases() -> list[Case]:
-    """Every combination that can exist."""
     pairs = [(point, action) for point in POINTS for action in ACTIONS]
     possible = [pair for pair in pairs if pair not in IMPOSSIBLE]
     return [Case(*pair, position) for pair in possible for position in POSITIONS]
@@ -108,7 +107,6 @@ def full_runs() -> dict[str, tuple[Case, ...]]:
 
 
 def small_runs() -> dict[str, tuple[Case, ...]]:
-    """One job that meets a fault of each kind."""
     return {
         "mixed": (
             Case("C11", "raise", FIRST),
@@ -129,7 +127,6 @@ SHAPES = "shapes"
 
 
 def shapes_cases(lab: Lab) -> tuple[Case, ...]:
-    """The faults of the job without a table, which has no build side."""
     small = (
         Case("C2", "raise", FIRST),
         Case("C14", "kill", FIRST),
@@ -238,7 +235,6 @@ def _failpoints(cases: tuple[Case, ...], sizes: Sizes) -> dict[Case, str]:
 
 
 def _beginnings(cases: tuple[Case, ...], sizes: Sizes) -> list[str]:
-    """Entries that make a loop begin where a case is at its beginning."""
     return [f"C3=raise#{sizes.probe[case.position]}" for case in cases if case.point == "C1"]
 
 
@@ -263,12 +259,10 @@ class TroubledRun:
             raise AssertionError(f"the newest batch is {newest}, expected {last}")
 
     def meet(self, entries: Sequence[str]) -> None:
-        """Wait for the faults behind the last batch: a batch is counted before C9 and C10."""
         with suppress(TimeoutError):
             self._attend(lambda: all(map(self.was_met, entries)), "all faults")
 
     def was_met(self, entry: str) -> bool:
-        """Whether the fault happened: its marker is there."""
         return entry in os_names(self._subject.checkpoint / "failpoints")
 
     # Feeding

@@ -43,7 +43,6 @@ class Carts(Clicks):
 
 
 def shapes_sql(rig: Rig, topic: str, parts: str, kept: str, writer: str) -> str:
-    """The job; `parts` and `kept` are the paths of its tables."""
     columns = "id BIGINT, kind STRING, what STRING, since TIMESTAMP(3)"
     sink = f"'connector'='delta', 'sink.writer'='{writer}'"
     return (

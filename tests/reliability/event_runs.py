@@ -70,7 +70,6 @@ def _value(event: Event) -> bytes:
 
 
 def time_text(at_ms: int) -> str:
-    """As records and SQL have it."""
     at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)
     return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at.microsecond // 1_000:03}"
 
@@ -100,5 +99,4 @@ def table_rows(path: Path) -> list[Mapping[str, Any]]:
 
 
 def coordinates(path: Path) -> list[tuple[int, int]]:
-    """Partition and offset of the records in a table of late records or dead letters."""
     return [(row["partition"], row["offset"]) for row in table_rows(path)]

@@ -81,7 +81,6 @@ class Sizes:
 
     @property
     def seam(self) -> int:
-        """The batch that reads up to the end of the backlog."""
         return -(-self.backlog // self.records_a_batch) - 1
 
 
@@ -90,12 +89,10 @@ _FULL = Sizes(500, 20_000, 500, 30, 2_000, 0.02)
 
 
 def switches(one: Run) -> bool:
-    """Whether the stream of `one` switches."""
     return one.jobs in ((SWITCH,), (AHEAD,))
 
 
 def small_run() -> Run:
-    """Before the pin of the batch that switches, before its commits, among them and behind them."""
     seam = _SMALL.seam
     faults = [f"{fault}#{seam}" for fault in ("C2=kill", "C6=kill", "C13=raise", "C8=kill")]
     return Run("switch", (SWITCH,), (*faults, f"C2=raise#{seam + 1}"))
@@ -147,7 +144,6 @@ def one_run(lab: Lab, one: Run) -> list[Outcome]:
 
 
 def _name(number: int, user: int) -> str:
-    """Of a user: which change it is stands in front."""
     return f"{number} of user {user}"
 
 
@@ -279,7 +275,6 @@ class SwitchJob:
             self._send(self._times_of_now())
 
     def _wait_planned(self) -> None:
-        """All that was produced is in a batch."""
         self._wait(
             lambda _: sum(self._pins()[-1]["end_offsets"].values()) == len(self.world.events),
             f"{len(self.world.events)} records are planned",
@@ -294,7 +289,6 @@ class SwitchJob:
         return [None, *times[1:]]
 
     def kill_at_random(self, kills: int) -> None:
-        """A part of it, again and again, while it is fed."""
         for number in range(kills):
             self._ended.wait(self.lab.random("gap", number).expovariate(1 / _GAP_S))
             self.killed += kill_something(self.lab, self._job.directory, number)
@@ -336,7 +330,6 @@ class SwitchJob:
         return [json.loads(place.read_bytes()) for place in places]
 
     def _counted_behind(self, story: Story) -> int:
-        """How many records were counted in windows of theirs behind the switch."""
         times = zip(story.pins, known(story), strict=False)
         switched = {pin.number for pin, before in times if before.has_switched}
         return sum(row.count for row in story.windows if row.batch in switched)

@@ -140,7 +140,6 @@ def _job_of(one: Run) -> str:
 
 
 def listing() -> list[str]:
-    """What `--list` says: the runs of the full scale."""
     return [
         f"{one.name}: {', '.join(one.jobs)}: {' '.join(one.faults) or 'random kills'}"
         for one in [*_full_runs(_STORM), *event_switch.full_runs(event_switch.STORM)]
@@ -177,12 +176,10 @@ def _full_runs(kills: int) -> list[Run]:
 
 
 def _in_batches(faults: Sequence[str], first: int) -> tuple[str, ...]:
-    """One a batch, from batch `first` on."""
     return tuple(f"{fault}#{batch}" for batch, fault in enumerate(faults, start=first))
 
 
 def _can_be(fault: str) -> bool:
-    """Whether something is written behind that point, as `crash_points` tells."""
     return not any(fault.startswith(f"{point}=enospc") for point in ("C3", "C4", "C9"))
 
 
@@ -299,7 +296,6 @@ def _change(rig: Rig, world: World, job: "Job", sizes: Sizes) -> None:
 
 
 def _make(cursor: Any, change: Change) -> None:
-    """One change; a row that is deleted had the time of its deletion."""
     cursor.execute(
         "INSERT INTO users (user_id, name, updated_at) VALUES (%s, %s, %s) "
         "ON DUPLICATE KEY UPDATE name = VALUES(name), updated_at = VALUES(updated_at)",
@@ -332,7 +328,6 @@ class Job:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Submitted; what it left stays for the verdict."""
         self._job = self._rig.submit(self._script())
         yield
 
@@ -366,17 +361,14 @@ class Job:
         return users + stream + view + _counted("named", member, sink)
 
     def wait_open(self) -> None:
-        """The first rows of the table are copied."""
         self._job.wait_joining()
 
     def wait_batch(self, number: int) -> None:
-        """Batch `number` has a pin."""
         pin = self._job.directory / "checkpoint" / "pins" / f"{number:010d}.json"
         what = f"batch {number} is planned"
         self._job.wait_for(lambda _: pin.exists(), what, deadline_s=ENDS_WITHIN_S)
 
     def kill_something(self, number: int) -> None:
-        """SIGKILL to the runner, a worker or the daemon of workers, whichever lives."""
         self.killed += kill_something(self._lab, self._job.directory, number)
 
     def judged(self, run: Run) -> Outcome:
@@ -434,7 +426,6 @@ class Job:
 
 
 def _counted(table: str, member: str, sink: str) -> str:
-    """Windows of `table`: how many rows each user has there, and `member` of each."""
     return (
         "CREATE TABLE out (user_id BIGINT, start_at TIMESTAMP(3), found BIGINT, ids STRING, "
         f"PRIMARY KEY (user_id, start_at) NOT ENFORCED) {sink}"

@@ -77,22 +77,18 @@ class Lab:
         return self.scale == FULL
 
     def size(self, small: Any, full: Any) -> Any:
-        """`small` or `full`, as the scale says."""
         return full if self.full else small
 
     def cases(self, small: int, full: int) -> int:
-        """How many cases to run: `--cases` wins."""
         given = self.options.get("cases")
         return int(given) if given else int(self.size(small, full))
 
     @property
     def writer(self) -> str:
-        """Who appends to the output of the job under test: `columnar` or `spark`."""
         return str(self.options.get("writer") or "columnar")
 
     @property
     def warehouse(self) -> str | None:
-        """Where all of the job under test is, if it is in an object store."""
         return None if self.store is None else self.store.warehouse
 
     @property
@@ -101,21 +97,17 @@ class Lab:
         return self.options.get("source") == DEBEZIUM
 
     def random(self, *names: object) -> random.Random:
-        """Random numbers that depend on the seed and `names` only."""
         return random.Random(":".join(map(str, (self.seed, *names))))
 
     def seconds(self) -> float:
-        """Since the laboratory was given to the experiment."""
         return round(time.monotonic() - self.started_at, 1)
 
     def place(self, name: str) -> Path:
-        """A directory of that name below the scratch directory, made."""
         path = self.directory / name
         path.mkdir(parents=True, exist_ok=True)
         return path
 
     def say(self, text: str) -> None:
-        """A line of progress on standard error."""
         sys.stderr.write(f"[{self.seconds():7.1f} s] {text}\n")
         sys.stderr.flush()
 

@@ -298,12 +298,10 @@ class Place:
                 self._records.extend(batch)
 
     def _copy(self) -> Rows:
-        """The rows that the topic tells."""
         return as_text(copy_of(self._records, 1).rows)
 
 
 def as_text(rows: Rows) -> Rows:
-    """Rows for comparison: numbers are declared as texts."""
     return {k: {n: v if v is None else str(v) for n, v in r.items()} for k, r in rows.items()}
 
 

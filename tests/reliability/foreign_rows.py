@@ -81,16 +81,13 @@ class Trial:
         lab.say(f"{len(self.types)} types, {len(self.images)} row images")
 
     def close(self) -> None:
-        """Remove what is there."""
         self.sql(f"DROP DATABASE {self.schema}", schema=None)
 
     def sql(self, *statements: str, schema: str | None = "") -> list[Any]:
-        """Rows of the last of these statements."""
         where = self.schema if schema == "" else schema
         return list(run_sql(self._mariadb, *statements, schema=where))
 
     def insert(self, values: Sequence[str], *, first: int, table: str) -> None:
-        """A row of each value that the column takes."""
         insert_each(
             self._mariadb,
             self.schema,
@@ -158,13 +155,11 @@ class Trial:
     # ----------------------------------------------------------------------------------------------
 
     def values(self, kind: str, image: str) -> None:
-        """Each value of a type, inserted, updated and deleted by sessions with a row image."""
         watched = self.made(f"v {kind} NULL, spare INT DEFAULT 1")
         if watched is not None:
             self._changed(f"{kind} with {image}", watched, image, "spare = spare + 1")
 
     def shape(self, shape: str, image: str) -> None:
-        """A table of which the server keeps more than is captured."""
         watched = self.made(f"v VARCHAR(40), spare INT DEFAULT 1, {shape})#"[:-2])
         if watched is not None:
             self._changed(f"{shape} with {image}", watched, image, "spare = spare + 1")
@@ -303,7 +298,6 @@ class Trial:
 
 
 def watched_type(trial: Trial, table: str) -> str:
-    """The type of column `v` as the server writes it."""
     line = next(
         row for row in trial.sql(f"SHOW CREATE TABLE {table}")[0][1].split("\n") if "`v`" in row
     )
@@ -329,7 +323,6 @@ def plan_of(trial: Trial, lab: Lab) -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def character_sets_of(lab: Lab) -> list[tuple[str, int]]:
-    """The server's character sets of texts."""
     assert lab.mariadb is not None
     return [one for one in character_sets(lab.mariadb) if one[0] != "binary"]
 

@@ -170,14 +170,12 @@ class Server:
         self._running, self.options = database, dict(options)
 
     def stop(self) -> None:
-        """End it."""
         if self._running is not None:
             self._running.stop()
             self._running = None
 
     @property
     def database(self) -> MariaDb:
-        """The server that runs."""
         assert self._running is not None
         return self._running
 
@@ -249,7 +247,6 @@ class Source:
             self._thread = None
 
     def wait_until_it_follows(self) -> None:
-        """Until it reads the binlog, or has said why not."""
         told = self._told
         wait_until(
             lambda: told.find("streaming") or told.find("error", retry=False),
@@ -280,7 +277,6 @@ class Source:
                 self._records.extend(batch)
 
     def rows(self) -> Rows:
-        """The rows that the topic tells."""
         names = [one.name for one in _FIELDS]
         told = copy_of(self._records, 1).rows.values()
         return {str(row["id"]): tuple(map(_text, (row[n] for n in names))) for row in told}
@@ -302,7 +298,6 @@ class Place:
         self.tally = Tally()
 
     def close(self) -> None:
-        """End the source."""
         self._source.close()
 
     def try_(self, case: Case) -> None:
@@ -410,7 +405,6 @@ class Place:
         self._require_replicated(case)
 
     def _replicate(self) -> None:
-        """Make the server a replica of the primary, from where that one is now."""
         primary = self._primary.database
         ((file, place, *_),) = self._primary.run("SHOW MASTER STATUS")
         self._server.run(
@@ -421,7 +415,6 @@ class Place:
         )
 
     def _require_replicated(self, case: Case) -> None:
-        """Wait until a replica has what its primary has."""
         if case.replicates:
             expected = self._rows(self._primary)
             wait_until(lambda: self._rows() == expected, deadline_s=30, what="the replica's rows")

@@ -13,5 +13,4 @@ SERVERS = False  # its tests start theirs
 
 
 def run(lab: Lab) -> dict[str, Any]:
-    """Each of them once, whatever the scale."""
     return run_selected(lab, "journeys", "experiment")

@@ -13,5 +13,4 @@ SERVERS = False
 
 
 def run(lab: Lab) -> dict[str, Any]:
-    """A third of the examples that they name, or ten times as many as they name."""
     return run_selected(lab, "laws", "hypothesis", {SHARE: lab.size("33", "1000")})

@@ -51,12 +51,10 @@ class JoinSpec:
     types: Mapping[str, str] = field(default_factory=dict)
 
     def probe_types(self) -> dict[str, str]:
-        """Every field that matters, with its type."""
         read = [name for side, name in self.columns.values() if side == "probe"]
         return {n: self.types.get(n, "BIGINT") for n in dict.fromkeys([self.probe_key, *read])}
 
     def table_columns(self) -> tuple[str, ...]:
-        """The table's columns that are read."""
         read = [name for side, name in self.columns.values() if side == "table"]
         return tuple(dict.fromkeys(read))
 
@@ -145,11 +143,9 @@ class Verdict:
         return not self.faults()
 
     def faults(self) -> dict[str, int]:
-        """The counts that are not 0 and must be."""
         return {name: getattr(self, name) for name in self.FAULTS if getattr(self, name)}
 
     def note(self, fault: str, count: int, example: str) -> None:
-        """Count a fault."""
         setattr(self, fault, getattr(self, fault) + count)
         if len(self.examples) < _EXAMPLES:
             self.examples.append(f"{fault}: {example}")
@@ -243,7 +239,6 @@ class _Case:
     # ------------------------------------------------------------------------------------------
 
     def place(self, where: tuple[int, int]) -> int:
-        """The place of a record among the records."""
         wanted = coordinates([where[0]], [where[1]])
         return int(np.searchsorted(self.records.coordinates, wanted)[0])
 
@@ -275,13 +270,11 @@ class _Case:
 
     @cached_property
     def corrections(self) -> Mapping[tuple[int, int], bytes]:
-        """Dead letters that were replayed with a value that can be joined."""
         told = {**self.words.replayed, **self.inputs.corrected}
         return {where: value for where, value in told.items() if value is not None}
 
     @cached_property
     def corrected(self) -> Mask:
-        """The records of `corrections`."""
         found = np.zeros(len(self.records.coordinates), dtype=np.bool_)
         found[[self.place(where) for where in self.corrections]] = True
         return found

@@ -70,7 +70,6 @@ class _State:
                 self.marks[partition] = max(marked, self.marks.get(partition, marked))
 
     def seen(self, version: int) -> "_Seen":
-        """What `version` holds, if these are its rows."""
         places = {p: (file, pos, row) for p, (_, file, pos, row) in self.newest.items()}
         marked = frozenset(p for p, mark in self.marks.items() if mark >= self.generation)
         return _Seen(version, places, marked, self.certain)
@@ -209,5 +208,4 @@ def read_cuts(
 
 
 def place_of(places: Mapping[int, Place], partition: int) -> Place:
-    """The place in `partition`, before everything if there is none."""
     return places.get(partition, _FIRST)

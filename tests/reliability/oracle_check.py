@@ -83,7 +83,6 @@ def planted_run(lab: Lab, name: str) -> Verdict:
 
 
 def edited(run: Recorded, name: str) -> Verdict:
-    """The verdict on evidence that was changed as the bug would have."""
     with run.copy() as copy:
         EDITS[name](copy)
         return audit(copy.inputs, run.world)

@@ -103,11 +103,9 @@ class Stream:
                     self.batch_of[partition, offset] = place
 
     def before(self, event: Event) -> int:
-        """The operator's watermark that the record sees."""
         return self.words.batches[self.batch_of[event.where]].watermark_ms
 
     def after(self, place: int) -> int:
-        """The operator's watermark when the batch has ended: what the next one sees."""
         batches = self.words.batches
         return batches[place + 1].watermark_ms if place + 1 < len(batches) else MAX
 
@@ -312,7 +310,6 @@ def _check_windows(windows: Windows, rows: Sequence[CountedRow], verdict: Verdic
 
 
 def as_batches(pins: Iterable[Mapping[str, Any]]) -> list[Batch]:
-    """The pins as JSON values, in the order of their numbers."""
     found = [
         Batch(
             pin["batch"],

@@ -91,16 +91,13 @@ class History:
 
     @property
     def keys(self) -> int:
-        """Different keys that ever were."""
         return len(self._codes)
 
     def codes(self, keys: list[Any], levels: Numbers) -> Numbers:
-        """The number of each key, -1 for one that never was; there is one history of each."""
         find = self._codes.get
         return np.fromiter((-1 if k is None else find(k, -1) for k in keys), np.int64, len(keys))
 
     def partitions(self, partitions: int) -> Numbers:
-        """The changelog partition of each key number."""
         name = orjson.dumps(self._primary_key)
         numbers = (
             zlib.crc32(b"{%s:%s}" % (name, orjson.dumps(key))) % partitions for key in self._codes
@@ -108,15 +105,12 @@ class History:
         return np.fromiter(numbers, np.int64, len(self._codes))
 
     def place(self, partition: int, place: Place) -> Place:
-        """A place of a partition in the order of all changes."""
         return place
 
     def level(self, places: Mapping[int, Place]) -> int:
-        """Which history of each key a version with these places has."""
         return 0
 
     def is_whole(self, places: Mapping[int, Place]) -> bool:
-        """Whether a copy that says it is complete up to these places can be."""
         return True
 
     def before(self, place: Place) -> int:
@@ -137,12 +131,10 @@ class History:
         return np.where(same, found, -1)
 
     def span(self, code: int) -> range:
-        """The places of all changes of one key, oldest first."""
         ends = np.searchsorted(self._sorted, [code * self._stride, (code + 1) * self._stride])
         return range(int(ends[0]), int(ends[1]))
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
-        """A column as Arrow values."""
         return pa.array(self.columns[name], kind)
 
 
@@ -236,7 +228,6 @@ def _login(database: Database) -> dict[str, Any]:
 
 
 def _connect(**settings: Any) -> Any:
-    """The library still calls the option by its old name."""
     if "db" in settings:
         settings["database"] = settings.pop("db")
     return pymysql.connect(**settings)

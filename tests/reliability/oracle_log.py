@@ -66,7 +66,6 @@ class TableLog:
         )
 
     def commits(self, first: int = 0) -> Iterator[Commit]:
-        """The commits that are there from version `first` on."""
         for version in self.versions:
             if version >= first:
                 yield self.commit(version)

@@ -16,13 +16,11 @@ _LIMITS = {"BIGINT": 1 << 63, "INT": 1 << 31}
 
 
 def coordinates(partitions: Any, offsets: Any) -> Numbers:
-    """One number for each (partition, offset); they compare as the pairs do."""
     high = np.asarray(partitions, dtype=np.int64)
     return (high << _SHIFT) | np.asarray(offsets, dtype=np.int64)
 
 
 def pair(coordinate: int) -> tuple[int, int]:
-    """The (partition, offset) of a number."""
     return int(coordinate) >> _SHIFT, int(coordinate) & ((1 << _SHIFT) - 1)
 
 

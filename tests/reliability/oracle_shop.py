@@ -21,7 +21,6 @@ ENRICHED = JoinSpec(
 def shop_inputs(
     rig: Rig, job: RunningJob, schema: str, topic: str, path: str, **given: Any
 ) -> AuditInputs:
-    """What `audit` needs of a job made by `tests.support.shop.enrich_sql`."""
     values: Mapping[str, Any] = {
         "bootstrap_servers": rig.kafka.bootstrap_servers,
         "topic": topic,

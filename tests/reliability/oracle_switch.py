@@ -117,7 +117,6 @@ def _slowest(channels: Mapping[int, int], following: set[int]) -> int:
 
 
 def _by_batch(story: Story) -> list[list[Event]]:
-    """The records of each batch, by the pins, in the order of partitions and offsets."""
     at = {event.where: event for event in story.events}
     return [
         [at[p, offset] for p, offset in _places(pin) if (p, offset) in at] for pin in story.pins
@@ -131,7 +130,6 @@ def _places(pin: SwitchPin) -> Iterator[Where]:
 
 
 def switched_in(story: Story) -> int | None:
-    """The number of the batch at whose end the stream has switched; None if it has not."""
     times = known(story)
     behind = (pin.number for pin, time in zip(story.pins, times[1:], strict=True))
     return next((n for n, time in zip(behind, times[1:], strict=True) if time.has_switched), None)
@@ -198,13 +196,11 @@ class _Windows:
         return at_ms <= time.watermark_ms
 
     def _due(self, at_ms: int, place: int) -> int:
-        """In which batch a record leaves the join; behind all of them if it waits."""
         behind = self._times[place + 1 :]
         passed = (at for at, time in enumerate(behind, place) if time.watermark_ms >= at_ms)
         return next(passed, len(self._story.pins))
 
     def _end(self, at_ms: int) -> int:
-        """The greatest time of the window that has this one."""
         size_ms = self._story.size_ms
         return at_ms // size_ms * size_ms + size_ms - 1
 
@@ -265,7 +261,6 @@ def _names(story: Story) -> dict[int, dict[int, str]]:
 
 
 def waited(story: Story) -> int:
-    """How many records were in windows that fired in a later batch than that of their arrival."""
     batch_of = {where: pin.number for pin in story.pins for where in _places(pin)}
     where = {str(event.id): event.where for event in story.events}
     return sum(

@@ -57,7 +57,6 @@ class Told:
 
     @property
     def is_copied(self) -> bool:
-        """Whether it is a row of a snapshot of the whole table."""
         return self.mark in _ROWS
 
 
@@ -86,11 +85,9 @@ class Attempt:
         self.has_ended |= told.mark in _LASTS
 
     def has_begun(self, places: Mapping[int, Place]) -> bool:
-        """Whether one of its rows is held."""
         return any(_offset(places, p) >= first for p, first in self.firsts.items())
 
     def is_held(self, places: Mapping[int, Place]) -> bool:
-        """Whether it came to its end, and all of its rows are held."""
         return self.has_ended and all(_offset(places, p) >= last for p, last in self.lasts.items())
 
 
@@ -119,26 +116,21 @@ class TopicHistory(History):
         super().__init__(changes, primary_key, columns)
 
     def codes(self, keys: list[Any], levels: Numbers) -> Numbers:
-        """The number of each key in the history of a snapshot, -1 for one that never was."""
         pairs = zip(levels.tolist(), keys, strict=True)
         return np.fromiter((self._codes.get(pair, -1) for pair in pairs), np.int64, len(keys))
 
     def partitions(self, partitions: int) -> Numbers:
-        """The topic's partition of each key number."""
         numbers = (self._partition_of[key] for _, key in self._codes)
         return np.fromiter(numbers, np.int64, len(self._codes))
 
     def place(self, partition: int, place: Place) -> Place:
-        """A place of a partition in the order of all changes."""
         return (partition, place[1], 0)
 
     def level(self, places: Mapping[int, Place]) -> int:
-        """The newest snapshot of which something is held."""
         begun = [n for n, attempt in enumerate(self.attempts) if attempt.has_begun(places)]
         return max(begun, default=0)
 
     def is_whole(self, places: Mapping[int, Place]) -> bool:
-        """Whether the newest snapshot that has begun is held to its end."""
         return bool(self.attempts) and self.attempts[self.level(places)].is_held(places)
 
 

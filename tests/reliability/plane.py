@@ -60,7 +60,6 @@ class PlaneProcess:
             return False
 
     def kill(self) -> None:
-        """SIGKILL."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()

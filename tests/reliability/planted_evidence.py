@@ -81,7 +81,6 @@ class Recorded:
             pq.write_table(change(table), root / file)
 
     def keep_rows(self, keep: Keep) -> None:
-        """Keep only some rows of the output."""
         self.change_rows(self.inputs.output, lambda table: table.filter(keep(table)))
 
 
@@ -104,7 +103,6 @@ def skip_pin_write(run: Recorded) -> None:
 
 
 def pin_after_commit(run: Recorded) -> None:
-    """The batch was pinned again after the crash, with the version of then."""
     first, *_, last = run.batches()
     run.change_pin(first, versions=run.pin(last)["versions"], epoch=run.pin(last)["epoch"])
 
@@ -119,7 +117,6 @@ def offsets_before_output(run: Recorded) -> None:
 
 
 def reused_app_id(run: Recorded) -> None:
-    """The newest commit is not there; its rows lie about, in no version."""
     log = TableLog(run.inputs.output)
     newest = next(c.version for c in reversed(list(log.commits())) if c.added)
     (run.inputs.output / "_delta_log" / f"{newest:020d}.json").write_text("{}\n")
@@ -171,12 +168,10 @@ def _show_former_rows(run: Recorded, users: range) -> None:
 
 
 def drop_tombstone(run: Recorded) -> None:
-    """The first round deletes the users 1 to 5."""
     _show_former_rows(run, range(1, 6))
 
 
 def primary_key_change_ignored(run: Recorded) -> None:
-    """The first round moves the users 6 to 10."""
     _show_former_rows(run, range(6, 11))
 
 

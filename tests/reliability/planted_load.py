@@ -66,7 +66,6 @@ def loaded_job(lab: Lab, name: str, load: Load) -> Iterator[Subject]:
 
 
 def inputs_of(subject: Subject, **given: Any) -> AuditInputs:
-    """What the oracle needs to judge the job."""
     return shop_inputs(
         subject.rig, subject.job, subject.schema, subject.topic, subject.path, **given
     )

@@ -180,7 +180,6 @@ def range_off_by_one() -> None:
 
 
 def last_partition_dropped() -> None:
-    """The last partition is not read."""
     around_run(lambda records, pin: pc.less(records.column("partition"), max(pin.end_offsets)))
 
 
@@ -225,8 +224,6 @@ def primary_key_change_ignored() -> None:
 
 
 def in_cdc() -> None:
-    """The CDC process's half of `primary_key_change_ignored`."""
-
     def planted(self: ChangelogSender, before: Any, after: Any, at_ms: int) -> None:
         self._append("u", at_ms, before, after)
 

@@ -61,12 +61,10 @@ class Stream:
 
     @property
     def known(self) -> dict[Where, Mapping[str, Any] | None]:
-        """What the oracle is told of the odd values."""
         return {w: ROWS[k.name] if k.verdict == "good" else None for w, k in self.kinds.items()}
 
     @property
     def bad(self) -> list[Where]:
-        """The values that are no records."""
         return sorted(where for where, kind in self.kinds.items() if kind.verdict == "bad")
 
 
@@ -307,7 +305,6 @@ def _asked(run: Run, body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def corrected(partition: int, offset: int) -> bytes:
-    """What a dead letter ought to have been."""
     user = 1 + (partition * 1_000_003 + offset) % _USERS
     return b'{"user_id":%d,"url":"/fixed","score":null,"active":false}' % user
 

@@ -17,7 +17,6 @@ _GONE = (psutil.NoSuchProcess, psutil.ZombieProcess)
 
 
 def runner_of(job_directory: Path) -> psutil.Process | None:
-    """The runner that lives, by `runner.pid`."""
     return living_runner(job_directory)
 
 
@@ -52,7 +51,6 @@ def workers_of(job_directory: Path) -> list[psutil.Process]:
 
 
 def daemons_of(job_directory: Path) -> list[psutil.Process]:
-    """The processes that Spark's Python workers are forked from."""
     both = members(job_directory, WORKER)
     pids = {process.pid for process in both}
     return [process for process in both if _parent(process) not in pids]
@@ -75,7 +73,6 @@ def stopped(job_directory: Path) -> list[psutil.Process]:
 
 
 def send(process: psutil.Process, number: signal.Signals) -> None:
-    """Send a signal; a process that is gone does not mind."""
     with suppress(*_GONE):
         process.send_signal(number)
 
@@ -91,19 +88,16 @@ def kill_hard(*processes: psutil.Process | None) -> None:
 
 
 def with_children(process: psutil.Process) -> list[psutil.Process]:
-    """`process` and all below it; Spark's daemon is in a process group of its own."""
     with suppress(*_GONE):
         return [process, *process.children(recursive=True)]
     return []
 
 
 def kill_node(process: psutil.Process) -> None:
-    """SIGKILL to the process and all below it, as when its node dies."""
     kill_hard(*with_children(process))
 
 
 def lives(process: psutil.Process) -> bool:
-    """Whether it is there, and more than a zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except _GONE:

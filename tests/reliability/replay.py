@@ -88,7 +88,6 @@ class Subject:
             cursor.execute("REPLACE INTO user_info VALUES (%s, %s, %s)", row)
 
     def commits(self) -> Iterator[list[dict[str, Any]]]:
-        """The entries of the changelog's log that are still there."""
         for text in _entries(self.changelog / "_delta_log"):
             yield [json.loads(line) for line in text.split("\n") if line]
 
@@ -157,7 +156,6 @@ def change_on(subject: Subject, commits: int) -> None:
 
 
 def is_disturbed(upkeep: Mapping[str, int]) -> bool:
-    """Whether something has happened to the tables that a replay must bear."""
     return upkeep["folds"] > 0 and upkeep["compactions"] > 0
 
 
@@ -208,14 +206,12 @@ def upkeep_of(subject: Subject) -> dict[str, int]:
 
 
 def _entries(log: Path) -> Iterator[str]:
-    """The entries of a log from which the maintenance of the living job removes old ones."""
     for path in sorted(path for path in log.glob("*.json") if path.stem.isdigit()):
         with suppress(FileNotFoundError):
             yield path.read_text()
 
 
 def is_compaction(entry: list[dict[str, Any]]) -> bool:
-    """Whether a commit of the changelog only says anew what was there."""
     moved = [a[kind] for a in entry for kind in ("add", "remove") if kind in a]
     return bool(moved) and not any(action.get("dataChange", True) for action in moved)
 
@@ -236,14 +232,12 @@ def in_process(subject: Subject, batches: list[int]) -> Iterator[tuple[int, bool
 
 
 def rest(job: RunningJob, batch: int) -> dict[str, Any]:
-    """A replay as an operator asks for it."""
     answer = job.rig.client.post(f"/v1/jobs/{job.id}/batches/{batch}:replay", timeout=300)
     answer.raise_for_status()
     return dict(answer.json())
 
 
 def process(job_dir: Path, batch: int) -> dict[str, Any]:
-    """A replay as a process of its own."""
     command = [sys.executable, "-m", "service.jobs.inspect", "--job-dir", str(job_dir)]
     done = subprocess.run(
         [*command, "replay", "--batch", str(batch)], capture_output=True, check=True, text=True
@@ -256,7 +250,6 @@ def process(job_dir: Path, batch: int) -> dict[str, Any]:
 
 
 def run_controls(subject: Subject, batch: int) -> dict[str, bool]:
-    """What must be reported; each is undone before the next."""
     return {
         "changed_row": reports(subject, batch, lambda: edited(subject, batch, _renamed)),
         "removed_row": reports(subject, batch, lambda: edited(subject, batch, _shorter)),

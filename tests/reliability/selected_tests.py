@@ -15,7 +15,6 @@ _SAID = 1_000  # characters of what a test failed with: the end tells the most
 
 
 def _files_with(mark: str) -> list[str]:
-    """The files that name `mark`: each process of pytest would read all others, too."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     return [str(path) for path in files if mark in path.read_text(encoding="utf-8")]
 

@@ -102,12 +102,10 @@ class CapturedCopying:
         self._captured = captured
 
     def declared(self) -> str:
-        """A connector's topic."""
         return self._captured.declared()
 
     @contextmanager
     def running(self, job: RunningJob) -> Iterator[None]:
-        """The connector takes its time."""
         self._captured.start(job.directory)
         yield
 
@@ -122,11 +120,9 @@ class CapturedCopying:
             process.resume()
 
     def share(self, job: RunningJob) -> float:
-        """By the records of the topic that the job has read."""
         return self._captured.read_by(job.directory) / self._captured.rows
 
     def is_read(self, job: RunningJob) -> bool:
-        """By the connector's notification."""
         told = self._captured.connector.notifications()
         return any(one["type"] == "COMPLETED" for one in told)
 
@@ -153,17 +149,14 @@ class Locker:
                 self._stopping.wait(self._sizes.free_s)
 
     def declared(self) -> str:
-        """Read by `mysql-cdc` in small chunks."""
         chunk = f"'scan.incremental.snapshot.chunk.size'='{self._sizes.chunk_rows}'"
         return cdc_table(self._rig.mariadb, self._schema, "user_info", USERS_DDL, (chunk,))
 
     def share(self, job: RunningJob) -> float:
-        """By the newest chunk that is durable."""
         after = _state(job).get("after")
         return int(after[0]) / self._sizes.users if after else 0.0
 
     def is_read(self, job: RunningJob) -> bool:
-        """By the job's own file."""
         return bool(_state(job).get("chunks_complete"))
 
     @contextmanager
@@ -386,7 +379,6 @@ class Fetches:
         self._names = (topic.encode(), base64.urlsafe_b64encode(number.bytes).rstrip(b"="))
 
     def count(self, *, from_ms: float = 0, before_ms: float = float("inf")) -> int:
-        """Requests that came in that time."""
         return sum(from_ms <= at < before_ms for at in self._times())
 
     def first_after(self, from_ms: float) -> float | None:
@@ -402,7 +394,6 @@ class Fetches:
 
 
 def _time_of(line: bytes) -> float:
-    """Milliseconds of the time that a line of the log begins with."""
     text = line[:23].decode().replace("T", " ")
     seconds = time.mktime(time.strptime(text[:19], "%Y-%m-%d %H:%M:%S"))
     return seconds * 1000 + int(text[20:23])

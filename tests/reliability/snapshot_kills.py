@@ -232,17 +232,14 @@ class Place:
 
     @property
     def source_file(self) -> Path:
-        """What is durable of the table's source."""
         return self.job.directory / "checkpoint" / "sources" / "user_info.json"
 
     def is_open(self) -> bool:
-        """Whether anything of the probe has come out, or could."""
         pins = self.job.directory / "checkpoint" / "pins"
         opened = (self.job.directory / "checkpoint" / "phase.json").exists()
         return opened or bool(list(pins.glob("*"))) or bool(self.rig.rows(self.path))
 
     def change_first_rows(self) -> None:
-        """The rows that the held records ask for are other ones now, or gone."""
         run_sql(
             self.rig.mariadb,
             f"DELETE FROM user_info WHERE user_id <= {_PROBES} AND user_id % 2 = 0",
@@ -251,11 +248,9 @@ class Place:
         )
 
     def kill_runner(self) -> None:
-        """SIGKILL."""
         kill_hard(wait_until(lambda: runner_of(self.job.directory), what="the runner lives"))
 
     def kill_members(self, module: str) -> None:
-        """SIGKILL to the job's processes of that module."""
         directory = self.job.directory
         kill_hard(*wait_until(lambda: members(directory, module), what=f"{module} lives"))
 
@@ -364,14 +359,12 @@ class DatabaseCopy(Copy):
         return before_high
 
     def kill(self, victim: str) -> None:
-        """SIGKILL."""
         if victim == RUNNER:
             self.place.kill_runner()
         else:
             self.place.kill_members(CDC)
 
     def faults(self) -> list[str]:
-        """LOW must be one as long as a copy goes on."""
         return [] if len(self._lows) == 1 else [f"LOW changed: {sorted(self._lows)}"]
 
 
@@ -386,7 +379,6 @@ class TopicCopy(Copy):
         self._halted: list[psutil.Process] = []
 
     def begin(self) -> None:
-        """Start the connector."""
         self._captured.start(self.place.job.directory)
 
     def _done(self, victim: str) -> float:

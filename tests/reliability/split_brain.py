@@ -201,7 +201,6 @@ class Brains:
         return alive[0] if alive else self._start()
 
     def _restart(self, runner: "subprocess.Popen[bytes]") -> "subprocess.Popen[bytes]":
-        """A runner with the settings as they are now."""
         kill_node(psutil.Process(runner.pid))
         runner.wait()
         return self._start()

@@ -152,13 +152,11 @@ class Subject:
         return self.job.directory / "checkpoint"
 
     def newest_pin(self) -> dict[str, Any]:
-        """The pin of the newest batch; nothing before the first."""
         names = os_names(self.checkpoint / "pins")
         pins = sorted(name for name in names if name.endswith(".json"))
         return _read(self.checkpoint / "pins" / pins[-1]) if pins else {}
 
     def newest_batch(self) -> int:
-        """The newest batch that is pinned, -1 before the first."""
         return int(self.newest_pin().get("batch", -1))
 
     def newest_build_batch(self) -> int:
@@ -204,13 +202,11 @@ class Subject:
         return bool(status["state"] == state)
 
     def tell(self) -> str:
-        """What is known of the job, for a report of what went wrong."""
         log = self.directory / "runner.log"
         tail = log.read_text(errors="replace")[-6000:] if log.exists() else ""
         return f"{self.job.status()}\n{tail}"
 
     def progress(self) -> dict[str, Any]:
-        """What the runner keeps of its newest finished batch."""
         return _read(self.checkpoint / "progress.json")
 
     def wait_drained(self, deadline_s: float = 300.0) -> None:
@@ -232,7 +228,6 @@ def os_names(directory: Path) -> list[str]:
 
 
 def subject_sql(rig: Rig, user_info: str, topic: str, sink: str) -> str:
-    """Clicks with the user's gender and name, who may be unknown; `sink`: the output's options."""
     return (
         user_info
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)

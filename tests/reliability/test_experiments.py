@@ -59,7 +59,6 @@ def test_a_stream_meets_every_point_in_the_batch_that_switches_and_in_the_next_o
 
 
 def faults_of(lines: Sequence[str], fault: str) -> list[str]:
-    """The batches in which the runs of `lines` meet `fault`."""
     told = [each for line in lines for each in line.rpartition(": ")[2].split()]
     return [each.rpartition("#")[2] for each in told if each.startswith(f"{fault}#")]
 

@@ -43,7 +43,6 @@ _REST_S = 3.0
 
 
 def listing() -> list[str]:
-    """Every kind of case."""
     return [f"{place}: {fault}" for place in PLACES for fault in FAULTS]
 
 
@@ -84,7 +83,6 @@ class Ledger:
         return items
 
     def forget(self, items: set[int]) -> None:
-        """`items` are lost."""
         self.owed -= items
         self.gone |= items
 
@@ -100,13 +98,11 @@ class Findings:
     stall_seconds: list[float] = field(default_factory=list)
 
     def note(self, kind: str, number: int, text: str) -> None:
-        """`number` violations of `kind`."""
         if number:
             self.counts[kind] += number
             self.examples.append(f"{kind} {number}: {text}")
 
     def verdict(self, records: int, rows: int) -> dict[str, Any]:
-        """For the experiment's result."""
         return {
             "records": records,
             "rows": rows,
@@ -137,16 +133,13 @@ class Case:
         return self.ledger.send(self.servers, self.topic, count)
 
     def joined(self) -> Counter[int]:
-        """How often each item is in the output."""
         return Counter(row["item_id"] for row in self.rig.rows(self.path))
 
     def wait_until_seen(self) -> None:
-        """The job has seen the ends of all partitions as they are now."""
         ends = {str(p): offset for p, offset in end_offsets(self.servers, self.topic).items()}
         self.job.wait_for(lambda s: s["probe"]["end_offsets"] == ends, "the ends are seen")
 
     def wait_joined(self) -> None:
-        """All that is owed is in the output."""
         owed = self.ledger.owed
         wait_until(lambda: owed <= set(self.joined()), deadline_s=300, what="all owed are joined")
 
@@ -171,7 +164,6 @@ class Case:
         return True
 
     def is_whole(self, status: dict[str, Any]) -> bool:
-        """Whether all that is owed is joined."""
         done = status["state"] == "JOINING" and status["probe"]["lag_records"] == 0
         return done and self.ledger.owed <= set(self.joined())
 
@@ -285,7 +277,6 @@ def play(case: Case, place: str, fault: str, share: float) -> None:
 
 
 def wait_at_rest(case: Case) -> None:
-    """A batch that had read before the fault may still commit: the output stays for a while."""
     found = None
     while found != (found := sum(case.joined().values())):
         time.sleep(_REST_S)
@@ -306,7 +297,6 @@ def prepare(case: Case, place: str) -> None:
 
 
 def backlog(case: Case) -> int:
-    """Records that are not in the output yet."""
     ends = end_offsets(case.servers, case.topic)
     return sum(ends.values()) - sum(committed_ends(case).values())
 
@@ -362,7 +352,6 @@ def read_time(pin: Path) -> int:
 def check_gaps(
     case: Case, told: dict[str, Any], before: dict[int, int], cut: dict[int, int]
 ) -> None:
-    """The acknowledged gap is what is missing: from where the output ended to what is there."""
     expected = [
         {"partition": p, "from": before[p], "to": cut[p]} for p in sorted(cut) if cut[p] > before[p]
     ]

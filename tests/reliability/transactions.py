@@ -88,7 +88,6 @@ class Scene:
         self.lab.say(f"{name}: {len(self.model.owners)} records are written")
 
     def stream(self, name: str, columns: str) -> str:
-        """The topic as a table."""
         return (
             f"CREATE TABLE {name} ({columns}) WITH ('connector'='kafka', 'topic'='{self.topic}', "
             f"'properties.bootstrap.servers'='{self.rig.kafka.bootstrap_servers}', "
@@ -229,7 +228,6 @@ def _preview_sql(scene: Scene, schema: str) -> str:
 
 
 def _windows_sql(scene: Scene, path: str) -> str:
-    """No record is late: the watermark stays a day behind."""
     columns = f"{_COLUMNS}, ts TIMESTAMP(3), WATERMARK FOR ts AS ts - INTERVAL '1' DAY"
     return (
         "SET 'execution.runtime-mode' = 'batch';"

@@ -109,7 +109,6 @@ def test_an_allowed_registry_is_reached_and_no_other(url, tmp_path):
 
 
 def with_client(**properties):
-    """The plan with these properties of the stream's client."""
     kafka = KafkaOptions("broker:9092", "s", tuple(properties.items()))
     return replace(PLAN, probe=replace(PLAN.probe, source=KafkaSource(kafka)))
 

@@ -33,7 +33,6 @@ WORLD = {
 
 
 def known_password(plan, settings, secrets):
-    """A preflight whose world is a database with the passwords of `WORLD`."""
     if secrets.resolve(plan.dimensions[0].source.password) not in WORLD.values():
         raise SourceError('access denied for user "cdc"', hint="Correct the password.")
     return plan

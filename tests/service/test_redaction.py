@@ -132,7 +132,6 @@ def _send(client, number, payload):
 
 
 def garbage(client, _):
-    """A server of another protocol, which repeats what it gets."""
     client.sendall(CANARY.encode() * 40)
     client.recv(4096)
 
@@ -245,7 +244,6 @@ def beside_in_store(key):
 
 
 def endpoint_of(key, port):
-    """The option that names the server of an object store."""
     name = key[: key.index("azure." if "azure." in key else "s3.")]
     name += "azure.endpoint" if "azure." in key else "s3.endpoint"
     return {name: f"http://127.0.0.1:{port}"}

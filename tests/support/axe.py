@@ -41,7 +41,6 @@ def axe_source() -> str:
 
 
 def violations(browser: Browser, source: str) -> list[str]:
-    """What the view that is shown has against it."""
     browser.run(source)
     return browser.driver.execute_async_script(_RUN)
 

@@ -36,16 +36,13 @@ class Azurite:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The same for whoever brings no credentials."""
         return {"AZURE_STORAGE_ENDPOINT": self.endpoint, "AZURE_STORAGE_ACCOUNT_KEY": _KEY}
 
     @property
     def warehouse(self) -> str:
-        """The address of a place for all tables of jobs."""
         return f"{_ADDRESS}/lake"
 
     def path(self, key: str) -> StorePath:
-        """With its credentials, unless the environment has them."""
         options = () if "AZURE_STORAGE_ACCOUNT_KEY" in os.environ else self.options
         return StorePath.of(f"{_ADDRESS}/{key}", options)
 

@@ -37,7 +37,6 @@ class Browser:
         self.driver.get(url)
 
     def text(self, selector: str = "body") -> str:
-        """What can be read in the elements."""
         return self.run(
             "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText).join('\\n')",
             selector,
@@ -58,8 +57,6 @@ class Browser:
         return answer["value"]
 
     def until(self, expected: str, selector: str = "body", *, deadline_s: float = 60) -> str:
-        """Wait until the elements say `expected`."""
-
         def says() -> bool:
             return expected in self.text(selector)
 
@@ -104,12 +101,10 @@ class Browser:
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
 
     def scheme(self, name: str) -> None:
-        """`light` or `dark`."""
         features = [{"name": "prefers-color-scheme", "value": name}]
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def complaints(self) -> list[str]:
-        """What the console has said since the last time, errors and warnings."""
         return [f"{entry['level']}: {entry['message']}" for entry in self.driver.get_log("browser")]
 
 

@@ -28,7 +28,6 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def processes_with(secret: str, pids: Iterable[int]) -> list[str]:
-    """Processes, and those that they have started, whose command or environment has `secret`."""
     return [name for pid in pids for name, shown in _shown(psutil.Process(pid)) if secret in shown]
 
 

@@ -68,7 +68,6 @@ def main(directory: Path, jars: list[Path]) -> None:
 
 
 def said(process: psutil.Process) -> list[str]:
-    """Its command line, which every user of the machine can read."""
     with suppress(psutil.Error):
         return [" ".join(process.cmdline())]
     return []

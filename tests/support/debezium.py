@@ -47,7 +47,6 @@ class DebeziumConnector:
     # The database
 
     def sql(self, *statements: str) -> list[Any]:
-        """Run `statements`, each committed, and return the rows of the last one."""
         if isinstance(self.database, MariaDb):
             return run_sql(self.database, *statements, schema=self.schema)
         return run_postgres(self.database, *statements, name=self.database_name)
@@ -55,12 +54,10 @@ class DebeziumConnector:
     # The connector
 
     def start(self) -> None:
-        """Run it, and wait until its task runs."""
         self.connect.connectors.put(self.prefix, self.config)
         self.await_running()
 
     def reconfigure(self, settings: Setting) -> None:
-        """Run it anew with `settings` on top; it goes on where it was."""
         self.config.update(settings)
         self.start()
 
@@ -104,7 +101,6 @@ class DebeziumConnector:
         self.wait(lambda: self.states() == ["RUNNING", "RUNNING"], "the connector runs")
 
     def states(self) -> list[str]:
-        """Its state, then its tasks'; nothing while it is being made, or Connect is not there."""
         try:
             return self.connect.connectors.states(self.prefix)
         except httpx.HTTPError:
@@ -121,13 +117,11 @@ class DebeziumConnector:
         return wait_until(look, deadline_s=deadline_s, what=what)
 
     def offsets(self) -> list[dict[str, Any]]:
-        """What the connector has committed."""
         return self.connect.connectors.offsets(self.prefix)
 
     # Its topics
 
     def topic(self, table: str) -> str:
-        """The topic of `table`."""
         return f"{self.prefix}.{self.schema}.{table}"
 
     @property
@@ -135,7 +129,6 @@ class DebeziumConnector:
         return f"{self.prefix}.notifications"
 
     def records(self, table: str) -> list[Any]:
-        """The records of the table's topic that there are now."""
         return self._records_of(self.topic(table))
 
     def _records_of(self, topic: str) -> list[Any]:
@@ -156,7 +149,6 @@ class DebeziumConnector:
         return self.records(table)
 
     def notifications(self) -> list[dict[str, Any]]:
-        """What the connector has told so far, in the order of the topic."""
         values = [json.loads(one.value) for one in self._records_of(self.notification_topic)]
         return [value.get("payload", value) for value in values]
 
@@ -174,28 +166,23 @@ class DebeziumConnector:
         return self.wait(told, f"notification {aggregate} {kind}")
 
     def await_snapshot(self, *, count: int = 1) -> None:
-        """The `count`-th initial snapshot is complete."""
         self.await_notification("Initial Snapshot", "COMPLETED", count=count)
 
     # Signals
 
     def signal(self, name: str, kind: str, **data: Any) -> None:
-        """A row in the table of signals (`signals=True`), such as `execute-snapshot`."""
         text = json.dumps(data).replace("'", "''")
         self.sql(f"INSERT INTO {SIGNALS} VALUES ('{name}', '{kind}', '{text}')")
 
     def signal_by_kafka(self, topic: str, kind: str, **data: Any) -> None:
-        """A record in the topic that is the connector's `signal.kafka.topic`, of one partition."""
         value = {"id": unique_name("signal"), "type": kind, "data": data}
         produce(self.kafka.bootstrap_servers, topic, [value], keys=[self.prefix.encode()])
 
     def snapshot_again(self, name: str, kind: str, *tables: str) -> None:
-        """Ask for an `incremental` or a `blocking` snapshot of `tables`."""
         collections = [self.collection(table) for table in tables]
         self.signal(name, "execute-snapshot", **{"data-collections": collections, "type": kind})
 
     def collection(self, table: str) -> str:
-        """The table's name as signals and notifications have it."""
         return f"{self.schema}.{table}"
 
 

@@ -70,7 +70,6 @@ class Documents:
         return self._want(job_id, "pause")
 
     def remove(self, job_id: str, *, output: bool = False) -> Mapping[str, Any] | None:
-        """None when it is gone; the job while that goes on, or what is left."""
         answer = self._transport.send("DELETE", f"/v1/jobs/{job_id}", params={"output": output})
         return answer.json() if answer.content else None
 

@@ -6,7 +6,6 @@ AT_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 
 
 def generator(name: str, watermark_ms: int | None, **more: Any) -> dict[str, Any]:
-    """The generator of a channel such as `probe/0`."""
     source, _, partition = name.rpartition("/")
     return {
         "channel": name,
@@ -25,13 +24,11 @@ def generator(name: str, watermark_ms: int | None, **more: Any) -> dict[str, Any
 
 
 def heard(name: str, watermark_ms: int | None, **more: Any) -> dict[str, Any]:
-    """An input of the join."""
     given = {"use_processing_time": False, "status": "ACTIVE"}
     return {"input": name, "watermark_ms": watermark_ms, **given, **more}
 
 
 def event_time(**changes: Any) -> dict[str, Any]:
-    """An as-of join whose table `rates` is 40 s behind; one partition of the stream is idle."""
     idle = {"status": "IDLE", "idle_timeout_ms": 5_000, "active_at_ms": AT_MS - 60_000}
     return {
         "watermark_ms": AT_MS,
@@ -67,7 +64,6 @@ def event_time(**changes: Any) -> dict[str, Any]:
 
 
 def released(**changes: Any) -> dict[str, Any]:
-    """The same job with nothing that waits."""
     none = {"waiting_rows": 0, "waiting_bytes": 0, "oldest_waiting_ms": None, "waits_for": None}
     return event_time(**{**none, **changes})
 

@@ -21,7 +21,6 @@ NOW_MS = 1_700_000_000_123
 
 @cache
 def sql_type(text: str) -> SqlType:
-    """The type that a script writes so."""
     script = Script(text)
     return parse_type(TokenCursor(script, tokenize(script))).type
 
@@ -37,13 +36,11 @@ def planned(expression: str, types: Mapping[str, str], zone: str = "UTC") -> Typ
 
 
 def evaluated(typed: Typed, columns: Mapping[str, pa.Array]) -> Evaluated:
-    """The values of a planned expression for these rows."""
     count = max((len(column) for column in columns.values()), default=1)
     return evaluate_rows(typed.expression, Rows(lambda column: columns[column.name], count, NOW_MS))
 
 
 def arrays(types: Mapping[str, str], rows: Sequence[Sequence[object]]) -> dict[str, pa.Array]:
-    """Rows as columns of `types`, in their order."""
     return {
         name: pa.array([row[at] for row in rows], arrow_type(sql_type(text)))
         for at, (name, text) in enumerate(types.items())

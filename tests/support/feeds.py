@@ -89,7 +89,6 @@ class Feed:
         return running
 
     def rows(self) -> list[dict[str, Any]]:
-        """What the records say that the table is."""
         found = self.topic.copy().rows.values()
         return sorted(found, key=lambda row: str(list(row.values())))
 
@@ -97,7 +96,6 @@ class Feed:
 def feed(
     path: Path, directory: Path, fields: tuple[Field, ...], key: tuple[str, ...] = ("id",)
 ) -> Feed:
-    """A source over the table at `path` with its state in `directory`."""
     config = DeltaFeedConfig(
         path=path,
         fields=fields,
@@ -111,7 +109,6 @@ def feed(
 
 
 def table_rows(path: Path, columns: str = "*") -> list[dict[str, Any]]:
-    """The table as delta-rs reads it, deletion vectors too."""
     query = QueryBuilder().register("t", DeltaTable(str(path))).execute(f"SELECT {columns} FROM t")
     rows = [dict(row) for batch in query for row in _rows(batch)]
     return sorted(rows, key=lambda row: str(list(row.values())))

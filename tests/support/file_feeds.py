@@ -44,14 +44,12 @@ class FileFeed:
     sink: BatchTopic = field(default_factory=BatchTopic)
 
     def run(self) -> None:
-        """One session to its end."""
         FileFeedSession(self.config, Silent()).run(self.sink)
 
     def copy(self) -> Copy:
         return self.sink.topic.copy()
 
     def rows(self) -> list[dict[str, Any]]:
-        """What the records say that the table is, by key."""
         found = self.copy().rows
         return [found[key] for key in sorted(found)]
 
@@ -63,7 +61,6 @@ def file_feed(
     key: tuple[str, ...] = ("id",),
     **options: str,
 ) -> FileFeed:
-    """A source over the files at `path` with its state beside them."""
     config = FileFeedConfig(
         path=path,
         source=source_of(format_, options),
@@ -77,12 +74,10 @@ def file_feed(
 
 
 def source_of(format_: FileFormat, options: Mapping[str, str] | None = None) -> FileSource:
-    """Files of a format; `_` in the names of its options stands for `-`."""
     named = {name.replace("_", "-"): text for name, text in (options or {}).items()}
     return FileSource("users", format_, tuple(named.items()))
 
 
 def write_json_lines(path: Path, rows: Iterable[Mapping[str, Any] | str]) -> None:
-    """Objects, or lines as they are, one a line."""
     lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
     path.write_text("".join(f"{line}\n" for line in lines))

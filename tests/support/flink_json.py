@@ -23,7 +23,6 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def flink_reads(token: str, kind: SqlType, *, ignores_errors: bool = False) -> Any:
-    """The value of a column for the JSON `token`; with `ignores_errors` NULL where it fails."""
     value = json.loads(
         token, parse_int=_Int, parse_float=_Float, object_pairs_hook=list_of, strict=False
     )
@@ -96,7 +95,6 @@ def _nested(value: Any, kind: SqlType, ignores: bool) -> Any:
 
 
 def _whole(values: list[Any]) -> Any:
-    """Parts, none of which failed."""
     return FAILS if any(isinstance(v, str) and v in (FAILS, STRICTER) for v in values) else values
 
 

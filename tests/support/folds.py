@@ -46,7 +46,6 @@ def newest(rows: Sequence[Row], partitions: int) -> tuple[int, list[Row]]:
 
 
 def shown(rows: Sequence[Row], partitions: int) -> dict[int, str | None]:
-    """id → name of the visible rows."""
     return {row["id"]: row["name"] for row in visible(rows, partitions)}
 
 
@@ -56,7 +55,6 @@ def visible(rows: Sequence[Row], partitions: int) -> list[Row]:
 
 
 def can_fold(rows: Sequence[Row], partitions: int) -> bool:
-    """Whether every channel has the watermark record of the newest generation."""
     complete, _ = newest(rows, partitions)
     return complete >= max((row["_generation"] for row in rows), default=0) > 0
 

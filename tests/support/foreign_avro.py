@@ -41,7 +41,6 @@ VALUE = {
 
 
 def register(registry: Registry) -> None:
-    """Both schemas, as a converter does it before the first record."""
     registry.add(KEY_NUMBER, KEY)
     registry.add(VALUE_NUMBER, VALUE)
 
@@ -57,7 +56,6 @@ def writer(number: int, schema: dict[str, Any]) -> Callable[[Any], bytes]:
 
 
 def wire(number: int, schema: Any, value: Any) -> bytes:
-    """A value in Confluent's wire format."""
     body = io.BytesIO()
     fastavro.schemaless_writer(body, schema, value)
     return struct.pack(">bI", 0, number) + body.getvalue()

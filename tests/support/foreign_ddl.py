@@ -228,7 +228,6 @@ def written(deed: Deed, schema: str, *, is_gated: bool = False) -> st.SearchStra
 
 
 def elsewhere(schema: str) -> str:
-    """The other schema."""
     return f"{schema}_e"
 
 

@@ -81,7 +81,6 @@ def server_types(mariadb: MariaDb, schema: str) -> list[str]:
 
 
 def row_images(mariadb: MariaDb) -> list[str]:
-    """The values of `binlog_row_image` that the server has."""
     found = run_sql(
         mariadb,
         "SELECT ENUM_VALUE_LIST FROM information_schema.SYSTEM_VARIABLES"
@@ -147,7 +146,6 @@ class Watched:
         return ServerColumn("v", *found[0])
 
     def low(self) -> BinlogMark:
-        """Where the binlog is now."""
         return take_high(self.config, 0)
 
     def copied(self, table: CapturedTable) -> Rows:

@@ -127,7 +127,6 @@ def row(key: int, name: str) -> dict[str, Any]:
 
 
 def envelope(op: str, before: Any, after: Any, snapshot: str, source_ms: int) -> dict[str, Any]:
-    """A change of the table `shop.users`."""
     source = {
         "version": "3.5.0.Final",
         "connector": "mariadb",
@@ -231,5 +230,4 @@ def topic_feed(
 
 
 def heard(connector: Connector, **more: Any) -> SnapshotEvidence:
-    """Evidence that listens to the connector's notifications."""
     return replace(SETTLED, notifications_topic=connector.notices, **more)

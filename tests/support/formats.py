@@ -71,7 +71,6 @@ def values(kind: SqlType, text: st.SearchStrategy[str] = TEXTS) -> st.SearchStra
 def batches(
     fields: tuple[Field, ...], text: st.SearchStrategy[str] = TEXTS
 ) -> st.SearchStrategy[pa.RecordBatch]:
-    """Some rows of scalar columns, with NULLs where they may be."""
     rows = st.lists(
         st.tuples(
             *(
@@ -94,7 +93,6 @@ def batch_of(fields: tuple[Field, ...], rows: list[tuple[Any, ...]]) -> pa.Recor
 
 
 def form(name: KafkaFormat, **options: str) -> RecordFormat:
-    """A format with options, in whose names `_` stands for a dash."""
     given = ((key.replace("__", ".").replace("_", "-"), text) for key, text in options.items())
     return RecordFormat(name, tuple(given))
 
@@ -106,7 +104,6 @@ def written(how: RecordFormat, fields: tuple[Field, ...], rows: pa.RecordBatch) 
 def read(
     how: RecordFormat, fields: tuple[Field, ...], texts: pa.Array | list[bytes | None], *names: str
 ) -> ParsedRows:
-    """What is read of all columns, or of those that are named."""
     chosen = names or tuple(item.name for item in fields)
     return decoder_of(how, fields, chosen).parse(pa.array(texts, pa.binary()))
 

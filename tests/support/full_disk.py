@@ -24,7 +24,6 @@ class SmallDisk:
 
     @property
     def ballast(self) -> Path:
-        """What an operator may delete."""
         return self.root / "somebody-elses.log"
 
     @contextmanager

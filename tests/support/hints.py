@@ -34,13 +34,11 @@ class Site:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Path and text of each hint."""
         return tuple(f"{self.path}: {hint}" for hint in self.hints)
 
 
 @cache
 def sites(*, root: Path = ROOT) -> tuple[Site, ...]:
-    """All of them, in the order of files and lines."""
     found = [site for package in PACKAGES for site in _of_package(root, package)]
     return tuple(sorted(found, key=lambda site: (site.path, site.first)))
 

@@ -51,7 +51,6 @@ class Writer:
         return self.offsets[partition] - 1
 
     def _read(self, key: int, number: int) -> None:
-        """A row of the snapshot; behind the watermark it is a zombie task's."""
         generation = max(1, self.generation - number % 2)
         epoch, file, pos = self.lows[generation]
         self._row("r", key, pos=pos, row=-1, file=file, epoch=epoch, generation=generation)
@@ -61,7 +60,6 @@ class Writer:
         self._row("cud"[number % 3], key, pos=self.position)
 
     def _move(self, key: int, number: int) -> None:
-        """The primary key of a row changes: `d` of the old one, `c` of the new one."""
         self.position += 1
         self._row("d", key, pos=self.position, row=0)
         self._row("c", (key + 1 + number) % KEYS, pos=self.position, row=1)

@@ -150,7 +150,6 @@ def doctor(found):
 
 
 def letter(offset):
-    """That at 6 has rows in two INSERTs of a statement set, and none in another one."""
     return {**LETTER, "offset": offset, "replayed_inserts": [1, 3] if offset == 6 else []}
 
 
@@ -193,7 +192,6 @@ def tables(found):
 
 
 def history(row):
-    """Of a key that one version has changed."""
     place = {name: row[name] for name in ("position", "source_ts_ms")}
     changed = {"change": "update", "reason": None, "records": 1, "committed_at_ms": 0, **place}
     return {

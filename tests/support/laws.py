@@ -7,5 +7,4 @@ _SHARE_PERCENT = "10"
 
 
 def examples(count: int) -> int:
-    """`SHARE` percent of `count`: a tenth in `make test`, a third in `.ci/run`."""
     return max(1, count * int(os.environ.get(SHARE, _SHARE_PERCENT)) // 100)

@@ -143,7 +143,6 @@ class LetterJob:
             self.log(number).commit(batch, EPOCH, rows, told)
 
     def log(self, number: int = 0) -> DeltaLog:
-        """The output of an INSERT, from 0."""
         return DeltaLog(self.outputs[number], output_app_id(APP, number))
 
     def _places(self, number: int) -> HistoryPlaces:
@@ -185,7 +184,6 @@ class LetterJob:
         return DeadLetterReplay(parts)
 
     def rows(self, number: int = 0) -> list[tuple[int, int, int, str | None]]:
-        """(batch, offset, user, name) of all rows of an INSERT's table, in that order."""
         found = DeltaTable(str(self.outputs[number])).to_pyarrow_table().to_pylist()
         rows = [(r["_batch"], r["_offset"], *list(r.values())[:2]) for r in found]
         return sorted(rows, key=lambda row: (row[:2], str(row[3])))
@@ -196,7 +194,6 @@ def request(body: dict[str, Any], id_: str = "r1") -> Request:
 
 
 def letter_set(root: Path) -> LetterJob:
-    """A statement set with batches as those of the other job."""
     return LetterJob(root, SET_PLAN, SET_BATCHES)
 
 

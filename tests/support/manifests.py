@@ -42,7 +42,6 @@ _JARS = {
 
 
 def texts() -> dict[str, str]:
-    """The files that are checked, by their path below `deploy/`."""
     paths = [
         *DEPLOY.glob("kubernetes/*.yaml"),
         *(DEPLOY / name for name in ("kustomization.yaml", "compose.yaml")),
@@ -94,18 +93,15 @@ class Manifests:
         object.__setattr__(self, "kustomization", loaded)
 
     def named(self, kind: str) -> dict[str, Values]:
-        """Objects of a kind by their names; the executor's template has none."""
         found = (d for d in self.documents if d["kind"] == kind and "name" in d["metadata"])
         return {document["metadata"]["name"]: document for document in found}
 
     @property
     def deployment(self) -> Values:
-        """The control plane's."""
         return self.named("Deployment")["sluice"]
 
     @property
     def pods(self) -> dict[str, Values]:
-        """The specifications of both pods: of the control plane and of executors."""
         (template,) = (d for d in self.documents if d["kind"] == "Pod")
         return {
             "control plane": self.deployment["spec"]["template"]["spec"],
@@ -114,7 +110,6 @@ class Manifests:
 
     @property
     def defaults(self) -> dict[str, str]:
-        """What `spark-defaults.conf` sets."""
         lines = self.files["spark-defaults.conf"].splitlines()
         return dict(line.split(None, 1) for line in lines if line and not line.startswith("#"))
 
@@ -128,7 +123,6 @@ class Manifests:
         return given
 
     def faults(self) -> list[str]:
-        """Everything that does not fit, in words."""
         checks = (
             self._files,
             self._images,

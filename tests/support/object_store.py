@@ -68,7 +68,6 @@ class ObjectStore:
 
     @property
     def options(self) -> StoreOptions:
-        """Of a table, its secrets resolved."""
         return (
             (S3_ENDPOINT, self.endpoint),
             (S3_KEY, _LOGIN["aws_access_key_id"]),
@@ -77,18 +76,15 @@ class ObjectStore:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The same for whoever brings no credentials."""
         names = {"AWS_ENDPOINT_URL": self.endpoint, "AWS_REGION": "us-east-1"}
         return names | {name.upper(): value for name, value in _LOGIN.items()}
 
     @property
     def warehouse(self) -> str:
-        """The address of a place for all tables of jobs."""
         return f"s3://{self.bucket}/lake"
 
     @property
     def with_options(self) -> str:
-        """The same as a script has it."""
         return ", ".join(f"'{name}' = '{value}'" for name, value in self.options)
 
     def path(self, key: str) -> StorePath:
@@ -108,7 +104,6 @@ class ObjectStore:
             self.client.download_file(self.bucket, each, str(file))
 
     def forget_conditions(self) -> None:
-        """From now on whatever is put is taken, as by servers that do not know the condition."""
         self._is_forgetful = True
 
     def start(self) -> None:
@@ -125,7 +120,6 @@ class ObjectStore:
         self._thread.start()
 
     def close(self) -> None:
-        """Nobody answers any more."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

@@ -8,7 +8,6 @@ LONG = "a_table_whose_name_was_made_by_a_generator_" * 3
 
 
 def named(name: str) -> str:
-    """A script whose job has a name that the command line would not take."""
     quoted = name.replace("'", "''")
     return f"SET 'pipeline.name'='{quoted}';\n{script()}"
 
@@ -19,7 +18,6 @@ def channel(name: str, *, is_complete: bool) -> dict[str, object]:
 
 
 def dimension(name: str, rows: int, total: int, *, complete: int = 0) -> dict[str, object]:
-    """A table with two channels, `complete` of them in processing time."""
     is_complete = complete == 2
     return {
         "name": name,
@@ -57,7 +55,6 @@ def stream(**values: object) -> dict[str, object]:
 
 
 def copying(rows: int, total: int = 1_000_000) -> dict[str, object]:
-    """A report in SNAPSHOT."""
     return {
         "state": "SNAPSHOT",
         "phase": "LOAD",
@@ -97,7 +94,6 @@ def joining(at_ms: int, **values: object) -> dict[str, object]:
 
 
 def stalled() -> dict[str, object]:
-    """A report in STALLED with texts that try to become markup."""
     lost = {
         "type": "records-lost",
         "message": f'topic "clicks" has removed 5,120 records before they were joined {HOSTILE}',

@@ -66,7 +66,6 @@ class PastEventJob:
         write_json_atomically(self.checkpoint.directory / "progress.json", {"batch": pin.batch})
 
     def history(self):
-        """What looks back on it."""
         plan, task, root = self.job.plan, self.job.task, self.job.root
         places = HistoryPlaces(
             app_id=APP_ID,

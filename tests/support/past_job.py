@@ -84,7 +84,6 @@ class PastJob:
         return IndexKeeper(self.directory / "index" / dimension, tuple(specs), self.log(dimension))
 
     def forget_indexes(self) -> None:
-        """As after many later commits: no version is kept."""
         for manifest in (self.directory / "index").glob("*/*/v*.json"):
             manifest.unlink()
 

@@ -128,7 +128,6 @@ class Source:
             self.sent = numbers.stop
 
     def end(self) -> int:
-        """How many there were."""
         self._over.set()
         self._thread.join()
         return self.sent
@@ -181,7 +180,6 @@ class Pair:
         return taken_s
 
     def start_again(self, index: int) -> None:
-        """Start one that has ended; it is the standby."""
         self.planes[index] = self._plane(index)
         wait_until(lambda: self.planes[index].role == "standby", deadline_s=60, what="it is back")
 
@@ -212,7 +210,6 @@ class Stage:
         return self.of_leader().settings.data_dir
 
     def job(self) -> RunningJob:
-        """The job as the one that leads now shows it."""
         return RunningJob(self.of_leader(), self.job_id)
 
     def goes_on(self) -> None:

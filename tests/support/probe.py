@@ -77,7 +77,6 @@ def probe_task(directory: Path, sink: Sink | None = None) -> ProbeTask:
 
 
 def clicks(*values: bytes | None, first: int = 100) -> pa.RecordBatch:
-    """Records of partition 0 from offset `first` on, as a task gets them."""
     count = len(values)
     return pa.RecordBatch.from_pydict(
         {

@@ -44,7 +44,6 @@ class Model:
     owners: dict[Where, int] = field(default_factory=dict)
 
     def before(self, ends: dict[int, int]) -> dict[Where, dict[str, Any]]:
-        """The committed records whose offset is before the end of their partition."""
         return {at: value for at, value in self.committed.items() if at[1] < ends.get(at[0], 0)}
 
 
@@ -85,7 +84,6 @@ class Producer:
         return {"user_id": 1 + number % USERS, "item_id": number, "ts": _time(number)}
 
     def acts(self, steps: Sequence[Step]) -> Iterator[None]:
-        """Do `steps`, a call at a time."""
         does = {PLAIN: self._plainly, HANG: self._hang}
         for step in steps:
             yield from does.get(step.kind, self._together)(step)

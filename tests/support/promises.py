@@ -54,12 +54,10 @@ def documents() -> dict[str, str]:
 
 
 def promises() -> dict[str, Witnesses]:
-    """What is listed, by document."""
     return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
 def sentences(text: str) -> list[str]:
-    """Every sentence of a Markdown text in its order; white space is made single blanks."""
     return [each for block in _blocks(text) for each in _cut(block) if _LINK.sub("", each).strip()]
 
 
@@ -79,7 +77,6 @@ def _cut(block: str) -> list[str]:
 
 
 def line(sentence: str, witnesses: list[str] | str) -> str:
-    """The line of the file that says which tests a sentence has."""
     return f"{_quoted(sentence)} = " + (
         "[" + ", ".join(map(_quoted, witnesses)) + "]"
         if isinstance(witnesses, list)
@@ -92,7 +89,6 @@ def _quoted(text: str) -> str:
 
 
 def like(sentence: str, others: Iterable[str]) -> str | None:
-    """The one of `others` that `sentence` may have been before."""
     return next(iter(difflib.get_close_matches(sentence, others, n=1, cutoff=0.5)), None)
 
 
@@ -146,7 +142,6 @@ def main() -> None:
 
 
 def _number(name: str) -> str:
-    """A decision is known by its number: its file is renamed with its title."""
     return re.sub(r"(adr/\d{4}).*", r"\1", name)
 
 

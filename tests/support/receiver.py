@@ -19,7 +19,6 @@ class Receiver:
         self.bodies: list[tuple[str, bytes]] = []
 
     def taken(self) -> list[bytes]:
-        """The bodies that were accepted; empties the list."""
         found, self.bodies = self.bodies, []
         return [body for _, body in found]
 

@@ -60,7 +60,6 @@ GROUP BY name, window_start, window_end, window_time;
 
 
 def spent(name: str, value: int, time: str) -> dict[str, Any]:
-    """A record of the job with windows."""
     return {"name": name, "v": value, "ts": f"2024-01-01 {time}"}
 
 
@@ -186,13 +185,11 @@ def _kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def make_users(rig: Rig, name: str, rows: int) -> None:
-    """A database of that name with so many users."""
     run_sql(rig.mariadb, f"CREATE DATABASE {name}")
     run_sql(rig.mariadb, USERS, fill_users(rows), schema=name)
 
 
 def submit_named(rig: Rig, name: str, sql: str) -> RunningJob:
-    """A new job of that name."""
     answer = rig.post_job(sql, name)
     assert answer.status_code == 201, answer.text
     return RunningJob(rig, answer.json()["id"])
@@ -297,7 +294,6 @@ _RECORDERS = {
 
 
 def stopped_jobs(kafka: KafkaBroker, mariadb: MariaDb) -> dict[str, str]:
-    """Run a job into each phase, and stop it there."""
     with running_rig(HOME / SLUICE, kafka, mariadb, changelog_partitions=1) as rig:
         return {name: _RECORDERS[name](rig, name) for name in NAMES}
 

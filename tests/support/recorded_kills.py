@@ -63,7 +63,6 @@ _NO_RESTART = {"restart_backoff_min_s": 3600.0, "restart_backoff_max_s": 3600.0}
 
 
 def trimmed_to(job: RunningJob) -> int:
-    """The first record that the changelog topic of the job's users still has."""
     servers, topic = job.rig.kafka.bootstrap_servers, f"sluice.{job.id}.user_info"
     return first_offsets(servers, topic)[0]
 
@@ -157,7 +156,6 @@ def _is_read(job: RunningJob, end: int) -> bool:
 
 
 def _kill_at_start(job: RunningJob, name: str, fault: str) -> None:
-    """It is killed in the batch of what came while it was stopped."""
     job.start()
     _stop_killed(job, fault)
 
@@ -201,7 +199,6 @@ def _stop_killed(job: RunningJob, fault: str) -> None:
 
 
 def _in_session(leader: int) -> list[int]:
-    """Living processes of the session that `leader` has begun."""
     return [pid for pid in psutil.pids() if _session(pid) == leader and is_alive(pid)]
 
 

@@ -98,7 +98,6 @@ class RunningJob:
         return self.wait_for(lambda s: s["state"] == state, f"state {state}", deadline_s=deadline_s)
 
     def wait_output(self, path: str, rows: int, deadline_s: float = 90.0) -> list[dict[str, Any]]:
-        """All rows of the Delta output once it has `rows` of them."""
         self.wait_for(
             lambda _: len(self.rig.rows(path)) >= rows, f"{rows} rows", deadline_s=deadline_s
         )
@@ -126,7 +125,6 @@ class RunningJob:
         return None if pid is None else _living(pid)
 
     def children(self, part: str) -> list[psutil.Process]:
-        """Living descendants of the runner that run the module `part`."""
         runner = self.runner()
         return [] if runner is None else descendants(runner, part)
 
@@ -138,20 +136,17 @@ class RunningJob:
         return int(runner.pid)
 
     def kill_child(self, part: str) -> int:
-        """SIGKILL one descendant of the runner; returns its pid."""
         children = wait_until(lambda: self.children(part), what=f"{part} lives")
         children[0].send_signal(signal.SIGKILL)
         return int(children[0].pid)
 
     def wait_restarted(self, old_pid: int) -> None:
-        """Another runner than `old_pid` has reported."""
         self.wait_for(
             lambda s: (s["runner"]["pid"] or old_pid) != old_pid and s["state"] != "STALLED",
             "a new runner reports",
         )
 
     def start(self) -> None:
-        """Ask for the stopped job to run again."""
         self.rig.client.post(f"/v1/jobs/{self.id}:start").raise_for_status()
 
     def stop(self) -> None:
@@ -183,7 +178,6 @@ class Rig:
         return self.client.post("/v1/jobs", json=body)
 
     def submit(self, sql: str, *, is_named: bool = True) -> RunningJob:
-        """Submit a script; many jobs of one name are refused, so each has a number."""
         answer = self.post_job(sql, f"job {next(_NUMBERS)}" if is_named else None)
         assert answer.status_code == 201, answer.text
         return RunningJob(self, answer.json()["id"])
@@ -219,7 +213,6 @@ class Rig:
 
 
 def rig_settings(directory: Path, kafka: KafkaBroker, **given: Any) -> Settings:
-    """Settings of a small control plane below `directory`."""
     return Settings.load(
         **{
             "data_dir": directory,
@@ -261,7 +254,6 @@ def running_rig(
 def cdc_table(
     mariadb: MariaDb, schema: str, table: str, columns: str, options: Sequence[str] = ()
 ) -> str:
-    """The DDL of a `mysql-cdc` table named `table` over `schema`.`table`."""
     extra = "".join(f", {option}" for option in options)
     return (
         f"CREATE TABLE {table} ({columns}) WITH ('connector'='mysql-cdc', "
@@ -274,7 +266,6 @@ def cdc_table(
 def kafka_table(
     kafka: KafkaBroker, name: str, topic: str, columns: str, options: tuple[str, ...] = ()
 ) -> str:
-    """The DDL of a `kafka` table that is read from its beginning."""
     further = "".join(f", {option}" for option in options)
     return (
         f"CREATE TABLE {name} ({columns}) WITH ('connector'='kafka', 'topic'='{topic}', "

@@ -115,7 +115,6 @@ def _properties(at: dict[str, str], keystore: Path, clients: Path) -> dict[str, 
 
 
 def _signed(key_set: Path) -> dict[str, str]:
-    """The listener whose tokens are checked; Kafka 4.1 checks no signature unless it is told to."""
     listener, oauth = "listener.name.signed", f"{_MODULES}.oauthbearer"
     return {
         f"{listener}.sasl.enabled.mechanisms": "OAUTHBEARER",

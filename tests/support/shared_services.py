@@ -113,7 +113,6 @@ def ask(host: str, port: int, key: str, name: str) -> Place:
 
 
 def shared(server: _Server, pid: int) -> _Server:
-    """`server` as one that runs in the process `pid`: it has its ports and passwords."""
     server._state = read_json(server.log.parent / server.state_file) or {}
     server._process = cast("Any", _RunsElsewhere(pid))
     return server

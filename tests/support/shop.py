@@ -10,7 +10,6 @@ CLICKS_DDL = "user_id BIGINT, item_id BIGINT, proctime AS PROCTIME()"
 
 
 def fill_users(rows: int) -> str:
-    """Users 1 to `rows`; nobody's gender is NULL."""
     return (
         "INSERT INTO user_info SELECT seq, IF(seq % 2, 'F', 'M'), CONCAT('user ', seq) "
         f"FROM seq_1_to_{rows}"
@@ -18,13 +17,11 @@ def fill_users(rows: int) -> str:
 
 
 def enrich_sql(rig: Rig, schema: str, topic: str, path: str, options: tuple[str, ...] = ()) -> str:
-    """The example of the documents: clicks with the user's gender and name."""
     declared = cdc_table(rig.mariadb, schema, "user_info", USERS_DDL, options)
     return enrich_by(rig, declared, topic, path)
 
 
 def enrich_by(rig: Rig, user_info: str, topic: str, path: str) -> str:
-    """The same, over a `user_info` that is declared by this DDL."""
     return (
         user_info
         + kafka_table(rig.kafka, "click_event", topic, CLICKS_DDL)
@@ -37,5 +34,4 @@ def enrich_by(rig: Rig, user_info: str, topic: str, path: str) -> str:
 
 
 def click(user: Any, item: int) -> dict[str, Any]:
-    """A click of `user`; items are numbered, so that a row tells which record it came from."""
     return {"user_id": user, "item_id": item}

@@ -35,7 +35,6 @@ def listening(serve: Callable[[socket.socket, int], None]) -> Iterator[int]:
 
 @contextmanager
 def silent() -> Iterator[int]:
-    """The port of a listener that accepts and says nothing."""
     with listening(lambda client, _: None) as port:
         yield port
 

@@ -16,26 +16,22 @@ _WITH = re.compile(r"^-- with: (.*)\n", re.MULTILINE)
 
 @functools.cache
 def preludes() -> Mapping[str, str]:
-    """Name -> statement."""
     parts = re.split(r"^-- (\w+)\n", PRELUDES.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 def prelude_names(text: str) -> tuple[list[str], list[str]]:
-    """The statements that a case has in front of its own, and those behind them."""
     named = _WITH.search(text)
     front, _, back = named[1].partition("…") if named else ("", "", "")
     return front.split(), back.split()
 
 
 def with_preludes(text: str) -> str:
-    """The whole script of a case."""
     front, back = ("".join(preludes()[n] for n in names) for names in prelude_names(text))
     return _WITH.sub(lambda _: front, text, count=1) + back
 
 
 def sql_cases(kind: str = "") -> dict[str, str]:
-    """Name -> script; of one kind those that begin with `-- kind: `."""
     texts = {
         path.stem: path.read_text(encoding="utf-8") for path in sorted(DIRECTORY.glob("*.sql"))
     }

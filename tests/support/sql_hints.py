@@ -22,7 +22,6 @@ _NAME = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\w+")
 
 
 def says_how(case: str) -> bool:
-    """Whether `case` says how its hint is followed, or the hint itself does."""
     return f"\n{_FIXED}" in case or "Did you mean" in case.partition("\n")[0]
 
 

@@ -53,7 +53,6 @@ class Node:
     process: subprocess.Popen[bytes]
 
     def running(self, part: str) -> list[psutil.Process]:
-        """Its living processes whose command line has the word `part`."""
         return descendants(psutil.Process(self.process.pid), part)
 
     def lose(self) -> None:
@@ -113,7 +112,6 @@ def packed_wheel(directory: Path) -> Path:
 
 
 def executor_conf(archive: Path) -> dict[str, str]:
-    """Spark's settings for small executors of one core that have what `packed_wheel` has packed."""
     return {
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",

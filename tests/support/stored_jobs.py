@@ -111,7 +111,6 @@ def store_copies(
 
 
 def rest(services: Services, ids: Iterable[str]) -> None:
-    """The jobs are stopped, and are to stay so."""
     for job_id in ids:
         stopped = StateUpdate(JobState.STOPPED, "stopped", desired=DesiredState.STOPPED)
         services.store.transition(job_id, stopped)

@@ -125,7 +125,6 @@ class TableJob:
 
 
 def place(op: str, pos: int, offset: int, *, generation: int = 1) -> dict[str, Any]:
-    """Where a change is; of a watermark record with `op` "w"."""
     return {
         "_op": op,
         "_epoch": 0,

@@ -34,7 +34,6 @@ class TokenKey:
 
 
 def unsigned(claims: dict[str, Any]) -> str:
-    """A JWT without a signature."""
     return ".".join([*(_text(json.dumps(part).encode()) for part in ({"alg": "none"}, claims)), ""])
 
 

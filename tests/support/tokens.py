@@ -51,7 +51,6 @@ class TokenEndpoint:
         return f"{self._scheme}://127.0.0.1:{self._server.server_port}/realms/x/token"
 
     def login(self) -> dict[str, str]:
-        """The properties of a client that is let in."""
         return {
             "sasl.mechanism": "OAUTHBEARER",
             "sasl.oauthbearer.token.endpoint.url": self.url,

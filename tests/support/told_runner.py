@@ -20,7 +20,6 @@ _TOLD = "told.json"
 
 
 def tell(job_dir: Path, **told: object) -> None:
-    """Report this from now on; `state` and `reason` are needed."""
     write_json_atomically(job_dir / _TOLD, told)
 
 

@@ -17,8 +17,6 @@ from joins.plan.stream_topics import StreamTopics
 
 
 def changelog_topic(kafka: KafkaOptions, partitions: int, file: Path) -> ChangelogTopic:
-    """The changelog topic of a dimension; `ensure` makes it again where it is lost."""
-
     def make(cluster: KafkaCluster) -> None:
         cluster.create(kafka.topic, partitions, 1, {})
 
@@ -26,7 +24,6 @@ def changelog_topic(kafka: KafkaOptions, partitions: int, file: Path) -> Changel
 
 
 def unique_name(prefix: str = "t") -> str:
-    """A name that no other test has: for topics, databases, jobs."""
     return f"{prefix}_{uuid.uuid4().hex[:12]}"
 
 
@@ -49,7 +46,6 @@ def create_topic(
 
 
 def identified(bootstrap_servers: str, topic: str) -> StreamTopics:
-    """A stream of that one topic, with the id that it has."""
     cluster = KafkaCluster(KafkaOptions(bootstrap_servers, topic))
     return StreamTopics.one(topic, cluster.require(topic).topic_id)
 
@@ -108,12 +104,10 @@ def produce(
 
 
 def end_offsets(bootstrap_servers: str, topic: str) -> dict[int, int]:
-    """The offset behind the last record of each partition of `topic`."""
     return _offsets(bootstrap_servers, topic, KafkaConsumer.end_offsets)
 
 
 def first_offsets(bootstrap_servers: str, topic: str) -> dict[int, int]:
-    """The offset of the first record that each partition of `topic` still has."""
     return _offsets(bootstrap_servers, topic, KafkaConsumer.beginning_offsets)
 
 
@@ -169,6 +163,5 @@ def consume(
 
 
 def consume_json(bootstrap_servers: str, topic: str, **options: Any) -> list[Any]:
-    """The values of `consume`, parsed as JSON."""
     found = consume(bootstrap_servers, topic, **options)
     return [None if record.value is None else json.loads(record.value) for record in found]

@@ -34,7 +34,6 @@ class Transactions:
         self._producer.init_transactions()
 
     def begin(self) -> None:
-        """Open a transaction."""
         self._producer.begin_transaction()
 
     def send(self, topic: str, values: Sent, *, key: bytes | None = None) -> list[tuple[int, int]]:
@@ -51,17 +50,14 @@ class Transactions:
         return [(partition, future.get(timeout=60).offset) for partition, future in sent]
 
     def commit(self) -> None:
-        """End the transaction; its records count from here on."""
         self._producer.commit_transaction()
         self._await_end()
 
     def abort(self) -> None:
-        """End the transaction; its records never count."""
         self._producer.abort_transaction()
         self._await_end()
 
     def _await_end(self) -> None:
-        """The broker answers before the end is written into the partitions."""
         wait_until(
             lambda: self._admin.describe_transactions([self.id])[self.id].state.startswith(_ENDED),
             what=f"the transaction of {self.id} has ended",
@@ -87,7 +83,6 @@ class Transactions:
         return sent
 
     def close(self) -> None:
-        """Go without a word: a transaction that is open stays open until the broker ends it."""
         self._producer.close(timeout=_CLOSE_S)
         self._admin.close()
 

@@ -49,7 +49,6 @@ COUNTED = (
 
 
 def window_spec(kind, size_ms, *, slide_ms=None, offset_ms=0, lateness_ms=0, **options):
-    """Windows by one key of text that count, add up and list their rows."""
     options = {"buckets": 1, "retracts": True, "output": (), "having": None, **options}
     return WindowSpec(
         kind=kind,
@@ -159,7 +158,6 @@ class KernelWindows:
                 self.state[bucket] = [compact(self.spec, tables, self.watermark_ms)]
 
     def changes(self):
-        """(sign, key, start, end, count, sum, listed, watermark) of all that fired."""
         return [
             (
                 sign,

@@ -65,7 +65,6 @@ class CombineModel:
         return changed + ([new] if moved else [])
 
     def taking_part(self):
-        """All channels but the ended ones; all once every one has ended."""
         return [each for each in self.channels.values() if not each.has_ended] or list(
             self.channels.values()
         )

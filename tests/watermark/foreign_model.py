@@ -84,7 +84,6 @@ class History:
                 self.table[key] = self._next
 
     def change_row(self, key: int) -> None:
-        """The row is there, with another value."""
         self.position += 1
         self._next += 1
         self.table[key] = self._next
@@ -115,7 +114,6 @@ class History:
         return True
 
     def commit(self, source_ms: int | None) -> None:
-        """The connector commits once all that it has sent is acknowledged."""
         at = max([self.now_ms, *self._there_ms.values()])
         self.commit_log.append((at, source_ms))
 
@@ -153,12 +151,10 @@ class History:
             self._end_snapshot(rows, source)
 
     def _move_first(self, sent: list[Mark], kinds: list[Mark]) -> None:
-        """Of one that is given up, too: where it never came nothing tells the next one from it."""
         at = self.rng.randrange(max(1, min(len(sent), len(kinds) - 1)))
         kinds[0], kinds[at] = kinds[at], kinds[0]
 
     def _read_ms(self, source: int) -> int:
-        """When a row was read: chunks are read side by side, each from its own time on."""
         return self.rng.randint(source, self.now_ms) if self.is_chunked else source
 
     def _end_snapshot(self, rows: list[tuple[int, int]], source: int) -> None:
@@ -205,7 +201,6 @@ class History:
         self.now_ms += 2
 
     def incremental(self) -> None:
-        """Rows that are read beside the stream: they say nothing of completeness."""
         for key, value in list(self.table.items())[:4]:
             self.tick()
             self.send(None, key, value, self.now_ms)
@@ -321,7 +316,6 @@ class Reader:
         return {p: sum(1 for r in log if r.there_ms <= now_ms) for p, log in enumerate(self.logs)}
 
     def _journal(self, step: FeedStep) -> None:
-        """One durable write: all that a restart begins with."""
         self.position = self.position.after(
             step, generation=self.machine.generation, offsets=self.applied()
         )

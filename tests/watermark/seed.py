@@ -28,7 +28,6 @@ def clock(text: str) -> int:
 
 
 def elements(vector: dict) -> list[Record | Watermark]:
-    """The input of a vector of seed 000."""
     return [
         Watermark(millis(each["watermark"]))
         if "watermark" in each

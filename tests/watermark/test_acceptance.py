@@ -9,5 +9,4 @@ def test_every_id_has_a_test():
 
 
 def test_the_kept_table_is_the_generated_one():
-    """If not: `python -m tests.watermark.acceptance > tests/watermark/ACCEPTANCE.md`."""
     assert TABLE.read_text() == table()

@@ -12,7 +12,6 @@ from tests.support.rig import Rig, RunningJob
 
 @pytest.fixture(scope="module")
 def place(request: pytest.FixtureRequest, processes: None) -> Iterator[Restored]:
-    """The module's ARCHIVE."""
     with restored(request.module.ARCHIVE, free_port(), free_port()) as there:
         yield there
 
@@ -25,6 +24,5 @@ def rig(place: Restored, spark_jars: list[Path]) -> Iterator[Rig]:
 
 @pytest.fixture
 def job(rig: Rig, request: pytest.FixtureRequest) -> Iterator[RunningJob]:
-    """The recorded job of that name."""
     with restored_job(rig, request.param) as recorded:
         yield recorded

@@ -49,7 +49,6 @@ def of(*names: str) -> pytest.MarkDecorator:
 
 
 def letters(job: RunningJob) -> list[tuple[int, int]]:
-    """Offset and batch of each dead letter."""
     items = job.rig.get(f"/v1/jobs/{job.id}/dead-letters")["items"]
     return [(item["offset"], item["batch"]) for item in items]
 

@@ -23,7 +23,6 @@ NO_TIME = EventInput("items", has_watermarks=False)
 
 
 def heard(**partitions):
-    """`p0=(watermark, offset)`."""
     return {int(name[1:]): Heard(*found) for name, found in partitions.items()}
 
 
@@ -320,7 +319,6 @@ def switched(channels):
 
 
 def reached(watermark):
-    """Processing time is behind all event time."""
     return watermark.use_processing_time, watermark.timestamp_ms
 
 

@@ -234,7 +234,6 @@ def keep_up(side, leased):
 
 
 def fold(side):
-    """The commit of a fold up to the newest version; `current` has no rows here."""
     told = fold_metadata(side.dimension.version, side.dimension.state)
     side.dimension.current.commit(side.dimension.version, 1, [], told)
 

@@ -65,7 +65,6 @@ class Job:
         return JobMeta("one", 1, self.topic, str(view.topic_ids[0]), {0: 0}, {})
 
     def bound(self, end: int) -> None:
-        """The job ends at this offset."""
         assert self.meta is not None
         self.meta = replace(self.meta, probe_end_offsets={0: end})
 

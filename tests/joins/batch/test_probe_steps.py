@@ -29,7 +29,6 @@ RECORDS = {0: 60, 1: 30}
 
 
 def rows_seen(batches):
-    """Emits a report with the places of the records that a task was given."""
     places = [
         place
         for batch in batches
@@ -101,7 +100,6 @@ class Side:
         return steps
 
     def ranges(self) -> list[dict[int, tuple[int, int]]]:
-        """Of the batches that were run."""
         return [pin.ranges() for pin in self.writers[0].pins]
 
 

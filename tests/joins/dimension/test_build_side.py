@@ -27,7 +27,6 @@ def envelope(op, id_, pos, *, row=0, generation=1):
 
 
 def kafka(*records, partition=0, first=0):
-    """Records `(key, value)` of a partition as a task gets them."""
     count = len(records)
     return pa.RecordBatch.from_arrays(
         [

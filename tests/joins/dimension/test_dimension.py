@@ -68,7 +68,6 @@ class Runner:
         self.topic.ensure(self.needed.append)
 
     def side(self, **settings):
-        """Its steps, without a loop."""
         hooks = BuildHooks(
             state=lambda: self.dimension.state,
             on_start=lambda: None,

@@ -56,7 +56,6 @@ class Folded:
         return self.changelog.commit(*rows)
 
     def other(self, epoch=1):
-        """The fold of another runner."""
         return Fold(self.fold._spark, self.changelog.log, self.current, ("id",), epoch)
 
     def run(self, version=None):
@@ -65,7 +64,6 @@ class Folded:
         return self.fold.run(at, state)
 
     def setting(self, name):
-        """A setting of the session that merges."""
         return self.fold._spark.conf.get(f"spark.databricks.delta.{name}", None)
 
     def rows(self, version=None):
@@ -77,13 +75,11 @@ class Folded:
         return {row["id"]: row["name"] for row in rows}
 
     def engines(self):
-        """Who made the folds, the oldest first."""
         history = DeltaTable(str(self.current.path)).history()[::-1]
         made = [one for one in history if one["operation"] in ("MERGE", "WRITE")]
         return ["sluice" if one["engineInfo"] == "Sluice" else "spark" for one in made]
 
     def feed(self, spark, first):
-        """(version, change, id, name) of each change of `current` from version `first` on."""
         reader = spark.read.format("delta").option("readChangeFeed", True)
         rows = reader.option("startingVersion", first).load(str(self.current.path)).collect()
         return sorted((r._commit_version, r._change_type, r.id, r.name) for r in rows)
@@ -96,7 +92,6 @@ def folded(tmp_path, spark):
 
 @pytest.fixture
 def by_spark(monkeypatch):
-    """Spark makes each fold, whatever its size."""
     monkeypatch.setattr(fold_files, "HERE_ROWS", 0)
     monkeypatch.setattr(fold_files, "MAX_CHANGES", 0)
 

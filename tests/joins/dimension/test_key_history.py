@@ -15,7 +15,6 @@ from tests.support.laws import examples
 
 
 def name_in(found):
-    """The name in the row of a record, None where it is not visible."""
     rows = found.filter(found.column(VISIBLE))
     return rows.column("name").to_pylist()[0] if rows.num_rows else None
 

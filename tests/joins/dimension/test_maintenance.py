@@ -68,7 +68,6 @@ class Kept:
         self.make()
 
     def make(self, on_step=lambda _: None):
-        """As after a restart: a new instance over the same tables."""
         self.log = DeltaLog(self.log.path, "app")
         table = Upkeep(self.log, 1, EAGER, on_step)
         self.maintenance = ChangelogMaintenance(table, DimensionKey(("id",), PARTITIONS))
@@ -99,7 +98,6 @@ class Kept:
             self.run()
 
     def check(self):
-        """Every leased version shows what it always has shown."""
         for version in range(self.leased, self.log.version() + 1):
             made_by = max(at for at in self.shown if at <= version)  # maintenance changes nothing
             assert (self.names(version), self.state(version)) == self.shown[made_by], version
@@ -254,7 +252,6 @@ def filled_and_staged(directory):
 
 @pytest.fixture(scope="module")
 def files_in_the_end(tmp_path_factory):
-    """How many are there when nothing has come between."""
     kept = filled_and_staged(tmp_path_factory.mktemp("whole"))
     kept.run_twice()
     return len(kept.files())

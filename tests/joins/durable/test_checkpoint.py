@@ -180,7 +180,6 @@ def test_the_phase_is_absent_before_the_opening(tmp_path):
 
 
 def holder(path: Path, how: str) -> "subprocess.Popen[str]":
-    """A process that holds the lock and has a child; it ends at the end of its input."""
     return subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path), how],
         stdin=subprocess.PIPE,

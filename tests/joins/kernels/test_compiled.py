@@ -74,7 +74,6 @@ print(*COMPILED)
 
 @pytest.mark.matrix
 def test_a_node_that_has_nothing_compiles_all_that_workers_call(tmp_path, processes):
-    """What this machine has compiled before may hide that it cannot be compiled any more."""
     program = tmp_path / "program.py"
     program.write_text(OF_THE_DAEMON)
     assert "joins.kernels.records.encode" in run(program, variables(tmp_path, HOME=tmp_path))

@@ -100,7 +100,6 @@ def test_an_unmatched_record_has_a_padded_row_and_no_dimension_row(job):
 
 
 def test_a_row_that_the_snapshot_brought_late_is_not_shown(job):
-    """An `r` record behind the watermark record does not count, whatever its position."""
     job.change("users", record("r", 1, 900, 7))
     job.batch({"user_id": 1})
     assert explained(job, 0)["dimensions"][0]["rows"][0]["_offset"] == 0

@@ -165,7 +165,6 @@ class Done:
         return self.job.layout.job_dir
 
     def asks(self, inspection, **arguments: object) -> dict[str, Any] | SluiceError:
-        """The answer of an inspection, or its refusal, which must say what to do instead."""
         try:
             return dict(inspection(self.directory, Namespace(**arguments)))
         except SluiceError as refused:
@@ -298,7 +297,6 @@ def job_threads() -> ThreadPoolExecutor:
 
 
 def is_refused(answer: dict[str, Any] | SluiceError, kind: str) -> bool:
-    """By a type of its own, and with a sentence that says what to do instead."""
     assert isinstance(answer, SluiceError), answer
     assert answer.hint.endswith(".")
     return type(answer).__name__ == kind

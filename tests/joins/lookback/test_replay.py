@@ -45,7 +45,6 @@ def replayed(job, batch=0, **options):
 
 
 def rewrite(job, change):
-    """Change the file of the only commit in place, as a damaged disk or a stranger would."""
     (file,) = job.output.glob("part-*.parquet")
     pq.write_table(change(pq.read_table(file)), file)
 

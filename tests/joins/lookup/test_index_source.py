@@ -51,7 +51,6 @@ def names(directory: Path, version: int) -> dict[int, str]:
 
 
 def folded(rows):
-    """What a fold of `rows` gives to an index."""
     state = state_of(rows)
     marks = {(p, generation): offset for p, (generation, offset) in state.marks.items()}
     return FoldedRows([batch_of(visible(rows, PARTITIONS))], Progress(marks, state.high_water))

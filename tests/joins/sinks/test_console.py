@@ -16,7 +16,6 @@ VALUES = [b'{"user_id":1}', b'{"user_id":3}', b"{", b'{"user_id":2}']
 
 @pytest.fixture
 def frame(spark):
-    """The clicks in two partitions."""
     rows = [(bytearray(value), 0, 100 + at, None) for at, value in enumerate(VALUES)]
     ddl = "value binary, partition int, offset long, timestamp timestamp"
     return spark.createDataFrame(rows, ddl).coalesce(1).repartitionByRange(2, "offset")

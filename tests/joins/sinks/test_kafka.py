@@ -189,7 +189,6 @@ class Transactions:
         return writer.run(self.work, probe_task(self.directory, self.sink), pin)
 
     def there(self) -> dict[bytes, int]:
-        """How many records of each batch are committed."""
         records = consume(self.sink.kafka.bootstrap_servers, self.sink.kafka.topic)
         return Counter(dict(record.headers)["sluice-batch"] for record in records)
 

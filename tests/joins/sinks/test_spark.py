@@ -58,7 +58,6 @@ NOT_RETRACTED = {"identity": "IdentityColumns", "append_only": "append-only"}
 
 @pytest.fixture
 def user(spark):
-    """A session of somebody else, who may name tables by their paths in SQL."""
     session = spark.newSession()
     session.conf.set("spark.sql.runSQLOnFiles", "true")
     return session

@@ -508,7 +508,6 @@ def test_a_process_that_dies_twice_at_one_position_is_a_stall_until_it_has_passe
 
 @pytest.fixture
 def own_place(spark, kafka, database_home, tmp_path) -> Iterator[Place]:
-    """With a server that we may stop, restore and replace."""
     with MariaDb(tmp_path / "db", database_home) as database:
         yield Place(spark, database, kafka, tmp_path / "source")
 

@@ -77,7 +77,6 @@ def test_where_spark_s_directory_is_ours_sockets_are_in_it(monkeypatch, tmp_path
 
 @pytest.fixture
 def short():
-    """A directory with a path that is short enough for sockets."""
     with tempfile.TemporaryDirectory(prefix="sd-", dir="/tmp") as directory:
         yield Path(directory)
 

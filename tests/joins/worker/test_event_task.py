@@ -533,13 +533,11 @@ def test_behind_a_backlog_the_join_is_that_of_the_operator_in_processing_time(
 
 
 def as_events(batches):
-    """The batches for an `EventJob`, and the end of time."""
     values = [{part: [click(*each) for each in b[part]] for part in b} for b in batches]
     return [*((each, {}) for each in values), ({}, {"upto": 2**63 - 1})]
 
 
 def check_dead(outcome, records):
-    """The records without a time are dead letters, and no others."""
     reasons = [each["reason"] for each in outcome.dead]
     count = sum(value["ts"] is None for values in records.values() for value in values)
     assert reasons == ['rowtime "ts" is NULL'] * count

@@ -33,7 +33,6 @@ ROWS = 200_000
 
 
 def on_another_node(task: ProbeTask, directory: Path) -> ProbeTask:
-    """The task as a node sees it that shares the tables, but has its own directory."""
     indexes = {alias: replace(p, directory=directory / "node") for alias, p in task.indexes.items()}
     tables = {"users": DimensionTables(directory / "changelog", directory / "current", "app")}
     return replace(task, indexes=indexes, tables=tables)
@@ -59,7 +58,6 @@ def versions(task: ProbeTask) -> tuple[int, ...]:
 
 
 def names(task: ProbeTask, version: int) -> list[str | None]:
-    """The names of users 1 and 2."""
     (index,) = task.attach({"users": version}).values()
     _, rows = index.lookup([pa.array([1, 2])])
     return index.take(rows, ["name"]).column(0).to_pylist()
@@ -191,7 +189,6 @@ class Worker:
         )
 
     def answer(self) -> int:
-        """How many rows it sees."""
         out, err = self.process.communicate(timeout=240)
         assert self.process.returncode == 0, err
         return int(json.loads(out.splitlines()[-1])["rows"])

@@ -78,7 +78,6 @@ def texts_of(numbers: Iterable[int], of: bytes = b"") -> Iterator[str]:
 
 
 def test_a_function_that_is_too_large_for_each_task_is_broadcast(spark):
-    """As PySpark does it; it is random, so that nothing makes it small."""
     large = partial(texts_of, of=os.urandom(3 << 20))
     for _ in range(2):
         assert collected(spark.sparkContext, 2, (), large) == [str(3 << 20), str((3 << 20) + 1)]

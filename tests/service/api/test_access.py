@@ -31,7 +31,6 @@ def plane(processes, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tokens(plane):
-    """The text of a token of each scope."""
     store = plane.services.store.tokens
     return {scope: store.create(NewToken(f"{scope} one", scope))[1] for scope in TokenScope}
 

@@ -18,7 +18,6 @@ def http(tables_plane):
 
 @pytest.fixture(scope="module")
 def job(tables_plane):
-    """Where the addresses of `enriched` begin."""
     return f"/v1/jobs/{tables_plane.enriched}"
 
 

@@ -31,7 +31,6 @@ def client(plane):
 
 @pytest.fixture
 def talk(plane):
-    """A conversation, and what it was told."""
     told = []
     with Sluice(plane.url) as client:
         yield Conversation(client, told.append, 60.0), told

@@ -267,7 +267,6 @@ def test_both_end_when_their_parent_is_killed_but_not_with_the_thread_that_start
 
 
 def _alive(pid: int) -> bool:
-    """Whether the process runs; one that nobody has reaped yet does not."""
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

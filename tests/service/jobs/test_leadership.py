@@ -32,7 +32,6 @@ QUICK = {
 
 @pytest.fixture(scope="module")
 def postgres(own_postgres):
-    """It is made to stand still, and its sessions are ended."""
     return own_postgres
 
 

@@ -101,7 +101,6 @@ def also_writing(sink, name):
 
 
 def late_in(sink, name):
-    """A job whose late records go to `sink`."""
     probe = replace(PLAN.probe, late_records_path=sink.path, late_store=sink.store)
     return replace(PLAN, name=name, probe=probe)
 

@@ -16,7 +16,6 @@ DEBEZIUM = RecordFormat(KafkaFormat.DEBEZIUM_AVRO_CONFLUENT, LAYOUT, REGISTRY)
 
 
 def older(source):
-    """A topic as plans named it before it had formats of keys."""
     named = {**source, "format": source["value"]["name"]}
     return {key: value for key, value in named.items() if key not in ("value", "key")}
 

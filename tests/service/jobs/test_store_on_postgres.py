@@ -172,7 +172,6 @@ def test_tls_is_spoken_as_the_url_says(url, authority):
 
 
 def _speaks_tls_or_not_yet(url):
-    """Whether; the server may not have read its settings yet."""
     with suppress(StoreError):
         return _speaks_tls(url)
     return False

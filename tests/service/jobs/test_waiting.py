@@ -69,7 +69,6 @@ def probe(**more):
 
 
 def joining(**more):
-    """A probe whose gate is open and whose records are all joined."""
     done = {"next_offsets": {"0": 12}, "held_records": 0, "lag_records": 0}
     return probe(**{**done, "batch": 3, "joined_records": 9, **more})
 
@@ -404,7 +403,6 @@ def test_an_open_transaction_is_what_the_stream_waits_for():
 
 
 def told(shown, name):
-    """Each condition of that name: what it is about, whether it is met, what was seen."""
     return [(c.about, c.met, c.evidence) for c in explain_wait(shown).conditions if c.name == name]
 
 

@@ -8,7 +8,6 @@ from tests.support.page_plane import Plane
 
 @pytest.fixture(scope="module", autouse=True)
 def secret():
-    """The password of the scripts, also for control planes that a test starts by itself."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SLUICE_SECRET_SHOP", "open sesame")
         yield
@@ -41,6 +40,5 @@ def shaken(chromium):
 
 @pytest.fixture
 def browser(shaken):
-    """The browser; at the end of the test its console must have been silent."""
     yield shaken
     assert shaken.complaints() == []

@@ -76,7 +76,6 @@ def test_a_table_and_its_column_are_completed_by_key_and_by_mouse(plane, browser
     area.send_keys(DECLARED)
 
     def offers(*names):
-        """What is offered once the control plane has read the declarations."""
         browser.wait(lambda: browser.run(OFFERED) == list(names), f"{names} are offered", "main")
 
     area.send_keys("SELECT 1 FROM cus")

@@ -328,7 +328,7 @@ def test_dead_letters_are_shown_by_reason_and_joined_after_a_question(plane, bro
     browser.wait(lambda: "again?" not in browser.text("main"), "no question any more")
 
 
-def test_dead_letters_are_joined_again_by_the_runner(tmp_path, shaken):
+def test_dead_letters_are_joined_again_or_discarded_by_the_runner(tmp_path, shaken):
     browser = shaken
     with control_plane(tmp_path / "data") as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "letters")["id"]
@@ -339,6 +339,8 @@ def test_dead_letters_are_joined_again_by_the_runner(tmp_path, shaken):
         browser.until("Yes, join them", "main")
         browser.find("[data-action=replay-yes]").click()
         browser.until("0 records joined again: 0 rows added", "main")
+        browser.find("#discard-reason-0").send_keys("test data of the load test", Keys.ENTER)
+        browser.until("7 records discarded.", "main")
 
 
 # For everybody

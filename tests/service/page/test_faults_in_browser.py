@@ -42,7 +42,6 @@ class Shop:
     clicks: int = 0
 
     def provide(self, name: str, password: str) -> None:
-        """What the hint of a refused password says to type."""
         data = str(self.job.rig.settings.data_dir)
         done = run_program("secrets", "set", name, given=password.encode(), SLUICE_DATA_DIR=data)
         assert done.returncode == 0, done.stderr
@@ -51,12 +50,10 @@ class Shop:
         run_sql(self.database, *statements, schema=self.schema)
 
     def click(self) -> None:
-        """One record more, of user 1."""
         produce(self.kafka.bootstrap_servers, self.topic, [click(1, self.clicks)])
         self.clicks += 1
 
     def until(self, expected: str, selector: str) -> str:
-        """As the browser's, with the time that a runner may need to see it."""
         return self.browser.until(expected, selector, deadline_s=WITHIN_S)
 
     def is_well(self) -> None:
@@ -115,7 +112,6 @@ def shop(disk, tmp_path_factory, java, broker_jars, database_home, spark_jars, c
 
 @pytest.fixture(autouse=True)
 def page(shop, shaken):
-    """The page of the job, which is well before each fault."""
     shaken.open(f"{shop.job.rig.client.base_url}/#/jobs/{shop.job.id}")
     shop.is_well()
 
@@ -139,7 +135,6 @@ def test_a_password_that_was_changed(shop, browser):
 
 
 def cut_off(shop):
-    """The statements that end the connections of the job."""
     with shop.database.connect() as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT id FROM information_schema.processlist WHERE user = %s",
@@ -175,7 +170,6 @@ def test_a_disk_that_is_full(shop, browser):
 
 
 def silence_ms(shop):
-    """How long the runner has not reported."""
     return shop.job.status()["runner"]["status_age_ms"]
 
 

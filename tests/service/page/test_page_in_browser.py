@@ -190,7 +190,6 @@ def test_a_job_in_event_time_shows_each_watermark_and_what_waits_for_it(plane, b
 
 
 def buttons(browser):
-    """The orders that can be chosen."""
     script = "return [...document.querySelectorAll('[data-order]')].filter((e) => !e.disabled)"
     return browser.run(f"{script}.map((e) => e.innerText)")
 

@@ -260,3 +260,29 @@ LEFT JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r ON o.currency = r.currency;
 INSERT INTO o SELECT window_start, k, COUNT(*)
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))
 GROUP BY window_start, window_end, k;
+-- cards
+CREATE TABLE cards (
+    payment_id STRING, amount DECIMAL(18, 2)
+) WITH ('connector' = 'delta', 'path' = 'cards');
+-- subscriptions
+CREATE TEMPORARY TABLE subscriptions (
+    `id` STRING,
+    `user_id` INT,
+    `type` STRING,
+    `start_date` TIMESTAMP(3),
+    `end_date` TIMESTAMP(3),
+    `payment_expiration` TIMESTAMP(3),
+    `proc_time` AS PROCTIME()
+) WITH ('connector' = 'kafka', 'topic' = 'subscriptions', 'properties.bootstrap.servers' = 'broker:9092', 'scan.startup.mode' = 'earliest-offset', 'format' = 'json');
+-- members
+CREATE TEMPORARY TABLE members (
+    `user_id` INT PRIMARY KEY,
+    `user_name` VARCHAR(255) NOT NULL,
+    `age` INT NOT NULL,
+    `segment` VARCHAR(20)
+) WITH ('connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:db}', 'database-name' = 'shop', 'table-name' = 'members');
+-- users_2
+CREATE TABLE users (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (
+    'connector' = 'mysql-cdc', 'hostname' = 'db', 'username' = 'cdc', 'password' = '${secret:shop}',
+    'database-name' = 'shop', 'table-name' = 'users'
+);

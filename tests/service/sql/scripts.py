@@ -14,6 +14,5 @@ JOIN = "FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id"
 
 
 def selecting(expression: str, sink_type: str = "STRING") -> str:
-    """A script whose only output column is `expression`."""
     sink = f"CREATE TABLE o (x {sink_type}) WITH ('connector' = 'blackhole');\n"
     return f"{TABLES}{sink}INSERT INTO o SELECT {expression} {JOIN};\n"

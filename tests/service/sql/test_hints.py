@@ -169,7 +169,6 @@ FORMS = dict(forms())
 
 
 def damaged(before, form, after):
-    """The script with each token of the form left out once."""
     for token in tokenize(Script(form))[:-1]:
         yield before + form[: token.start] + " " + form[token.end :] + after
 

@@ -59,7 +59,6 @@ NAMED = {
 
 
 def unescaped(line):
-    r"""The statement of a line, in which `\n` and `\u2028` stand for what cannot be seen."""
     text = line.replace("\\n", "\n")
     return re.sub(r"\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), text)
 
@@ -101,7 +100,6 @@ def test_each_row_is_hit_by_all_that_it_names():
 
 
 def _has(text, named):
-    """Whether the parts of `named` are in `text`, one after the other."""
     return re.search(".*".join(map(re.escape, named.split("|"))), text, re.IGNORECASE | re.DOTALL)
 
 

@@ -91,7 +91,6 @@ def mutated(pick, script):
 
 
 def quoted(pick):
-    """A text literal: a key or a value that a script could have."""
     words = ("connector", "path", "properties.sasl.jaas.config", "../x", "/etc", "com.evil.X", "")
     hostile = pick.choice([word for word in HOSTILE if word[0] == "'"])
     return pick.choice((hostile, f"'{pick.choice(words)}'", f"'{pick.choice(STRANGE)}'"))
@@ -125,7 +124,6 @@ def check_store(path, options):
 
 
 def is_path(path):
-    """Of a table: in a directory, or in an object store."""
     local = re.fullmatch(r"(file:///)?[\w=+,@./-]+", path, re.ASCII)
     return local is not None or re.fullmatch(STORE_PATH, path) is not None
 

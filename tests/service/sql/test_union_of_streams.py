@@ -38,7 +38,6 @@ class Declared:
 
     @property
     def ddl(self) -> str:
-        """The table's declaration."""
         columns = ", ".join(f"{n} {kind}" for n, kind in zip("kv", self.types, strict=True))
         return (
             f"CREATE TABLE {self.name} ({columns}, `of` STRING METADATA FROM 'topic' VIRTUAL) WITH "
@@ -58,12 +57,10 @@ class Query:
 
     @property
     def text(self) -> str:
-        """The query."""
         return f"SELECT {self.value}, `of` FROM {self.table.name} WHERE {self.where}"
 
 
 def declared(name: str) -> st.SearchStrategy[Declared]:
-    """Tables of this name."""
     topics = st.lists(st.sampled_from(TOPICS), min_size=1, max_size=3, unique=True).map(tuple)
     types = st.tuples(st.sampled_from(TYPES), st.sampled_from(TYPES))
     return st.builds(Declared, st.just(name), topics, types, st.sampled_from(["json", "csv"]))
@@ -93,7 +90,6 @@ def records(draw: st.DrawFn) -> list[tuple[str, int, int, bytes]]:
 
 
 def batch(topics: StreamTopics, sent: list[tuple[str, int, int, bytes]]) -> pa.RecordBatch:
-    """Those of the records that are of `topics`, by their numbers."""
     own = [each for each in sent if each[0] in topics.names]
     numbers = [topics.number(topic, partition) for topic, partition, *_ in own]
     return pa.record_batch(

@@ -86,7 +86,6 @@ RESULT_VIEW = (
 
 
 def job(columns, query, root, *, time="TIMESTAMP(3)", sink="'connector' = 'blackhole'"):
-    """The job of a query, ready to run."""
     out = f"CREATE TABLE o ({columns}) WITH ({sink});"
     return EventJob(plan(f"{STREAM.format(time=time)}{RESULT_VIEW}{out}{query};"), root)
 

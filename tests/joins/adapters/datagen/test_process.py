@@ -55,7 +55,6 @@ def start(options, source, **given):
 
 
 def end(process):
-    """Kill it if it lives, and close its pipes."""
     process.kill()
     process.communicate()
 

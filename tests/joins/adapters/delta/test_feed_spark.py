@@ -32,7 +32,6 @@ FIELDS = (
 
 @pytest.fixture
 def user(spark: SparkSession) -> SparkSession:
-    """A session of somebody else, who may name tables by their paths in SQL."""
     session = spark.newSession()
     session.conf.set("spark.sql.runSQLOnFiles", "true")
     return session

@@ -492,7 +492,6 @@ def test_a_table_that_asks_for_more_since_the_files_were_staged_gets_none_of_the
 
 
 def commit_as_spark(table, epoch, batch, metadata):
-    """What Spark's writer leaves in the log, without its rows."""
     loaded = DeltaTable(str(table))
     loaded.create_write_transaction(
         [],

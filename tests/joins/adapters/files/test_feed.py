@@ -39,7 +39,6 @@ def users(tmp_path):
 
 
 def touched(path):
-    """Another file of the same size."""
     os.utime(path, ns=(1, 1))
 
 

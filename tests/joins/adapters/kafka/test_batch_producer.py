@@ -134,7 +134,6 @@ def test_once_the_missing_topic_is_there_the_same_batch_is_sent(kafka):
 
 @pytest.fixture
 def own_broker(tmp_path, java, broker_jars):
-    """A broker that may be stopped."""
     with KafkaBroker(tmp_path, java, broker_jars, BrokerSettings(heap="256m")) as broker:
         yield broker
 

@@ -19,7 +19,6 @@ def pool():
 
 
 def established(servers):
-    """This process's connections to a broker, whoever made them."""
     port = int(servers.rpartition(":")[2])
     held = psutil.Process().net_connections("tcp")
     return {
@@ -31,7 +30,6 @@ def established(servers):
 
 @pytest.fixture
 def connections(kafka):
-    """The connections to the broker that were made since the test began: other tests leave some."""
     before = established(kafka.bootstrap_servers)
     return lambda: established(kafka.bootstrap_servers) - before
 

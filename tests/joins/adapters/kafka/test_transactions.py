@@ -245,7 +245,6 @@ def test_an_aborted_value_does_not_replace_the_committed_one_in_a_compacted_topi
     filler = iter(range(100, 10_000))
 
     def is_compacted():
-        """A new segment lets the cleaner have the one before it."""
         writer.committed(compacted, {0: [next(filler)]}, key=b"b")
         return 1 not in read(kafka, compacted)
 

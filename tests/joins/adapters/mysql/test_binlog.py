@@ -29,7 +29,6 @@ TABLE = "CREATE TABLE t (id BIGINT PRIMARY KEY, v VARCHAR(50))"
 
 @pytest.fixture(scope="module")
 def mariadb(own_database: MariaDb) -> MariaDb:
-    """Nobody else writes into its binlog: positions are compared."""
     return own_database
 
 
@@ -356,7 +355,6 @@ def test_broker_that_comes_back_gets_every_record(tmp_path, mariadb, java, broke
 
 
 def purged_to(server: MariaDb, last: str) -> bool:
-    """Purge what is before file `last`; one that a dying session still reads stays for a while."""
     run_sql(server, f"PURGE BINARY LOGS TO '{last}'")
     return bool(run_sql(server, "SHOW BINARY LOGS")[0][0] == last)
 

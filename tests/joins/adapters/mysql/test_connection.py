@@ -47,13 +47,11 @@ PASSWORD = "k4n4r13nv0g3l"
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory, processes):
-    """(certificate, key) of 127.0.0.1, as files."""
     return self_signed(tmp_path_factory.mktemp("certificate"))
 
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory, processes):
-    """A certificate that nobody trusts."""
     return self_signed(tmp_path_factory.mktemp("stranger"))
 
 

@@ -28,7 +28,6 @@ FIELDS = (Field("id", SqlType(TypeName.BIGINT)), Field("v", SqlType(TypeName.STR
 
 @pytest.fixture(scope="module")
 def own_database(tmp_path_factory, database_home):
-    """A server whose global settings we may change."""
     options = {
         "rpl-semi-sync-master-wait-no-slave": "ON",
         "rpl-semi-sync-master-wait-point": "AFTER_SYNC",

@@ -91,7 +91,6 @@ def packed(*parts):
 
 
 def map_of(*columns, extra=b""):
-    """A table map of h2 with (name, type, metadata) columns."""
     names = packed(*(name.encode() for name, _, _ in columns))
     return b"".join(
         [

@@ -170,7 +170,6 @@ def avro_source(kafka, own, *options):
 
 
 def look(source, *records, fields=FIELDS):
-    """At the topic, once it has these keys and values."""
     keys, values = zip(*records, strict=True) if records else ((), ())
     produce(source.kafka.bootstrap_servers, source.kafka.topic, values, keys=keys)
     check_topic(source, fields, ("id",))

@@ -546,14 +546,12 @@ DAY_MS = 1_700_000_000_000
 
 
 def versioned_feed(source, fields=(*USER_COLUMNS, AT), metadata=()):
-    """The same feed of a table with versions by its column `at`."""
     config = source.config
     made = replace(config.source, metadata=metadata)
     return TopicFeed(replace(config, source=made, fields=fields, rowtime="at"))
 
 
 def by_metadata(source, key):
-    """The same, where `at` is a time of the records."""
     metadata = (MetadataField("at", key, AT.type),)
     return versioned_feed(source, metadata=metadata)
 

@@ -37,7 +37,6 @@ def table(rows):
 
 
 def compacted(rows, *, all_rows=None, whole=True):
-    """What is left of `rows`, where the whole changelog is `all_rows`."""
     progress = watermarks([table(all_rows if all_rows is not None else rows)])
     task = CompactionTask(("id",), progress, progress.complete_generation(PARTITIONS), whole)
     return compact(table(rows), task)

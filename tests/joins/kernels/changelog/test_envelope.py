@@ -43,7 +43,6 @@ def source(*rows: tuple[int, int, int, int, int, int]) -> pa.RecordBatch:
 
 
 def kafka_rows(records: list[tuple[bytes | None, bytes | None]]) -> pa.RecordBatch:
-    """Records of partition 3 from offset 100 on, as a task gets them."""
     count = len(records)
     return pa.RecordBatch.from_arrays(
         [

@@ -123,7 +123,6 @@ def test_a_snapshot_row_behind_the_watermark_record_is_no_change(tmp_path):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Files of at most ten rows; those of five are small."""
     monkeypatch.setattr("joins.dimension.fold_files.FILE_ROWS", 10)
     monkeypatch.setattr(fold_rows, "_SMALL_ROWS", 5)
     monkeypatch.setattr(fold_rows, "_BATCH_ROWS", 5)

@@ -148,14 +148,12 @@ def batch_of(mode, lines):
 
 
 def as_json(mode, batch, name):
-    """Keys or values without their schemas, as texts."""
     avro, values = avro_of(mode), batch.column(name)
     texts = values if avro is None else avro.unwrapped(RawValues.of(values)).values.copied()
     return texts.to_pylist()
 
 
 def truth(text, kind, declared):
-    """What a text of the database is."""
     return None if text is None else TRUTHS[kind.name](text, kind, declared)
 
 
@@ -207,7 +205,6 @@ TRUTHS = {
 
 
 def plain(value):
-    """A value as `truth` gives it."""
     if isinstance(value, list):
         return [plain(each) for each in value]
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value

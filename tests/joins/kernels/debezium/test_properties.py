@@ -63,7 +63,6 @@ class Case(NamedTuple):
 
 
 def listed(write):
-    """An array of what `write` writes."""
     return lambda values: model.array(
         None if values is None else [write(each) for each in values], write(None)
     )

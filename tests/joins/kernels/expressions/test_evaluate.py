@@ -67,7 +67,6 @@ def run(expression, rows=1, **columns):
 
 
 def call(name, result, *arguments):
-    """`name` with (type, value) arguments, as columns a0, a1, …"""
     nodes = tuple(Column("t", f"a{at}", kind) for at, (kind, _) in enumerate(arguments))
     return Call(name, nodes, result), {
         f"a{at}": (kind, [value, value]) for at, (kind, value) in enumerate(arguments)

@@ -92,13 +92,11 @@ def written(row, parsed=PARSED, number=7):
 
 
 def as_read(row):
-    """A row of fastavro as Arrow tells it."""
     maps = None if row["names"] is None else list(row["names"].items())
     return row | {"names": maps}
 
 
 def comparable(row):
-    """A row in which NaN is like itself."""
     return {name: "nan" if value != value else value for name, value in row.items()}
 
 

@@ -253,7 +253,6 @@ def test_a_merge_drops_what_an_advance_has_ended(place):
 
 
 def newest(rows):
-    """id → name, whatever the rowtimes."""
     found = {row["id"]: row for row in sorted(rows, key=lambda row: row["_pos"])}
     return {key: row["name"] for key, row in found.items() if row["_op"] != "d"}
 

@@ -345,7 +345,6 @@ def test_keys_of_every_type_match_their_equals_only(tmp_path, kind, values, null
 
 
 def test_a_spec_without_null_safe_keys_names_the_directory_that_it_always_had():
-    """Else every index on disk would be built anew after an upgrade."""
     digests = [spec.digest for spec in (BY_ID, BY_CITY, BY_CITY_AND_ID)]
     assert digests == ["e7beec82874238f7", "d88fa5dfe6f02ea0", "66b977e9a3cbc86d"]
     assert len({spec.digest for spec in ALL_KEYS}) == len(ALL_KEYS)

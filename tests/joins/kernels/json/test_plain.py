@@ -163,7 +163,6 @@ PUT = st.sampled_from(
 
 @st.composite
 def changed(draw, value):
-    """`value` with something put in, also in place of a byte, or cut off."""
     at = draw(st.integers(0, len(value)))
     return value[:at] + draw(PUT) + value[at + draw(st.sampled_from([0, 0, 1, len(value)])) :]
 
@@ -191,7 +190,6 @@ def by_reader(values, schema, rules=STRICT):
 
 
 def one_by_one(values, schema, rules=STRICT):
-    """Without Arrow's reader, too."""
     rows = json_rows._RowCollector(schema, rules)
     json_rows._read_left(values, np.arange(len(values)), 0, rows)
     return rows.finish()
@@ -228,7 +226,6 @@ ONE_VALUE = st.one_of(
 @settings(max_examples=examples(1_000), deadline=None)
 @given(st.sampled_from([None, *KINDS]), st.lists(ONE_VALUE, min_size=20, max_size=40))
 def test_it_makes_no_difference_who_reads_the_value_of_a_member(kind, texts):
-    """Nothing else is wrong with these records; without `kind` the member is of no interest."""
     schema = pa.schema([("y", pa.string())] if kind is None else [("x", kind)])
     assert_no_difference(pa.array([b'{"x":%s}' % text for text in texts], pa.binary()), schema)
 

@@ -101,7 +101,6 @@ def test_a_staged_file_has_the_rows_and_the_statistics_of_its_batches(tmp_path_f
 
 
 def bounds_of(rows, name):
-    """The least and the greatest value of one column in a batch; () if it has none."""
     column = batch_of(rows).column(name)
     return () if column.null_count == len(column) else tuple(pc.min_max(column).as_py().values())
 

@@ -186,7 +186,6 @@ NOW_MS = 1_795_000_000_000
 
 
 def made_by(kind, rows=range(5_000), **rule):
-    """The values of one column."""
     rules = (DatagenField("v", RANDOM, **rule),)
     field = (Field("v", {**KINDS, **TIMES}[kind]),)
     return generate(field, rules, 7, rows, Material(NOW_MS, texts_of(rules, 7))).column(0)

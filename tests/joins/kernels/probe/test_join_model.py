@@ -204,7 +204,6 @@ def shown(world: World, row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def output_columns(world: World) -> list[tuple[str, str]]:
-    """All columns of all roles, behind the number of the record."""
     return [("s", "at"), *((role.alias, name) for role in world.roles for name in world.types)]
 
 

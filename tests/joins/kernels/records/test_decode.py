@@ -139,7 +139,6 @@ PLAIN = [(1, b"k", b"v", [], 0)]
 
 
 def in_transactions():
-    """Offsets 0 and 2 of producer 5, which aborts at 3; 1 of producer 6, which commits at 4."""
     marker = [(1, struct.pack(">hh", 0, 0), struct.pack(">hi", 0, 0), [], 0)]
     parts = [
         written(PLAIN, offset=0, producer=5),

@@ -88,7 +88,6 @@ def test_runs_are_of_one_mark_and_name_their_partitions():
 
 
 def test_rows_that_several_threads_read_are_few_runs():
-    """Each chunk has its own time; only a newer one than all before can be another snapshot's."""
     window = Window([piece(0, 0, [5, 3, 5, 4, 7, 6], [Mark.ROW] * 6)])
     runs = [run for _, run in window.runs(0, np.zeros(6, np.bool_))]
     assert [(run.oldest_source_ms, run.source_ms) for run in runs] == [(3, 5), (6, 7)]

@@ -26,7 +26,6 @@ STARTS = st.sampled_from([START, START, -62_135_500_000_000, 253_402_200_000_000
 
 
 def steps(keys, near, far):
-    """Rows up to `near` before the watermark and up to `far` behind it, and what else happens."""
     return st.lists(
         st.one_of(
             *[st.tuples(st.just("row"), st.sampled_from(keys), st.integers(-near, far))] * 5,
@@ -149,7 +148,6 @@ def test_sessions_give_what_the_operator_gives(spec, steps, per_batch, buckets, 
 
 
 def unlisted(change):
-    """What a merged session lists is by session."""
     *head, listed, watermark_ms = change
     return (*head, sorted(listed.split(",")), watermark_ms)
 

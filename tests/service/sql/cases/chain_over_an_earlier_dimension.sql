@@ -1,9 +1,5 @@
 -- plan: INNER JOIN m AS m mysql-cdc(shop.d @ db:3306) [id BIGINT NOT NULL, code INT; key id] ON s.k = m.id | LEFT JOIN e AS e mysql-cdc(shop.d @ db:3306) [code INT NOT NULL, label STRING; key code] ON m.code = e.code
-CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
-    'connector' = 'mysql-cdc',
-    'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',
-    'database-name' = 'shop', 'table-name' = 'd'
-);
+-- with: d_small
 CREATE TABLE e (code INT PRIMARY KEY NOT ENFORCED, label STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = 'x',

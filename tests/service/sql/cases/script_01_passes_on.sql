@@ -1,21 +1,6 @@
 -- plan: SELECT page_views.view_id AS view_id, page_views.user_id AS user_id, page_views.url AS url, page_views.viewed_at AS viewed_at | INTO kept delta(kept)
 -- mirror a topic into a table
-CREATE TABLE page_views (
-    view_id   BIGINT,
-    user_id   BIGINT,
-    url       STRING,
-    referrer  STRING,
-    device    ROW<os STRING, width INT, languages ARRAY<STRING>>,
-    viewed_at TIMESTAMP(3),
-    proc      AS PROCTIME(),
-    WATERMARK FOR viewed_at AS viewed_at - INTERVAL '10' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'page_views',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: page_views
 CREATE TABLE kept (
     view_id BIGINT, user_id BIGINT, url STRING, viewed_at TIMESTAMP(3)
 ) WITH ('connector' = 'delta', 'path' = 'kept');

@@ -1,8 +1,5 @@
 -- plan: INSERT 1 | WHERE (payments.method = 'card') | SELECT payments.payment_id AS payment_id, payments.amount AS amount | INTO cards delta(cards) | INSERT 2 | WHERE ((payments.method <> 'card') OR (payments.method IS NULL)) | SELECT payments.payment_id AS payment_id, payments.method AS method | INTO others delta(others)
--- with: payments
-CREATE TABLE cards (
-    payment_id STRING, amount DECIMAL(18, 2)
-) WITH ('connector' = 'delta', 'path' = 'cards');
+-- with: payments cards
 CREATE TABLE others (
     payment_id STRING, method STRING
 ) WITH ('connector' = 'delta', 'path' = 'others');

@@ -1,8 +1,5 @@
 -- plan: INSERT 1 | SELECT payments.payment_id AS payment_id, payments.amount AS amount | INTO cards delta(cards) | INSERT 2 | SELECT payments.payment_id AS payment_id | INTO seen print()
--- with: payments
-CREATE TABLE cards (
-    payment_id STRING, amount DECIMAL(18, 2)
-) WITH ('connector' = 'delta', 'path' = 'cards');
+-- with: payments cards
 CREATE TABLE seen (payment_id STRING) WITH ('connector' = 'print');
 SET execution.checkpointing.interval = 30s;
 BEGIN STATEMENT SET;

@@ -1,20 +1,5 @@
 -- plan: INNER JOIN accounts AS a mysql-cdc(shop.accounts @ db:3306) [account STRING NOT NULL, owner_id BIGINT; key account] ON p.account = a.account | LEFT JOIN users AS u mysql-cdc(shop.users @ db:3306) [user_id BIGINT NOT NULL, full_name STRING, country STRING, is_active BOOLEAN; key user_id] ON a.owner_id = u.user_id AND (u.country = 'DE') | WHERE (p.amount > 1:DECIMAL(18, 2)) | SELECT p.payment_id AS payment_id, u.full_name AS full_name | INTO named delta(named)
-CREATE TABLE payments (
-    payment_id STRING,
-    account STRING,
-    amount DECIMAL(18, 2),
-    currency CHAR(3),
-    method STRING,
-    paid_at TIMESTAMP_LTZ(3),
-    proc_time AS PROCTIME(),
-    WATERMARK FOR paid_at AS paid_at - INTERVAL '30' SECOND
-) WITH (
-    'connector' = 'kafka',
-    'topic' = 'payments',
-    'properties.bootstrap.servers' = 'broker:9092',
-    'scan.startup.mode' = 'earliest-offset',
-    'format' = 'json'
-);
+-- with: payments
 CREATE TABLE accounts (
     account STRING,
     owner_id BIGINT,
