@@ -42,7 +42,7 @@ _JVMS = {
     "tests/e2e/": _RUNNERS,
     "tests/joins/sinks/": "sinks",
     "tests/joins/batch/": "sinks",
-    "tests/joins/loop/": "sinks",
+    "tests/joins/test_loop.py": "sinks",
     "tests/joins/dimension/": "dimension",
     "tests/joins/job/": "dimension",
     "tests/joins/lookback/": "dimension",

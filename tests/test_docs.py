@@ -28,7 +28,7 @@ from service.jobs.store.requests import CHOICES
 from service.security.tokens import CA_FILE, TOKEN, TOKEN_FILE
 from service.sql.answers.declarations import plan_declarations
 from service.sql.answers.explain import explain
-from service.sql.catalog.options import CONNECTORS
+from service.sql.catalog.connectors import CONNECTORS
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.functions import NAMES
 from service.sql.planner.planner import plan_script
@@ -147,7 +147,7 @@ def test_no_document_names_a_setting_that_does_not_exist() -> None:
 @pytest.mark.parametrize("connector", CONNECTORS)
 def test_each_option_is_documented_with_its_default(connector: str) -> None:
     found = entries(section(CONNECTORS_PAGE, f"## `{connector}`"))
-    options = {option.key: option for option in CONNECTORS[connector]}
+    options = {option.key: option for option in CONNECTORS[connector].options}
     assert set(found) == set(options)
     for key, option in options.items():
         assert not option.default or f"` = `{option.default}`: " in found[key], key

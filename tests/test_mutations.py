@@ -8,7 +8,7 @@ from tests.support.named_tests import fault
 LISTED = mutations()
 LEAST = 60
 PACKAGES = {"watermark", *(f"joins/{name}" for name in ("adapters", "batch", "dimension"))}
-PACKAGES |= {f"joins/{name}" for name in ("durable", "job", "kernels", "lookup", "stream")}
+PACKAGES |= {f"joins/{name}" for name in ("durable", "job", "kernels", "stream", "worker")}
 PACKAGES |= {f"service/{name}" for name in ("api", "jobs", "security", "sql")}
 
 

@@ -28,7 +28,8 @@ from service.cli.output import ExitCode
 from service.config import PREFIX, Settings, accepted
 from service.jobs.leadership.leadership import Leadership
 from service.sql.answers.language import answers
-from service.sql.catalog.options import CONNECTORS, Option, OptionType
+from service.sql.catalog.connectors import CONNECTORS
+from service.sql.catalog.option import Option, OptionType
 from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.expression_text import FORMS, PARTLY
 from service.sql.expressions.functions import REFUSED
@@ -104,7 +105,7 @@ def settings() -> Iterator[str]:
 
 def options(connector: str) -> Iterator[str]:
     """Each option of a connector; required ones are bold."""
-    for option in CONNECTORS[connector]:
+    for option in CONNECTORS[connector].options:
         name = f"**`{option.key}`**" if option.required else f"`{option.key}`"
         note = f" = `{option.default}`" if option.default else ""
         yield entry(name, f"{plain(option.meaning)} {_accepts(option)}", note=note)

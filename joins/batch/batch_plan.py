@@ -15,7 +15,7 @@ from joins.batch.event_batch import EventTables
 from joins.batch.event_channels import Steps
 from joins.batch.event_state import Advance, EventSpec, EventState, EventView, advance, batch_input
 from joins.durable.pins import EventPin, Pin
-from joins.loop.loop import Loop, LoopSettings
+from joins.loop import Loop, LoopSettings
 from joins.plan.errors import FencedError
 from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
 from joins.stream.guards import first_offsets, wrong_topic

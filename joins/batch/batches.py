@@ -12,15 +12,14 @@ from joins.adapters.delta.log import DeltaLog
 from joins.batch.event_state import EventState
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
-from joins.loop.turns import LoopGuards
+from joins.loop import LoopGuards
 from joins.plan.causes import fault_in
 from joins.plan.errors import IndexDirectoryError, RecordsExpiredError, SourceError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics, index_of
 from joins.stream.guards import records_expired
-from joins.worker.placement import parallelism
 from joins.worker.topic_reader import TopicReader, range_item
-from joins.worker.work import Work, split
+from joins.worker.work import Work, parallelism, split
 
 
 def check_fence(pins: PinStore, log: DeltaLog, epoch: int) -> None:

@@ -26,8 +26,8 @@ from joins.plan.errors import (
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.sinks.port import CommittedBatches
+from joins.stream.bounds import resumption
 from joins.stream.guards import Reach, TopicGuard, TopicView
-from joins.stream.resumption import resumption
 from watermark.errors import SluiceError
 
 _PART = "stream"

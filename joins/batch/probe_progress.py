@@ -16,8 +16,7 @@ from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.stream.bounds import cut, is_reached
 from joins.stream.guards import Reach, TopicView, look_at
-from joins.stream.retention import RetentionWatch, warning_json
-from joins.stream.transactions import TransactionWatch
+from joins.stream.watches import RetentionWatch, TransactionWatch, warning_json
 from watermark.gate import HeldOffsets
 
 _WINDOW_S = 10.0

@@ -30,15 +30,13 @@ from joins.kernels.changelog.digest import (
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema, decode, now_ms
 from joins.kernels.probe.files import ParquetStage
 from joins.kernels.table_path import TablePath
-from joins.loop.loop import Loop, LoopSettings
-from joins.loop.turns import LoopGuards
+from joins.loop import Loop, LoopGuards, LoopSettings
 from joins.plan.causes import fault_in
 from joins.plan.errors import RecordsExpiredError
 from joins.plan.plan import KafkaOptions, WatermarkSpec
-from joins.worker.placement import parallelism
 from joins.worker.staging import BatchReport, TaskReport, current_origin
 from joins.worker.topic_reader import TopicReader, range_item
-from joins.worker.work import Work, split, spread
+from joins.worker.work import Work, parallelism, split, spread
 
 APART_S = 1.7
 

@@ -23,7 +23,7 @@ from joins.kernels.changelog.changes import (
     read_changes,
 )
 from joins.kernels.expressions.casts import whole
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.segment import IndexSpec
 from joins.kernels.table_path import TablePath, dataset_of
 from joins.plan.errors import SinkError, UnknownVersionError, VersionExpiredError
 from joins.plan.plan import Dimension, Field

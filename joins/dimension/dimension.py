@@ -30,10 +30,9 @@ from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.kernels.index.index import IndexSpec
 from joins.kernels.table_path import TablePath
-from joins.lookup.fold_commits import Folded, newest_fold
-from joins.loop.loop import Loop
-from joins.loop.turns import LoopGuards
+from joins.loop import Loop, LoopGuards
 from joins.plan.plan import Dimension, FileSource, TopicSource
+from joins.worker.index_source import Folded, newest_fold
 from watermark.model import END_OF_TIME, PROCESSING_TIME, Watermark
 
 _log = structlog.get_logger(__name__)

@@ -29,9 +29,9 @@ from joins.kernels.changelog.digest import ChangelogState
 from joins.kernels.changelog.fold_rows import FoldTask
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.table_path import TablePath, readable
-from joins.lookup.fold_commits import VERSION_KEY, Folded, fold_metadata, newest_fold
 from joins.plan.errors import SinkError
 from joins.plan.types import quoted
+from joins.worker.index_source import VERSION_KEY, Folded, fold_metadata, newest_fold
 
 SMALL_ROWS = 100_000
 

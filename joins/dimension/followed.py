@@ -25,11 +25,10 @@ from joins.dimension.dimension import DimensionPlaces, DimensionRuntime
 from joins.dimension.fold import FoldPolicy
 from joins.durable.leases import Lease
 from joins.kernels.changelog.digest import DIGEST_COLUMNS, ChangelogDigest, ChangelogState
-from joins.lookup.fold_commits import newest_fold
-from joins.loop.loop import Loop, LoopSettings
-from joins.loop.turns import LoopGuards
+from joins.loop import Loop, LoopGuards, LoopSettings
 from joins.plan.errors import SinkError
 from joins.plan.plan import Dimension
+from joins.worker.index_source import newest_fold
 from watermark.model import Watermark
 
 

@@ -19,9 +19,9 @@ from joins.kernels.index.index import (
     remove_versions,
     usable_versions,
 )
-from joins.kernels.index.room import free_bytes
-from joins.lookup.index_source import IndexSource
+from joins.kernels.index.lock import free_bytes
 from joins.plan.errors import IndexDiskFullError, PinnedVersionExpiredError, SinkError
+from joins.worker.index_source import IndexSource
 
 _RETRY_S = 60.0
 _KEPT_VERSIONS = 16  # far more than are committed between the choice of a version and its pin

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from joins.durable.stored import create_here, stored_files, write_here
-from joins.kernels.file_locks import take_lock
+from joins.kernels.local_files import take_lock
 from joins.plan.errors import CheckpointError, CheckpointInUseError
 from joins.plan.stream_topics import NO_TOPICS, StreamTopics
 

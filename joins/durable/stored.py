@@ -19,7 +19,7 @@ from typing import Any
 
 import structlog
 
-from joins.kernels.durable import sync
+from joins.kernels.local_files import sync
 from joins.kernels.table_path import ObjectPath
 from joins.plan.errors import FencedError
 from watermark.errors import SluiceError

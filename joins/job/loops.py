@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from joins.durable.requests import Stalls
-from joins.loop.loop import Loop
+from joins.loop import Loop
 from joins.plan.causes import cause_of
 from joins.plan.errors import CheckpointError, FencedError
 from watermark.errors import SluiceError

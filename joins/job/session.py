@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.delta.output import keep_rows_out_of_logs
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 from joins.plan.errors import JoinError
 from joins.worker import daemon
-from joins.worker.threads import TAG
+from joins.worker.work import TAG
 
 _DAEMON = "spark.python.daemon.module"
 PYTHON = "spark.pyspark.python"

@@ -30,8 +30,7 @@ from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
 from joins.job.parts import EventSide, JobParts
 from joins.job.upkeep import JobUpkeep
-from joins.loop.loop import Loop
-from joins.loop.turns import BatchTurns, LoopGuards
+from joins.loop import BatchTurns, Loop, LoopGuards
 from joins.plan.causes import cause_of
 from joins.plan.errors import (
     CheckpointError,
@@ -43,8 +42,8 @@ from joins.plan.errors import (
 )
 from joins.plan.plan import KafkaSource
 from joins.source.coordinator import evidence_of
-from joins.stream.batch_limit import BatchLimit
-from joins.stream.discovery import TopicDiscovery
+from joins.stream.bounds import BatchLimit
+from joins.stream.watches import TopicDiscovery
 from joins.worker.topic_reader import TopicReader
 from watermark.errors import SluiceError
 from watermark.model import Watermark

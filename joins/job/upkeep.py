@@ -32,9 +32,9 @@ from joins.durable.leases import (
     oldest_of_shared,
 )
 from joins.job.parts import JobParts
-from joins.kernels.durable import is_full
+from joins.kernels.local_files import is_full
 from joins.plan.errors import DiskFullError
-from joins.worker.threads import enter_pool
+from joins.worker.work import enter_pool
 from watermark.errors import SluiceError
 
 PATIENCE_S = 20.0

@@ -22,7 +22,7 @@ from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
 from joins.durable.letter_replays import LetterReplays, Replayed
 from joins.kernels.probe.files import FileOrigin
-from joins.kernels.probe.set_member import insert_told
+from joins.kernels.probe.spec import insert_told
 from joins.kernels.records.layout import MORE_OF_A_RECORD, numbered
 from joins.kernels.table_path import TablePath, readable
 from joins.plan.errors import (

@@ -26,12 +26,13 @@ from joins.batch.event_stages import (
 from joins.batch.event_state import Advance, EventSpec, EventState, shown_ms
 from joins.durable.pins import Pin
 from joins.kernels.index.dimension_index import DimensionIndex
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 from joins.kernels.probe.event_times import LATE_RECORDS, event_times
 from joins.kernels.probe.files import SharedTable
 from joins.kernels.probe.probe import JoinedBatch, ProbeKernelSpec, join_arrivals, parse_records
 from joins.kernels.table_path import TablePath, readable
-from joins.kernels.windows import WindowSpec, partials
+from joins.kernels.windows.partials import partials
+from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import DUE, END, START
 from joins.lookback.history import History, PastEvent
 from joins.plan.errors import PinnedVersionExpiredError, SinkError

@@ -19,7 +19,7 @@ from joins.kernels.changelog.changes import CHANGE_COLUMNS
 from joins.kernels.changelog.row_kinds import DELETE, UPDATE_BEFORE, all_kinds
 from joins.kernels.index.index import DimensionIndex, IndexSpec, build, remove_versions
 from joins.kernels.json.exact import CanonicalRows, row_texts
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 from joins.kernels.probe.probe import JoinedBatch
 from joins.lookback.history import History, HistoryPlaces
 from joins.plan.errors import (

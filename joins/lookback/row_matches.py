@@ -17,7 +17,7 @@ from joins.dimension.changelog_scan import rows_of_keys
 from joins.durable.pins import Pin
 from joins.kernels.changelog.changes import CHANGE_COLUMNS, Progress, newest_rows
 from joins.kernels.index.dimension_index import DimensionIndex
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.segment import IndexSpec
 from joins.kernels.json.exact import row_texts
 from joins.kernels.probe.probe import ProbeKernelSpec, join_batch
 from joins.lookback.history import HistoryPlaces, user_metadata

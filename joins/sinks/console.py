@@ -13,7 +13,7 @@ from joins.kernels.json.encode import render_objects, render_rows, with_text_tim
 from joins.kernels.probe.probe import JoinedBatch
 from joins.plan.plan import OutputColumn
 from joins.worker.probe_task import BatchTask
-from joins.worker.row_stage import stage_rows
+from joins.worker.row_files import stage_rows
 from joins.worker.staging import REPORT_SCHEMA, BatchReport, merge_reports
 from joins.worker.work import Work
 

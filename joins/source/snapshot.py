@@ -65,7 +65,7 @@ from joins.source.chunk_reader import (
 from joins.source.coordinator import SourceCoordinator, SourceView
 from joins.worker.row_files import RowFiles
 from joins.worker.staging import BatchReport
-from joins.worker.threads import enter_pool
+from joins.worker.work import enter_pool
 from watermark.errors import SluiceError
 
 _POLL_S = 0.2

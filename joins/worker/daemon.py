@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 
 from joins.adapters.process.sessions import bind_to_parent
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 
 MODULE = "joins.worker.daemon"
 """What Spark runs; a living runner asks for it by this name, also behind an upgrade."""
@@ -28,8 +28,8 @@ LOADED = (
     "joins.sinks.console",
     "joins.sinks.delta",
     "joins.sinks.kafka",
-    "joins.sinks.merge",
-    "joins.sinks.spark",
+    "joins.sinks.delta",
+    "joins.sinks.delta",
     "joins.dimension.build_side",
     "joins.worker.event_task",
     "joins.worker.topic_reader",

@@ -25,6 +25,8 @@ from joins.durable.pins import Pin
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.probe.arrival_files import (
+    TIME,
+    WATERMARK,
     Released,
     Rows,
     ScratchFiles,
@@ -32,8 +34,8 @@ from joins.kernels.probe.arrival_files import (
     filtered,
     in_order,
     mapped,
+    with_column,
 )
-from joins.kernels.probe.arrivals import TIME, WATERMARK, with_column
 from joins.kernels.probe.event_times import (
     LATE_FOR_JOIN,
     LATE_FOR_WINDOW,
@@ -55,10 +57,11 @@ from joins.kernels.probe.probe import (
     parse_records,
 )
 from joins.kernels.table_path import TablePath
-from joins.kernels.windows import WindowSpec, state_schema
+from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.state import state_schema
 from joins.plan.plan import JoinPlan
 from joins.plan.stream_topics import StreamTopics
-from joins.worker.node_directory import spill_directory
+from joins.worker.index_source import spill_directory
 from joins.worker.probe_task import (
     DEAD_LETTERS,
     ProbeTask,

@@ -26,10 +26,9 @@ from joins.kernels.probe.probe import (
     join_batch,
 )
 from joins.kernels.table_path import TablePath
-from joins.lookup.index_source import DimensionTables, IndexSource
 from joins.plan.errors import IndexBuildError
 from joins.plan.stream_topics import StreamTopics
-from joins.worker.node_directory import on_this_node
+from joins.worker.index_source import DimensionTables, IndexSource, on_this_node
 from joins.worker.staging import TaskReport, current_origin
 
 OUTPUT = "output"

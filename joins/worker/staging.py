@@ -1,7 +1,7 @@
 """What a task tells the driver: one JSON line, instead of rows that would become JVM objects."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
+from joins.adapters.registry import shared_schemas
 from joins.kernels.probe.files import FileOrigin, StagedFile
 from joins.plan.causes import fault_in, fault_line
+from joins.plan.connections import RegistryOptions
 
 REPORT_SCHEMA = pa.schema([("report", pa.string())])
 REPORT_DDL = "report string"
@@ -85,3 +87,19 @@ def current_origin(epoch: int, batch: int) -> FileOrigin:
     if context is None:
         return FileOrigin(epoch, batch, 0, 0)
     return FileOrigin(epoch, batch, context.partitionId(), context.taskAttemptId())
+
+
+def task_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
+    """Asks a registry for the schema of a number.
+
+    What that raises reaches the driver from `joins.worker.staging`:
+
+    Raises:
+        SourceError: a certificate for the registry cannot be used.
+    """
+
+    def schema_of(number: int) -> str | None:
+        with telling_cause():
+            return shared_schemas(options)(number)
+
+    return schema_of

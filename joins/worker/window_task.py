@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from joins.durable.pins import ABSENT, EventPin, Pin
-from joins.kernels.probe.arrival_files import ScratchFiles, mapped
-from joins.kernels.probe.arrivals import (
+from joins.kernels.probe.arrival_files import (
     EVENT_TIME,
     OFFSET,
     PARTITION,
     RECORD,
+    ScratchFiles,
+    mapped,
     with_column,
 )
 from joins.kernels.probe.event_times import LATE_FOR_WINDOW, LATE_RECORDS, late_records
@@ -31,18 +32,10 @@ from joins.kernels.probe.probe import (
     pin_columns,
 )
 from joins.kernels.table_path import TablePath, readable
-from joins.kernels.windows import (
-    Projected,
-    WatermarkAdvance,
-    WindowSpec,
-    compact,
-    fire,
-    partial_schema,
-    partials,
-    project,
-    reads,
-    state_schema,
-)
+from joins.kernels.windows.firing import Projected, fire, project, reads
+from joins.kernels.windows.partials import partials
+from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.state import WatermarkAdvance, compact, partial_schema, state_schema
 from joins.plan.plan import WINDOW
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import TaskCounts, pinned_context

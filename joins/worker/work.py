@@ -1,16 +1,164 @@
 """The work of a batch's tasks: a row and a task for each item, and how tasks get its records."""
 
+import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
+from py4j.java_collections import ListConverter, MapConverter
+from pyspark import SparkContext
+from pyspark.serializers import CloudPickleSerializer, UTF8Deserializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
+from pyspark.util import _load_from_socket
 
 from joins.adapters.kafka.records import Ranges
-from joins.worker.placement import nodes_for
 from joins.worker.staging import REPORT_DDL, BatchReport, merge_reports, telling_cause
-from joins.worker.tasks import collected
+
+TAG = "spark.sluice.job"
+"""The setting of a session with the tag of its Spark jobs, where several runners share a driver."""
+
+
+def enter_pool(spark: SparkSession, pool: str) -> None:
+    """Let the Spark jobs of this thread share the cores as those of `pool` do."""
+    context = spark.sparkContext
+    context.setLocalProperty("spark.scheduler.pool", pool)
+    tag = spark.conf.get(TAG, None)
+    if tag is not None:
+        context.addJobTag(tag)
+
+
+_KNOWN_S = 5.0
+_DRIVER = "driver"
+Nodes = tuple[str, ...]
+
+
+def nodes_for(spark: SparkSession) -> Nodes:
+    """The hosts of executors, that of task 0 of the session's job first; none if all is here."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return ()
+    nodes = _nodes(context, int(time.monotonic() / _KNOWN_S))
+    if len(nodes) < 2:
+        return ()
+    job = str(spark.conf.get(TAG, None) or context.appName)
+    first = zlib.crc32(job.encode()) % len(nodes)
+    return nodes[first:] + nodes[:first]
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Tasks that can run at the same time, as they were within the last seconds."""
+    return _parallelism(spark.sparkContext, int(time.monotonic() / _KNOWN_S))
+
+
+@lru_cache(maxsize=4)
+def _parallelism(context: SparkContext, _: int) -> int:
+    return int(context.defaultParallelism)
+
+
+@lru_cache(maxsize=4)
+def _nodes(context: SparkContext, _: int) -> Nodes:
+    executors: Any = context._jsc.sc().statusStore().executorList(True)  # those that live
+    known = (executors.apply(at) for at in range(executors.length()))
+    hosts = {str(each.hostPort()).rpartition(":")[0] for each in known if each.id() != _DRIVER}
+    return tuple(sorted(hosts))
+
+
+Texts = Callable[[Iterable[int]], Iterator[str]]
+"""What a task does: it is given its numbers."""
+_READS: Any = UTF8Deserializer
+_PICKLES: Any = CloudPickleSerializer
+
+
+@dataclass(frozen=True, slots=True)
+class _OfAPartition:
+    """As a Python worker calls it; picklable."""
+
+    work: Texts
+
+    def __call__(self, _: int, numbers: Iterator[str]) -> Iterator[str]:
+        return self.work(map(int, numbers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Jvm:
+    """What stays the same for all stages of a session; objects of its JVM.
+
+    Attributes:
+        function, rdd: classes.
+        collect: runs an RDD, and says where what its tasks give can be read.
+        environment, includes: of the workers.
+        nothing: an empty list.
+        largest_bytes: of a function that goes with each task; a larger one is broadcast.
+    """
+
+    function: Any
+    rdd: Any
+    collect: Any
+    environment: Any
+    includes: Any
+    nothing: Any
+    largest_bytes: int
+
+    @classmethod
+    def of(cls, context: SparkContext) -> "_Jvm":
+        jvm: Any = context._jvm
+        client = context._gateway._gateway_client  # type: ignore[union-attr] # of a live session
+        return cls(
+            jvm.SimplePythonFunction,
+            jvm.PythonRDD,
+            jvm.PythonRDD.collectAndServe,
+            MapConverter().convert(context.environment, client),
+            ListConverter().convert(context._python_includes, client),
+            ListConverter().convert([], client),
+            jvm.PythonUtils.getBroadcastThreshold(context._jsc),
+        )
+
+
+_jvm_of = lru_cache(maxsize=4)(_Jvm.of)
+
+
+@lru_cache(maxsize=64)
+def numbered(context: SparkContext, count: int, nodes: Nodes) -> Any:  # noqa: ANN401
+    """An RDD of the JVM with a partition for each number; of `nodes` each prefers one, if any."""
+    jvm: Any = context._jvm
+    sequence, pair = jvm.PythonUtils.toSeq, jvm.scala.Tuple2
+    places = [sequence([nodes[n % len(nodes)]] if nodes else []) for n in range(count)]
+    placed = [pair(str(n), place) for n, place in enumerate(places)]
+    text = jvm.scala.reflect.ClassTag.apply(jvm.java.lang.Class.forName("java.lang.String"))
+    spark: Any = context._jsc
+    return spark.sc().makeRDD(sequence(placed), text)
+
+
+def collected(context: SparkContext, count: int, nodes: Nodes, work: Texts) -> list[str]:
+    """The texts of so many tasks, in their order; of `nodes` each task prefers one, if any.
+
+    Raises:
+        PySparkException: a task has failed for the last time, or its job was cancelled.
+    """
+    jvm, reads, pickles = _jvm_of(context), _READS(), _PICKLES()
+    pickled = pickles.dumps((_OfAPartition(work), None, reads, context.serializer))
+    if len(pickled) > jvm.largest_bytes:
+        pickled = pickles.dumps(context.broadcast(pickled))  # it goes with the RDD
+    sent = context._pickled_broadcast_vars  # those that the function has named
+    broadcasts = [each._jbroadcast for each in sent] or jvm.nothing
+    sent.clear()
+    function = jvm.function(
+        bytearray(pickled),
+        jvm.environment,
+        jvm.includes,
+        context.pythonExec,
+        context.pythonVer,
+        broadcasts,
+        context._javaAccumulator,
+    )
+    rdd = jvm.rdd(numbered(context, count, nodes), function, False, False)
+    with _load_from_socket(jvm.collect(rdd), context.serializer) as stream:
+        return list(stream)
+
 
 RECORDS_WORTH_A_TASK = 5_000
 """A task costs 20 ms of a core before its first record."""

@@ -13,7 +13,7 @@ from typing import Self
 
 import uvicorn
 
-from joins.kernels.file_locks import give_lock_up
+from joins.kernels.local_files import give_lock_up
 from service.api.app import create_app
 from service.api.http import exposure
 from service.api.http.connections import HEAD_LIMIT_BYTES, SeatedServer, patient

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from joins.kernels.file_locks import take_lock
+from joins.kernels.local_files import take_lock
 from service.embedded.errors import ServerStartError
 
 LOOPBACK = "127.0.0.1"

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
-from joins.kernels.file_locks import give_lock_up
+from joins.kernels.local_files import give_lock_up
 from service.embedded.errors import ServerStartError
 from service.embedded.process import (
     LOOPBACK,

@@ -24,7 +24,7 @@ import structlog
 from setproctitle import setproctitle
 
 from joins.adapters.process.forks import Forks, receive, send
-from joins.kernels.file_locks import take_lock
+from joins.kernels.local_files import take_lock
 from service.config import Settings
 from service.jobs.supervise.host_link import BEGIN, listen
 from service.logs import configure_logs

@@ -23,7 +23,7 @@ from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Fault, Requests
 from joins.job.session import remove_directories
 from joins.job.temporal_join import TemporalJoin
-from joins.kernels.durable import is_full
+from joins.kernels.local_files import is_full
 from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailableError
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import structlog
 
-from joins.kernels.durable import append_line, sync
+from joins.kernels.local_files import append_line, sync
 from service.config import Settings
 from service.security.tokens import without_secrets
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id
 from joins.durable.probe_lives import known_topics
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.segment import IndexSpec
 from joins.kernels.probe.probe import ProbeKernelSpec, index_spec, kernel_spec
 from joins.kernels.table_path import TablePath
 from joins.plan.plan import Dimension, JoinPlan, SharedSource
 from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import IndexPlace
 from joins.worker.row_files import RowFiles
-from joins.worker.schemas import task_schemas
+from joins.worker.staging import task_schemas
 from service.config import Settings, runs_on_cluster
 from service.jobs.store.layout import JobLayout
 from service.security.resolution import index_directory

@@ -20,8 +20,7 @@ from joins.durable.requests import Stalls
 from joins.job.opening import Opening
 from joins.job.temporal_join import watermark_sink
 from joins.kernels.changelog.envelope import CapturedColumn
-from joins.kernels.index.spec import IndexSpec
-from joins.lookup.index_source import DimensionTables
+from joins.kernels.index.segment import IndexSpec
 from joins.plan.plan import (
     DeltaTableSource,
     Dimension,
@@ -33,7 +32,7 @@ from joins.plan.plan import (
 from joins.source.coordinator import SourceCoordinator
 from joins.source.feed_coordinator import DeltaCoordinator, FileCoordinator, TopicCoordinator
 from joins.source.snapshot import SnapshotCoordinator, SourceSettings
-from joins.worker.node_directory import on_this_node
+from joins.worker.index_source import DimensionTables, on_this_node
 from service.security.resolution import (
     connection_of,
     files_path,

@@ -26,9 +26,8 @@ from joins.job.session import attach_session, start_session
 from joins.job.temporal_join import TemporalJoin
 from joins.kernels.probe.probe import DEAD_LETTERS
 from joins.plan.plan import DatagenSource, JoinPlan, PrintSink
-from joins.sinks.merge import MergeSinkWriter
+from joins.sinks.delta import DeltaOutputWriter, MergeSinkWriter
 from joins.sinks.port import BatchWriter
-from joins.sinks.spark import DeltaOutputWriter
 from joins.worker.probe_task import ProbeTask
 from service.config import Settings
 from service.jobs.store.layout import JobLayout

@@ -15,15 +15,14 @@ from joins.lookback.history import sent_note
 from joins.lookback.letter_rows import LetterWriter
 from joins.plan.plan import BlackholeSink, DeltaSink, KafkaSink, PrintSink
 from joins.sinks.console import ConsoleLetterWriter, ConsoleSinkWriter
+from joins.sinks.delta import DeltaOutputLetterWriter, DeltaOutputWriter, MergeSinkWriter
 from joins.sinks.kafka import (
     KafkaLetterWriter,
     KafkaSinkWriter,
     RecordEncoding,
     TransactionalSinkWriter,
 )
-from joins.sinks.merge import MergeSinkWriter
 from joins.sinks.port import BatchWriter
-from joins.sinks.spark import DeltaOutputLetterWriter, DeltaOutputWriter
 from joins.worker.row_files import RowFiles
 from service.jobs.submit.places import check_new_table
 from service.jobs.supervise.runner_log import RunnerLog

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from statistics import median
 from typing import Any
 
-from joins.kernels.index.manifest import read_manifest
+from joins.kernels.index.dimension_index import read_manifest
 from tests.bench.batches import BatchTime
 from tests.bench.measure import Bar, Measure, Sense, Sizes
 from tests.bench.place import Place

@@ -16,8 +16,8 @@ import psutil
 import pyarrow as pa
 
 from joins.kernels.changelog.envelope import CapturedColumn, changelog_schema
+from joins.kernels.index.dimension_index import read_manifest
 from joins.kernels.index.index import IndexSpec, build
-from joins.kernels.index.manifest import read_manifest
 from joins.kernels.json.wire import Encoding
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
-import joins.lookup.index_source
+import joins.worker.index_source
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.mysql import binlog as mysql_binlog
 from joins.adapters.mysql.sender import ChangelogSender
@@ -153,7 +153,7 @@ def reused_app_id() -> None:
 
 def stale_index() -> None:
     """A newer version's index is the older one's."""
-    advance = joins.lookup.index_source.advance
+    advance = joins.worker.index_source.advance
 
     def planted(
         directory: Path, before: int, version: int, spec: Any, changes: Iterator[pa.RecordBatch]
@@ -161,7 +161,7 @@ def stale_index() -> None:
         del changes
         advance(directory, before, version, spec, iter(()))
 
-    joins.lookup.index_source.advance = planted  # the planted bug
+    joins.worker.index_source.advance = planted  # the planted bug
 
 
 def range_off_by_one() -> None:

@@ -33,7 +33,7 @@ from service.jobs.submit.preflight import preflight
 from service.logs import configure_logs
 from service.security.resolution import connection_of, resolve_secrets
 from service.security.secrets import SecretResolver
-from service.sql.catalog.options import CONNECTORS
+from service.sql.catalog.connectors import CONNECTORS
 from service.sql.planner.planner import plan
 from tests.support.certificates import self_signed
 from tests.support.laws import examples
@@ -44,9 +44,9 @@ from watermark.errors import Secret, SluiceError, redacted, secrets_in
 
 CANARY = 'c4n4ry it\'s "the" one\\ ü'
 TAKES_ONE = [
-    (connector, option.key)
-    for connector, options in CONNECTORS.items()
-    for option in options
+    (connector.name, option.key)
+    for connector in CONNECTORS.values()
+    for option in connector.options
     if option.reference
 ]
 

@@ -13,8 +13,8 @@ import psutil
 
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.job.session import SparkSettings, start_session
-from joins.lookup.index_source import DimensionTables
 from joins.sinks.delta import DeltaSinkWriter
+from joins.worker.index_source import DimensionTables
 from joins.worker.work import Work
 from tests.support.jvm import QUICK_JVM
 from tests.support.probe import PIN, clicks, probe_task

@@ -6,7 +6,7 @@ from typing import Any
 
 from joins.adapters.delta.log import DeltaLog, Rewrite, create_table
 from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
-from joins.lookup.fold_commits import fold_metadata
+from joins.worker.index_source import fold_metadata
 from tests.support.changelog import SCHEMA, batch_of, stage
 
 Row = Mapping[str, Any]

@@ -7,17 +7,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.changelog.row_kinds import SIGNS
-from joins.kernels.probe.arrivals import EVENT_TIME, RECORD
-from joins.kernels.windows import (
-    Fired,
-    WatermarkAdvance,
-    WindowSpec,
-    compact,
-    fire,
-    partials,
-    reads,
-)
-from joins.kernels.windows.spec import WindowAggregate, WindowKey
+from joins.kernels.probe.arrival_files import EVENT_TIME, RECORD
+from joins.kernels.windows.firing import Fired, fire, reads
+from joins.kernels.windows.partials import partials
+from joins.kernels.windows.spec import WindowAggregate, WindowKey, WindowSpec
+from joins.kernels.windows.state import WatermarkAdvance, compact
 from joins.plan.plan import AggregateKind, WindowKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from joins.durable.stored import stored_files
-from joins.kernels.index.hashing import Hashes
+from joins.kernels.index.hash_table import Hashes
 from joins.kernels.topic.keys import KeyHashes, KnownKeys, RowTimes, Times, time_size
 from joins.kernels.topic.keys import kept_size as key_size
 from joins.plan.errors import CheckpointError

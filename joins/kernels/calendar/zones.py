@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.arrow_cast import cast
+from joins.kernels.expressions.casts import cast
 
 UTC = "UTC"
 _OFFSET = re.compile(r"(?:(?:GMT|UTC|UT)?([+-])(\d{1,2})(?::?(\d{2}))?)$")

@@ -9,10 +9,8 @@ import pyarrow.compute as pc
 
 from joins.kernels.changelog.digest import POSITION_COLUMNS, Position
 from joins.kernels.expressions.casts import Mask, mask_of, whole
-from joins.kernels.index.hash_table import Rows
-from joins.kernels.index.hashing import hash_rows
-from joins.kernels.index.segment import POSITION
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.hash_table import Rows, hash_rows
+from joins.kernels.index.segment import POSITION, IndexSpec
 from joins.plan.errors import IndexBuildError
 
 DELETED = "_deleted"

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.calendar.ticks import micros, millis
 from joins.kernels.expressions.casts import mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
-from joins.kernels.probe.rowtime import micros, millis
 from joins.plan.plan import WatermarkSpec
 
 _MOST_MS = 2**53  # far beyond all timestamps

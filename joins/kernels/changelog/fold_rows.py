@@ -34,8 +34,7 @@ from joins.kernels.changelog.changes import (
 from joins.kernels.changelog.digest import POSITION_COLUMNS, reads_of
 from joins.kernels.expressions.casts import Mask, mask_of, whole
 from joins.kernels.index.asof import without_ended
-from joins.kernels.index.hash_table import Rows
-from joins.kernels.index.hashing import Hashes, hash_rows
+from joins.kernels.index.hash_table import Hashes, Rows, hash_rows
 from joins.kernels.table_path import TablePath, readable, row_count
 
 _STREAMED = pa.array(["c", "u", "d"])

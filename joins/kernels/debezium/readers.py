@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.options import FLOAT_BITS
 from joins.kernels.debezium.raw import RawValues, members_of
-from joins.kernels.expressions.arrow_cast import cast
-from joins.kernels.expressions.casts import Checked, from_text, mask_of
+from joins.kernels.expressions.casts import Checked, cast, from_text, mask_of
 from joins.kernels.texts import text_array, validity
 from joins.plan.types import SqlType, TypeName, arrow_type
 

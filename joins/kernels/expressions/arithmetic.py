@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.calendar.moves import shift
-from joins.kernels.expressions.arrow_cast import cast
-from joins.kernels.expressions.casts import Checked, mask_of
+from joins.kernels.calendar.times import shift
+from joins.kernels.expressions.casts import Checked, cast, mask_of
 from joins.kernels.expressions.conversion import (
     FLOATS,
     INTEGERS,

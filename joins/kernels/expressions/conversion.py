@@ -7,38 +7,74 @@ NULL because a number does not fit the target, a CAST that was written does the 
 is converted without one the row fails, for it would match the wrong dimension row.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.calendar.intervals import month_text, second_text
 from joins.kernels.calendar.zones import UTC, local_times
-from joins.kernels.expressions.arrow_cast import cast
 from joins.kernels.expressions.casts import (
     NUMBER_PATTERN,
     STRICT,
     CastRules,
     Checked,
+    cast,
     from_text,
     mask_of,
     null_where,
     sound,
     try_each,
 )
-from joins.kernels.expressions.nested import mapped
-from joins.kernels.expressions.nested_text import nested_text
-from joins.kernels.expressions.text_times import time_text, trimmed_fraction
+from joins.kernels.expressions.nested import mapped, parts_of
 from joins.kernels.expressions.time_casts import (
     date_from_string,
     instant_from_string,
+    month_text,
+    second_text,
     time_from_string,
+    time_text,
     timestamp_from_string,
     to_time_type,
+    trimmed_fraction,
 )
 from joins.plan.types import SqlType, TypeName, arrow_type
+
+Convert = Callable[[pa.Array, SqlType], Checked]
+
+
+def nested_text(column: pa.Array, kind: SqlType, convert: Convert) -> Checked:
+    """The texts of a nested column; `convert` makes those of its parts."""
+    parts = parts_of(column, entries=kind.name is TypeName.MAP)
+    made = [
+        convert(child, member.type)
+        for child, member in zip(parts.children, kind.members, strict=True)
+    ]
+    failed = np.zeros(len(column), dtype=np.bool_)
+    for each in made:
+        failed |= parts.of_rows(each.failed, len(column))
+    texts = [each.values.fill_null("NULL").to_pylist() for each in made]
+    missing = mask_of(column.is_null()) | failed
+    if parts.lengths is None:
+        rows: Sequence[str] = [f"({', '.join(row)})" for row in zip(*texts, strict=True)]
+    else:
+        rows = _of_spans(parts.starts.tolist(), parts.lengths.tolist(), texts, kind)
+    return Checked(pa.array(rows, pa.string(), mask=missing), failed)
+
+
+def _of_spans(
+    starts: list[int], lengths: list[int], texts: list[list[str]], kind: SqlType
+) -> list[str]:
+    spans = [slice(first, first + count) for first, count in zip(starts, lengths, strict=True)]
+    if kind.name is TypeName.ARRAY:
+        return [f"[{', '.join(texts[0][span])}]" for span in spans]
+    keys, values = texts
+    return [
+        "{" + ", ".join(f"{k}={v}" for k, v in zip(keys[s], values[s], strict=True)) + "}"
+        for s in spans
+    ]
+
 
 INTEGERS = frozenset({TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT})
 FLOATS = frozenset({TypeName.FLOAT, TypeName.DOUBLE})

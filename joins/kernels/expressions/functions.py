@@ -6,45 +6,92 @@ NULL in gives NULL, except where SQL says otherwise.
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.calendar.moves import add_months, difference
-from joins.kernels.calendar.parts import PARTS
 from joins.kernels.calendar.text_times import TEXT_TIMES
-from joins.kernels.calendar.units import rounded
-from joins.kernels.collections.arrays import ARRAYS, contains
-from joins.kernels.collections.comparison import distinct, equal
-from joins.kernels.collections.maps import MAPS
-from joins.kernels.documents.questions import QUESTIONS
-from joins.kernels.documents.values import VALUES
+from joins.kernels.calendar.times import PARTS, add_months, difference, rounded
 from joins.kernels.expressions.arithmetic import ARITHMETIC
-from joins.kernels.expressions.arrow_cast import cast
-from joins.kernels.expressions.casts import Checked
+from joins.kernels.expressions.arrays import ARRAYS, contains
+from joins.kernels.expressions.casts import Checked, Mask, cast, mask_of
+from joins.kernels.expressions.json_functions import QUESTIONS, VALUES
+from joins.kernels.expressions.mathematics import MATHEMATICS
 from joins.kernels.expressions.nested_access import (
+    MAPS,
     array_contains,
     array_join,
     array_join_bytes,
     array_of,
     cardinality,
+    distinct,
     element_of,
     entries_of,
+    equal,
     field_of,
     map_of,
     row_of,
 )
-from joins.kernels.expressions.operation import Function, Operation, Value, broadcast, plain
-from joins.kernels.expressions.result_limits import bounded, bytes_of_all
-from joins.kernels.expressions.text_functions import TEXT
-from joins.kernels.expressions.window_start import window_places, window_start
-from joins.kernels.numbers.functions import MATHEMATICS
-from joins.kernels.strings.digests import DIGESTS
-from joins.kernels.strings.encodings import ENCODINGS
+from joins.kernels.expressions.operation import (
+    Function,
+    Operation,
+    Value,
+    bounded,
+    broadcast,
+    bytes_of_all,
+    plain,
+)
+from joins.kernels.strings.encodings import DIGESTS, ENCODINGS
 from joins.kernels.strings.printf import printf
-from joins.kernels.strings.regular import REGULAR
-from joins.kernels.strings.similar import similar
-from joins.kernels.strings.words import WORDS
-from joins.plan.types import TypeName
+from joins.kernels.strings.regular import REGULAR, similar
+from joins.kernels.strings.texts import TEXT, WORDS
+from joins.plan.types import TypeName, arrow_type
+
+_MICROS_PER_MS = 1_000
+
+
+def window_start(op: Operation) -> Checked:
+    """WINDOW_START(time, size, offset) in milliseconds; a row without a time is in no window."""
+    micros, missing = _times(op)
+    size, offset = (_micros(op, at) for at in (1, 2))
+    starts = micros - np.mod(micros - offset, size)
+    return Checked(cast(pa.array(starts, mask=missing), arrow_type(op.result)), missing)
+
+
+def window_places(op: Operation) -> Checked:
+    """WINDOW_PLACES(time, size, step, offset, grows): an array with a time for each window.
+
+    Of HOP it is the windows' starts; where it `grows`, the ends of those of CUMULATE, which begin
+    together. The latest comes first, as the reference has them. A row without a time has none.
+    """
+    micros, missing = _times(op)
+    size, step, offset = (_micros(op, at) for at in (1, 2, 3))
+    grows = op.constant(4)
+    assert grows is not None, "the planner gives literals"
+    latest = micros - np.mod(micros - offset, size if grows.as_py() else step)
+    counts = np.maximum(0, -(-(size - (micros - latest)) // step))
+    counts[missing] = 0
+    ends = np.cumsum(counts)
+    back = np.arange(int(counts.sum())) - np.repeat(ends - counts, counts)
+    places = np.repeat(latest + (size if grows.as_py() else 0), counts) - back * step
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    kind = arrow_type(op.result)
+    values = cast(pa.array(places), kind.value_type)
+    lists = pa.ListArray.from_arrays(offsets, values, type=kind, mask=pa.array(missing))
+    return Checked(lists, missing)
+
+
+def _times(op: Operation) -> tuple[npt.NDArray[np.int64], Mask]:
+    times = op.array(0)
+    micros = pc.fill_null(times.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return micros, mask_of(pc.is_null(times))
+
+
+def _micros(op: Operation, at: int) -> int:
+    constant = op.constant(at)
+    assert constant is not None, "the planner gives literals"
+    return int(constant.as_py()) * _MICROS_PER_MS
 
 
 def _comparison(function: Callable[..., Value]) -> Function:

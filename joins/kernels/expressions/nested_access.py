@@ -1,17 +1,143 @@
 """What expressions read out of nested values, and how they make a ROW, an ARRAY or a MAP."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.collections.codes import codes_of
 from joins.kernels.expressions.casts import Checked, Mask, mask_of
 from joins.kernels.expressions.nested import Parts, Rows, assembled, parts_of
-from joins.kernels.expressions.operation import Function, Operation
-from joins.kernels.expressions.result_limits import Sizes, bytes_of
-from joins.plan.types import TypeName, arrow_type
+from joins.kernels.expressions.operation import Function, Operation, Sizes, bytes_of, grown
+from joins.plan.types import SqlType, TypeName, arrow_type
+
+
+def codes_of(column: pa.Array, kind: SqlType) -> Rows:
+    """A number a value."""
+    if not kind.is_nested:
+        if pa.types.is_floating(column.type):
+            column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 equals 0.0
+        coded = column.dictionary_encode().indices
+        return np.asarray(pc.fill_null(coded, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    parts = parts_of(column, entries=kind.name is TypeName.MAP)
+    inner = [
+        codes_of(child, member.type)
+        for child, member in zip(parts.children, kind.members, strict=True)
+    ]
+    codes = _numbered(_keys(parts, inner, kind, len(column)))
+    codes[mask_of(column.is_null())] = -1
+    return codes
+
+
+def _keys(parts: Parts, inner: list[Rows], kind: SqlType, count: int) -> Iterable[Hashable]:
+    if parts.lengths is None:
+        return zip(*(codes.tolist() for codes in inner), strict=True) if inner else [()] * count
+    starts, lengths = parts.starts.tolist(), parts.lengths.tolist()
+    spans = [slice(first, first + length) for first, length in zip(starts, lengths, strict=True)]
+    if kind.name is TypeName.ARRAY:
+        elements = inner[0].tolist()
+        return [tuple(elements[span]) for span in spans]
+    keys, values = (codes.tolist() for codes in inner)
+    return [frozenset(zip(keys[span], values[span], strict=True)) for span in spans]
+
+
+def _numbered(keys: Iterable[Hashable]) -> Rows:
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def same_codes(left: pa.Array, right: pa.Array, kind: SqlType) -> tuple[Rows, Rows]:
+    codes = codes_of(pa.concat_arrays([left, right]), kind)
+    return codes[: len(left)], codes[len(left) :]
+
+
+def equal(op: Operation) -> pa.Array:
+    """Whether two nested values are equal; NULL if one is NULL."""
+    left, right = op.arrays()
+    first, second = same_codes(left, right, op.types[0])
+    missing = mask_of(left.is_null()) | mask_of(right.is_null())
+    return pa.array(first == second, pa.bool_(), mask=missing)
+
+
+def distinct(op: Operation) -> pa.Array:
+    left, right = op.arrays()
+    first, second = same_codes(left, right, op.types[0])
+    return pa.array(np.asarray(first != second), pa.bool_())
+
+
+def entries(op: Operation) -> pa.Array:
+    """`MAP_ENTRIES(map)`: an array of rows of a key and a value."""
+    column = op.array(0)
+    parts = parts_of(column, entries=True)
+    to = arrow_type(op.result)
+    rows = pa.StructArray.from_arrays(parts.children, fields=list(to.value_type))
+    return assembled(Parts([rows], parts.lengths), to, mask_of(column.is_null()))
+
+
+def from_arrays(op: Operation) -> Checked:
+    """`MAP_FROM_ARRAYS(keys, values)`; a row whose two arrays are not of one length fails."""
+    keys, values = (parts_of(op.array(at)) for at in (0, 1))
+    assert keys.lengths is not None, "an array has elements"
+    assert values.lengths is not None, "an array has elements"
+    missing = mask_of(op.array(0).is_null()) | mask_of(op.array(1).is_null())
+    failed = ~missing & (keys.lengths != values.lengths)
+    return _joined_entries(op, [(keys, values)], missing | failed, failed)
+
+
+def union(op: Operation) -> Checked:
+    """`MAP_UNION(maps…)`: of equal keys that of the last map counts."""
+    missing = np.zeros(op.num_rows, dtype=np.bool_)
+    pairs = []
+    for at in range(len(op.arguments)):
+        parts = parts_of(op.array(at), entries=True)
+        missing |= mask_of(op.array(at).is_null())
+        keys, values = parts.children
+        pairs.append((Parts([keys], parts.lengths), Parts([values], parts.lengths)))
+    return _joined_entries(op, pairs, missing, np.zeros(op.num_rows, dtype=np.bool_))
+
+
+def _joined_entries(
+    op: Operation, pairs: Sequence[tuple[Parts, Parts]], missing: Mask, failed: Mask
+) -> Checked:
+    """Maps of all entries, each key at its first place and with its last value."""
+    keys = pa.concat_arrays([of_keys.children[0] for of_keys, _ in pairs])
+    values = pa.concat_arrays([of_values.children[0] for _, of_values in pairs])
+    codes = codes_of(keys, op.result.members[0].type).tolist()
+    of_keys, of_values = _places([k for k, _ in pairs]), _places([v for _, v in pairs])
+    rows: list[dict[int, tuple[int, int]]] = []
+    for row in range(op.num_rows):
+        chosen: dict[int, tuple[int, int]] = {}
+        for places, others in zip(of_keys, of_values, strict=True) if not missing[row] else ():
+            for key, value in zip(places[row], others[row], strict=True):
+                chosen[codes[key]] = (chosen.get(codes[key], (key, value))[0], value)
+        rows.append(chosen)
+    if not op.result.members[0].nullable:
+        failed = failed | np.array([-1 in row for row in rows], dtype=np.bool_)
+    kept = [{} if bad else row for row, bad in zip(rows, failed, strict=True)]
+    children = [
+        column.take(pa.array([pair[at] for row in kept for pair in row.values()], pa.int64()))
+        for at, column in enumerate((keys, values))
+    ]
+    parts = Parts(children, np.array([len(row) for row in kept], dtype=np.int64))
+    return Checked(assembled(parts, arrow_type(op.result), missing | failed), failed)
+
+
+def _places(every: Sequence[Parts]) -> list[list[range]]:
+    """Of each list of columns: where the elements of each row are when all are one column."""
+    result, start = [], 0
+    for parts in every:
+        assert parts.lengths is not None, "it has elements"
+        spans = zip((parts.starts + start).tolist(), parts.lengths.tolist(), strict=True)
+        result.append([range(first, first + count) for first, count in spans])
+        start += len(parts.children[0])
+    return result
+
+
+MAPS: Mapping[str, Function] = {
+    "MAP_ENTRIES": grown(entries),
+    "MAP_FROM_ARRAYS": grown(from_arrays),
+    "MAP_UNION": grown(union),
+}
 
 
 def field_of(op: Operation) -> pa.Array:

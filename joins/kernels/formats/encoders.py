@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from joins.kernels.changelog.row_kinds import DELETE, UPDATE_BEFORE, is_any
 from joins.kernels.expressions.casts import mask_of
 from joins.kernels.expressions.nested import parts_of
-from joins.kernels.expressions.text_times import shown_time
+from joins.kernels.expressions.time_casts import shown_time
 from joins.kernels.formats.avro_schema import schema_to_write
 from joins.kernels.formats.parsed import CsvDialect, dialect_of
 from joins.kernels.formats.raw import RawForm

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from joins.kernels.calendar.ticks import micros, rowtimes
 from joins.kernels.changelog.changes import GENERATION, exact_codes, numbers, shared_hash
 from joins.kernels.expressions.casts import Mask, whole
 from joins.kernels.index.hash_table import Rows
-from joins.kernels.probe.rowtime import micros, rowtimes
 
 
 def valid_at(probes: Rows, since: Rows, times: Rows) -> Rows:

@@ -30,18 +30,18 @@ import pyarrow as pa
 from joins.kernels.changelog.changes import DELETED, Progress, newest_rows, place_of, read_changes
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.index.asof import without_ended
-from joins.kernels.index.dimension_index import DimensionIndex
-from joins.kernels.index.hash_table import Rows
-from joins.kernels.index.hashing import hash_rows
-from joins.kernels.index.lock import exclusive
-from joins.kernels.index.manifest import (
+from joins.kernels.index.dimension_index import (
+    DimensionIndex,
     Manifest,
     SegmentEntry,
     manifest_path,
     read_manifest,
     write_manifest,
 )
+from joins.kernels.index.hash_table import Rows, hash_rows
+from joins.kernels.index.lock import exclusive
 from joins.kernels.index.segment import (
+    IndexSpec,
     Segment,
     damaged,
     file_checksum,
@@ -50,7 +50,6 @@ from joins.kernels.index.segment import (
     taken,
     write_segment,
 )
-from joins.kernels.index.spec import IndexSpec
 from joins.plan.errors import IndexBuildError
 
 __all__ = [

@@ -6,12 +6,14 @@ Its files are each written, checksummed, fsynced and renamed before anybody maps
 is the primary key, `<name>.join` (hash tables).
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import crc32c
 import numpy as np
@@ -20,12 +22,71 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Mask
-from joins.kernels.index.hash_table import HashTable, Rows
-from joins.kernels.index.hashing import Hashes
-from joins.kernels.index.packed import PackedColumn, map_arrays, write_arrays
-from joins.kernels.index.room import Room
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.hash_table import (
+    Hashes,
+    HashTable,
+    PackedColumn,
+    Rows,
+    map_arrays,
+    write_arrays,
+)
+from joins.kernels.index.lock import Room
 from joins.plan.errors import IndexBuildError
+from joins.plan.plan import Field
+from joins.plan.types import arrow_type
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """One index of a dimension; several may share a directory.
+
+    Attributes:
+        primary_key: columns whose newest record is the row.
+        join_key: columns that `lookup` gets, in its order; not necessarily unique.
+        fields: the columns to keep, both keys included.
+        partitions: of the changelog topic. A generation is complete when a watermark record of it,
+            or of a later one, was read from each of them.
+        null_safe: positions in `join_key` where NULL matches NULL; elsewhere it matches nothing.
+        versioned: the rowtime column of a versioned index: every (primary key, rowtime) is a row of
+            its own, deletions too. None for the newest rows only.
+        needed_from_ms: of a versioned index, versions that end before are not asked for any more;
+            None keeps all. It is no part of what the index is.
+    """
+
+    primary_key: tuple[str, ...]
+    join_key: tuple[str, ...]
+    fields: tuple[Field, ...]
+    partitions: int
+    null_safe: tuple[int, ...] = ()
+    versioned: str | None = None
+    needed_from_ms: int | None = field(default=None, compare=False)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        if self.versioned is None or self.versioned in self.primary_key:
+            return self.primary_key
+        return (*self.primary_key, self.versioned)
+
+    @property
+    def digest(self) -> str:
+        """The name of the index's directory: equal for equal specifications, on every node."""
+        fields = [(item.name, str(arrow_type(item.type))) for item in self.fields]
+        content: list[Any] = [self.primary_key, self.join_key, fields, self.partitions]
+        if self.null_safe or self.versioned is not None:
+            content.append(self.null_safe)
+        if self.versioned is not None:
+            content.append((self.versioned, "in order of position"))
+        text = json.dumps(content)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(item.name, arrow_type(item.type)) for item in self.fields])
+
+    @property
+    def join_is_unique(self) -> bool:
+        return set(self.identity) <= set(self.join_key)
+
 
 Bits = npt.NDArray[np.uint8]
 

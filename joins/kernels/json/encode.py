@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from joins.kernels.changelog.row_kinds import signs
 from joins.kernels.expressions.nested import parts_of
-from joins.kernels.expressions.text_times import shown_time
+from joins.kernels.expressions.time_casts import shown_time
 from joins.plan.types import SqlType, TypeName
 
 _BREAKS = {"\n": r"\n", "\r": r"\r"}

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import evaluate_rows
-from joins.kernels.probe.arrivals import OFFSET, PARTITION, TIME, TIMESTAMP, VALUE, WATERMARK
+from joins.kernels.probe.arrival_files import OFFSET, PARTITION, TIME, TIMESTAMP, VALUE, WATERMARK
 from joins.kernels.probe.probe import COORDINATES, ParsedRecords
 from joins.kernels.records.layout import topic_names, true_partitions
 from joins.plan.plan import WatermarkSpec

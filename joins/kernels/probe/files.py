@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from joins.kernels.durable import sync
+from joins.kernels.local_files import sync
 from joins.kernels.table_path import TablePath
 
 _FILE_NAME = re.compile(

@@ -14,7 +14,7 @@ from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Scope, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
 from joins.kernels.index.segment import taken
-from joins.kernels.probe.arrivals import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
+from joins.kernels.probe.arrival_files import OFFSET, PARTITION, RECORD, TIMESTAMP, VALUE
 from joins.kernels.probe.spec import COORDINATES, DEAD_LETTERS, ProbeKernelSpec
 from joins.kernels.records.layout import MORE_OF_A_RECORD, topic_names, true_partitions
 from joins.plan.stream_topics import StreamTopics

@@ -3,8 +3,8 @@
 Steps: parse the needed fields, metadata and computed columns (`parse_records`), make a row for each
 element that is unnested, then for each dimension in the order of the statement keys, lookup and the
 rest of ON, which belongs to the match, then WHERE, then the projection. Where records may wait
-between the two, they are arrivals (`joins.kernels.probe.arrivals`), which `join_arrivals` goes on
-with.
+between the two, they are arrivals (`joins.kernels.probe.arrival_files`),
+with which `join_arrivals` goes on.
 
 Rows come in the order of the records, and for one record in the order of the matches' primary keys,
 first dimension first. So a replay gives the same rows in the same order, whatever became of the
@@ -27,12 +27,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.kernels.calendar.ticks import millis
 from joins.kernels.expressions.casts import Mask, mask_of
 from joins.kernels.expressions.evaluate import Evaluated, evaluate_rows
 from joins.kernels.expressions.nested import missing_parts
 from joins.kernels.index.index import DimensionIndex
 from joins.kernels.index.segment import taken
-from joins.kernels.probe.arrivals import TIME
+from joins.kernels.probe.arrival_files import TIME
 from joins.kernels.probe.parsed_records import (
     BatchContext,
     JoinedBatch,
@@ -41,19 +42,79 @@ from joins.kernels.probe.parsed_records import (
     parse_records,
     pin_columns,
 )
-from joins.kernels.probe.rowtime import millis
-from joins.kernels.probe.set_member import SetMember, insert_told
 from joins.kernels.probe.spec import (
     COORDINATES,
     DEAD_LETTERS,
     ROW_METADATA,
     ProbeKernelSpec,
+    SetMember,
     index_spec,
+    insert_told,
     kernel_spec,
 )
-from joins.kernels.probe.unnest import Elements, unnested
 from joins.plan.plan import DimensionJoin, JoinType, KeyPair, OutputColumn
 from joins.plan.types import Column, Expression
+
+ELEMENT = "element"
+
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of rows, one after the other.
+
+    Attributes:
+        columns: what an element has, by name.
+        rows: the element of each row, -1 for a row without one.
+    """
+
+    columns: Mapping[str, pa.Array]
+    rows: Rows
+
+    def taken(self, name: str) -> pa.Array:
+        return self.columns[name].take(pa.array(self.rows, mask=self.rows < 0))
+
+    def picked(self, at: Rows) -> "Elements":
+        return Elements(self.columns, self.rows[at])
+
+
+def unnested(values: pa.Array, join_type: JoinType) -> tuple[Rows, Elements]:
+    """The position of each row that comes of `values`, ascending, and its elements.
+
+    NULL has as many elements as an empty one: none.
+    """
+    lists = _as_list(values)
+    lengths = np.asarray(pc.list_value_length(lists).fill_null(0), dtype=np.int64)
+    elements = lists.flatten()
+    if join_type is JoinType.INNER:
+        at = np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
+        return at, Elements(_columns(elements), np.arange(len(at), dtype=np.int64))
+    at = np.repeat(np.arange(len(lengths), dtype=np.int64), np.maximum(lengths, 1))
+    rows = np.full(len(at), -1, dtype=np.int64)
+    rows[(lengths > 0)[at]] = np.arange(len(elements), dtype=np.int64)
+    return at, Elements(_columns(elements), rows)
+
+
+def _as_list(values: pa.Array) -> pa.ListArray:
+    """A map as the list of its entries."""
+    if not pa.types.is_map(values.type):
+        return values
+    if values.offset:
+        values = values.take(pa.array(np.arange(len(values))))
+    entries = pa.StructArray.from_arrays([values.keys, values.items], ["key", "value"])
+    mask = pa.array(mask_of(values.is_null())) if values.null_count else None
+    return pa.ListArray.from_arrays(values.offsets, entries, mask=mask)
+
+
+def _columns(elements: pa.Array) -> Mapping[str, pa.Array]:
+    """The fields of a row are NULL where the row is."""
+    if not pa.types.is_struct(elements.type):
+        return {ELEMENT: elements}
+    names = [field.name for field in elements.type]
+    return dict(zip(names, elements.flatten(), strict=True))
+
 
 __all__ = [
     "COORDINATES",
@@ -73,7 +134,6 @@ __all__ = [
     "pin_columns",
 ]
 
-Rows = npt.NDArray[np.int64]
 
 _NO_TIME = pa.scalar(-(2**63), pa.int64())
 

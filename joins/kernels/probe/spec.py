@@ -3,14 +3,15 @@
 Made once a job, before any record; picklable, without secrets.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from joins.kernels.formats.decoders import RecordColumns, SchemasOf
-from joins.kernels.index.spec import IndexSpec
-from joins.kernels.probe.arrivals import (
+from joins.kernels.index.segment import IndexSpec
+from joins.kernels.probe.arrival_files import (
     OFFSET,
     PARTITION,
     TIME,
@@ -19,10 +20,9 @@ from joins.kernels.probe.arrivals import (
     WATERMARK,
     ArrivalColumns,
 )
-from joins.kernels.probe.set_member import SetMember, member_of
-from joins.kernels.probe.window_inputs import window_input_columns
 from joins.kernels.records.layout import MORE_OF_A_RECORD, OF_THE_PROBE, of_topics
 from joins.plan.plan import (
+    Aggregate,
     ComputedField,
     DeltaSink,
     Dimension,
@@ -34,9 +34,103 @@ from joins.plan.plan import (
     OutputColumn,
     Unnest,
     WatermarkSpec,
+    Windowing,
 )
 from joins.plan.stream_topics import StreamTopics, index_of
-from joins.plan.types import Expression, arrow_type, columns_of
+from joins.plan.types import Case, Expression, arrow_type, columns_of
+
+
+def window_input_columns(window: Windowing) -> tuple[OutputColumn, ...]:
+    """What is computed of each joined row before it goes into windows; all may be NULL.
+
+    `key_<n>` for the keys in their order, then for the aggregate `n` its argument `arg_<n>` and the
+    condition of its FILTER `where_<n>`, if it has them. An argument is computed only where the
+    condition is true, elsewhere it is NULL.
+    """
+    keys = [OutputColumn(f"key_{at}", key.expression) for at, key in enumerate(window.keys)]
+    read = [column for at, each in enumerate(window.aggregates) for column in _read(at, each)]
+    return (*keys, *read)
+
+
+def _read(at: int, aggregate: Aggregate) -> Iterator[OutputColumn]:
+    if aggregate.argument is not None:
+        yield OutputColumn(f"arg_{at}", _filtered(aggregate.argument, aggregate.where))
+    if aggregate.where is not None:
+        yield OutputColumn(f"where_{at}", aggregate.where)
+
+
+def _filtered(argument: Expression, where: Expression | None) -> Expression:
+    return argument if where is None else Case(((where, argument),), None, argument.type)
+
+
+_OF_INSERT = re.compile(r'INSERT (\d+) INTO "')
+
+
+@dataclass(frozen=True, slots=True)
+class SetMember:
+    """An INSERT of a statement set of several.
+
+    Attributes:
+        number: from 1, in the order of the script.
+        tells_unparsed: a record that cannot be parsed is a dead letter here, too; of a batch only
+            the first INSERT of a table tells them.
+        is_alone: another table of the job has one of its topics, too: what cannot be parsed here
+            may have rows there, so each INSERT tells its own.
+        counts: the indexes of the topics whose records count here, for those of the others count in
+            an INSERT before; None for all that it reads.
+    """
+
+    number: int
+    sink_table: str
+    tells_unparsed: bool
+    is_alone: bool = False
+    counts: tuple[int, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return f'INSERT {self.number} INTO "{self.sink_table}"'
+
+    def reason(self, text: str) -> str:
+        return f"{self.name}: {text}"
+
+    def reason_unparsed(self, text: str) -> str | None:
+        if self.is_alone:
+            return self.reason(text)
+        return text if self.tells_unparsed else None
+
+    def is_told(self, reason: str) -> bool:
+        return insert_told(reason) in (None, self.number)
+
+
+def insert_told(reason: str) -> int | None:
+    match = _OF_INSERT.match(reason)
+    return None if match is None else int(match[1])
+
+
+def member_of(plan: JoinPlan, insert: int) -> SetMember | None:
+    """Which INSERT of `plan` the one at `insert`, from 0, is; None if it is the only one."""
+    if not plan.more_inserts:
+        return None
+    own, *others = plan.inserts[insert], *plan.inserts[:insert], *plan.inserts[insert + 1 :]
+    before, reads = others[:insert], set(own.probe.reads)
+    return SetMember(
+        number=insert + 1,
+        sink_table=own.sink_table,
+        tells_unparsed=all(each.probe.unnamed != own.probe.unnamed for each in before),
+        is_alone=any(
+            each.probe.unnamed != own.probe.unnamed and reads & set(each.probe.reads)
+            for each in others
+        ),
+        counts=_counted(own, before),
+    )
+
+
+def _counted(own: JoinPlan, before: list[JoinPlan]) -> tuple[int, ...] | None:
+    if not own.probe.reads:  # as all INSERTs, of all topics
+        return () if before else None
+    known = {index for each in before for index in each.probe.reads}
+    return tuple(index for index in own.probe.reads if index not in known)
+
 
 COORDINATES = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 """Where a record is: within a batch the partition is its number, in tables it is the true one."""

@@ -12,12 +12,11 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
-from joins.kernels.calendar.pattern_texts import moment_of
+from joins.kernels.calendar.java_patterns import moment_of
 from joins.kernels.calendar.ticks import argument_ticks
-from joins.kernels.expressions.arrow_cast import cast
+from joins.kernels.expressions.casts import cast
 from joins.kernels.expressions.conversion import convert
-from joins.kernels.expressions.operation import Operation
-from joins.kernels.expressions.result_limits import Sizes, bounded, bytes_of_all
+from joins.kernels.expressions.operation import Operation, Sizes, bounded, bytes_of_all
 from joins.plan.types import SqlType, TypeName
 
 _PIECE = re.compile(

@@ -4,19 +4,235 @@ An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that
 does not (looking ahead or back, references to groups) fails the row: its answer is not known.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import re2
 
-from joins.kernels.expressions.operation import Function, Operation, of_rows
-from joins.kernels.expressions.result_limits import Sizes, bounded, bytes_of, grown
-from joins.kernels.strings.java_regex import (
-    InvalidExpressionError,
-    UnknownAnswerError,
-    translated,
+from joins.kernels.expressions.casts import Checked
+from joins.kernels.expressions.conversion import rowwise
+from joins.kernels.expressions.operation import (
+    Function,
+    Operation,
+    Sizes,
+    Value,
+    bounded,
+    bytes_of,
+    grown,
+    of_rows,
 )
+
+_ANY = r"[^\n\r\x{85}\x{2028}\x{2029}]"
+_QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
+_GROUP = re.compile(r"\(\?(?:<(?P<name>[A-Za-z]\w*)>|(?P<flags>[a-z]*(?:-[a-z]+)?)[:)])", re.ASCII)
+_ESCAPE = re.compile(
+    r"\\(?:[pP](?:\{[^}]*\}|.)|x\{[0-9a-fA-F]+\}|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL
+)
+_KNOWN_ESCAPES = frozenset("dDwWsSbBAztnrfaepPxuQE")
+_CLASS_ONLY_IN_JAVA = ("&&", "[")
+
+
+class InvalidExpressionError(ValueError):
+    """A text is no regular expression, for Java neither."""
+
+
+class UnknownAnswerError(ValueError):
+    """Only the engine of Java knows what an expression matches."""
+
+
+def translated(expression: str) -> str:
+    """The expression for RE2.
+
+    Raises:
+        InvalidExpressionError: it is none.
+        UnknownAnswerError: RE2 has no equal of it.
+    """
+    pieces: list[str] = []
+    at, dotall = 0, False
+    while at < len(expression):
+        if expression.startswith("(?", at):
+            group = _group(expression, at)
+            dotall |= "s" in (group["flags"] or "").partition("-")[0]
+            named = group["name"]
+            pieces.append(f"(?P<{named}>" if named else group[0])
+            at = group.end()
+            continue
+        read = _READERS.get(expression[at])
+        piece, at = (expression[at], at + 1) if read is None else read(expression, at)
+        pieces.append("." if piece == _ANY and dotall else piece)
+    return "".join(pieces)
+
+
+def _group(expression: str, at: int) -> re.Match[str]:
+    group = _GROUP.match(expression, at)
+    if group is None or set(group["flags"] or "") - set("ims-"):
+        raise UnknownAnswerError(expression[at : at + 4])
+    return group
+
+
+def _dot(expression: str, at: int) -> tuple[str, int]:
+    return _ANY, at + 1
+
+
+def _brace(expression: str, at: int) -> tuple[str, int]:
+    quantifier = _QUANTIFIER.match(expression, at)
+    if quantifier is None:
+        raise InvalidExpressionError(expression)
+    return _repeated(expression, at, quantifier[0])
+
+
+def _repetition(expression: str, at: int) -> tuple[str, int]:
+    return _repeated(expression, at, expression[at])
+
+
+def _repeated(expression: str, at: int, text: str) -> tuple[str, int]:
+    if expression[at + len(text) : at + len(text) + 1] == "+":
+        raise UnknownAnswerError(f"{text}+")
+    return text, at + len(text)
+
+
+def _escape(expression: str, at: int) -> tuple[str, int]:
+    if expression.startswith(r"\Q", at):
+        end = expression.find(r"\E", at + 2)
+        stop = len(expression) if end < 0 else end
+        return re.escape(expression[at + 2 : stop]), len(expression) if end < 0 else end + 2
+    escape = _ESCAPE.match(expression, at)
+    if escape is None:
+        raise InvalidExpressionError(expression)
+    letter = escape[0][1]
+    if letter.isascii() and letter.isalnum() and letter not in _KNOWN_ESCAPES:
+        raise UnknownAnswerError(escape[0])
+    if letter == "u":
+        return rf"\x{{{escape[0][2:]}}}", escape.end()
+    return (r"\x1b" if letter == "e" else escape[0]), escape.end()
+
+
+def _class(expression: str, at: int) -> tuple[str, int]:
+    """An enumeration `[…]`."""
+    pieces, place = ["["], at + 1
+    if expression.startswith("^", place):
+        pieces.append("^")
+        place += 1
+    first = place
+    while place < len(expression):
+        character = expression[place]
+        if character == "]" and place > first:
+            return "".join([*pieces, "]"]), place + 1
+        if expression.startswith(_CLASS_ONLY_IN_JAVA, place):
+            raise UnknownAnswerError(expression[at : place + 2])
+        if character == "\\":
+            piece, place = _escape(expression, place)
+            pieces.append(piece)
+        else:
+            pieces.append(r"\]" if character == "]" else character)
+            place += 1
+    raise InvalidExpressionError(expression)
+
+
+_READERS: Mapping[str, Callable[[str, int], tuple[str, int]]] = {
+    ".": _dot,
+    "{": _brace,
+    "*": _repetition,
+    "+": _repetition,
+    "?": _repetition,
+    "\\": _escape,
+    "[": _class,
+}
+
+
+MAX_COMPARISONS = 100_000_000
+_RE2_CHARACTERS = 128
+_ANY_CHARACTER = None
+_Piece = tuple[str | None, ...]
+
+
+def like(op: Operation) -> Value | Checked:
+    """`text LIKE pattern [ESCAPE character]`; no character stands for no escape."""
+    escape = op.constant(2) if len(op.arguments) > 2 else None
+    pattern = op.constant(1)
+    if pattern is not None and (escape is not None or len(op.arguments) == 2):
+        try:
+            pieces = _pieces(pattern.as_py(), escape.as_py() if escape else None)
+        except ValueError:
+            return Checked(pa.nulls(op.num_rows, pa.bool_()), np.ones(op.num_rows, dtype=np.bool_))
+        if sum(map(len, pieces)) + len(pieces) <= _RE2_CHARACTERS:
+            return pc.match_substring_regex(op.array(0), rf"(?s)\A{_regex(pieces)}\z")
+
+    def matches(value: str, pattern: str, escape: str | None = None) -> bool:
+        return _matches(value, _pieces(pattern, escape))
+
+    return rowwise(matches, op.arrays(), pa.bool_())
+
+
+def _pieces(pattern: str, escape: str | None) -> list[_Piece]:
+    """What stands between the `%` of a pattern: characters, and `_ANY_CHARACTER` for each `_`.
+
+    Raises:
+        ValueError: the escape is several characters, or stands before another than it may.
+    """
+    if escape and len(escape) != 1:
+        raise ValueError(escape)
+    pieces: list[list[str | None]] = [[]]
+    characters = iter(pattern)
+    for character in characters:
+        if character == escape:
+            escaped = next(characters, None)
+            if escaped not in {"%", "_", escape}:
+                raise ValueError(pattern)
+            pieces[-1].append(escaped)
+        elif character == "%":
+            pieces.append([])
+        else:
+            pieces[-1].append(_ANY_CHARACTER if character == "_" else character)
+    return [tuple(piece) for piece in pieces]
+
+
+def _regex(pieces: list[_Piece]) -> str:
+    return ".*".join("".join(map(_literal, piece)) for piece in pieces)
+
+
+def _literal(character: str | None) -> str:
+    """In a regular expression that RE2 and Python read alike."""
+    if character is _ANY_CHARACTER:
+        return "."
+    plain = character.isalnum() or ord(character) > 127
+    return character if plain else f"\\x{ord(character):02x}"
+
+
+def _matches(value: str, pieces: list[_Piece]) -> bool:
+    """Whether the first and the last piece stand at the ends, the others between them, in order."""
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 1:
+        return len(value) == len(first) and _stands(value, first, 0)
+    place, end = len(first), len(value) - len(last)
+    if place > end or not _stands(value, first, 0) or not _stands(value, last, end):
+        return False
+    for piece in pieces[1:-1]:
+        at = _place_of(value, piece, place, end)
+        if at < 0:
+            return False
+        place = at + len(piece)
+    return True
+
+
+def _stands(value: str, piece: _Piece, at: int) -> bool:
+    return all(c is _ANY_CHARACTER or c == value[at + k] for k, c in enumerate(piece))
+
+
+def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
+    """The first place of `piece` between two places, -1 if there is none."""
+    if _ANY_CHARACTER not in piece:
+        return value.find("".join(filter(None, piece)), place, end)
+    if (end - place) * len(piece) > MAX_COMPARISONS:
+        raise ValueError(len(piece))
+    match = re.compile("".join(map(_literal, piece)), re.DOTALL).search(value, place, end)
+    return -1 if match is None else match.start()
+
 
 MAX_EXPRESSION = 10_000
 _MEMORY = 8 << 20
@@ -146,3 +362,79 @@ REGULAR: Mapping[str, Function] = {
     "REGEXP_SUBSTR": of_rows(_first),
     "STR_TO_MAP": grown(of_rows(_str_to_map), 2 * _ELEMENT),
 }
+
+
+_CLASSES = {
+    "[:ALPHA:]": r"\p{L}", "[:alpha:]": r"\p{L}", "[:UPPER:]": r"\p{Lu}", "[:upper:]": r"\p{Lu}",
+    "[:LOWER:]": r"\p{Ll}", "[:lower:]": r"\p{Ll}", "[:DIGIT:]": r"\d", "[:digit:]": r"\d",
+    "[:SPACE:]": " ", "[:space:]": " ", "[:WHITESPACE:]": r"\s", "[:whitespace:]": r"\s",
+    "[:ALNUM:]": r"\p{L}\p{N}", "[:alnum:]": r"\p{L}\p{N}",
+}  # fmt: skip
+
+
+class SimilarError(ValueError):
+    """A pattern is none of SIMILAR TO."""
+
+
+def similar(op: Operation) -> Checked:
+    def of_row(text: str, pattern: str, escape: str = "") -> bool:
+        return matcher(pattern, escape).fullmatch(text) is not None
+
+    return rowwise(of_row, op.arrays(), pa.bool_())
+
+
+@lru_cache(maxsize=256)
+def matcher(pattern: str, escape: str = "") -> Expression:
+    """What matches a whole text by the pattern.
+
+    Raises:
+        SimilarError: it is no pattern.
+        UnknownAnswerError: only a backtracking engine knows what it matches.
+    """
+    if len(escape) > 1:
+        raise SimilarError(f'the escape is "{escape}"')
+    by = compiled(_regular(pattern, escape))
+    if by is None:
+        raise SimilarError(pattern)
+    return by
+
+
+def _regular(pattern: str, escape: str) -> str:
+    pieces: list[str] = []
+    at = 0
+    while at < len(pattern):
+        character = pattern[at]
+        if escape and character == escape:
+            if at + 1 == len(pattern):
+                raise SimilarError(pattern)
+            pieces.append(re.escape(pattern[at + 1]))
+            at += 2
+        elif character == "[":
+            piece, at = _enumeration(pattern, at, escape)
+            pieces.append(piece)
+        else:
+            pieces.append({"_": ".", "%": "(?:.*)"}.get(character, character))
+            at += 1
+    return "".join(pieces)
+
+
+def _enumeration(pattern: str, at: int, escape: str) -> tuple[str, int]:
+    """The part from `[` to its `]`."""
+    pieces, at = ["["], at + 1
+    while at < len(pattern):
+        for name, regular in _CLASSES.items():
+            if pattern.startswith(name, at):
+                pieces.append(regular)
+                at += len(name)
+                break
+        else:
+            character = pattern[at]
+            if escape and character == escape and at + 1 < len(pattern):
+                pieces.append("\\" + pattern[at + 1])
+                at += 2
+                continue
+            pieces.append(character)
+            at += 1
+            if character == "]":
+                return "".join(pieces), at
+    raise SimilarError(pattern)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.expressions.casts import mask_of
-from joins.kernels.index.hashing import Hashes, hash_rows
+from joins.kernels.index.hash_table import Hashes, hash_rows
 from joins.kernels.topic.pieces import Action, ChangePiece, Longs
 from joins.plan.formats import RECORD_TIMESTAMP
 

@@ -17,11 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.arrow_cast import cast
-from joins.kernels.expressions.casts import Mask, mask_of, null_where, whole
+from joins.kernels.expressions.casts import Mask, cast, mask_of, null_where, whole
 from joins.kernels.expressions.conversion import to_decimal
-from joins.kernels.windows.grouping import Groups
-from joins.kernels.windows.spec import WindowAggregate
+from joins.kernels.windows.spec import Groups, WindowAggregate
 from joins.plan.plan import AggregateKind
 from joins.plan.types import SqlType, TypeName, arrow_type
 

@@ -11,11 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.kernels.expressions.casts import Mask, null_where
-from joins.kernels.index.hashing import hash_rows
-from joins.kernels.probe.arrivals import TIME, TIMESTAMP, VALUE, WATERMARK
+from joins.kernels.index.hash_table import hash_rows
+from joins.kernels.probe.arrival_files import TIME, TIMESTAMP, VALUE, WATERMARK
 from joins.kernels.windows.accumulators import aggregations
-from joins.kernels.windows.grouping import Groups, Rows, connected, plain_floats
-from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.spec import Groups, Rows, WindowSpec, connected, plain_floats
 from joins.kernels.windows.state import (
     LATE,
     column,

@@ -7,17 +7,57 @@ A state row is a part of a window: `_bucket`, `_due` (the window's last instant,
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from joins.kernels.changelog.row_kinds import TYPE
 from joins.kernels.expressions.casts import whole
-from joins.kernels.probe.arrivals import EVENT_TIME, RECORD
+from joins.kernels.index.hash_table import hash_rows
+from joins.kernels.probe.arrival_files import EVENT_TIME, RECORD
 from joins.kernels.windows.accumulators import Aggregation, aggregations
-from joins.kernels.windows.grouping import Groups, Rows
-from joins.kernels.windows.spec import WindowSpec
+from joins.kernels.windows.spec import WINDOW_COLUMNS, Groups, Rows, WindowSpec
 from joins.plan.types import arrow_type
 from watermark.model import MAX_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkAdvance:
+    """The operator's watermark before a batch, and its steps, each higher than the one before.
+
+    Where a step is among the records is told by the records: those behind it have seen it.
+    """
+
+    before_ms: int
+    watermarks_ms: Rows
+
+    @classmethod
+    def of(cls, before_ms: int, after_ms: int, steps: Iterable[int] = ()) -> Self:
+        """From one watermark to the other; `steps` are those on the way, ascending, if any.
+
+        With emission per batch there are none: the batch's records have all seen `before_ms`.
+        """
+        between = (each for each in steps if before_ms < each < after_ms)
+        last = [after_ms] if after_ms > before_ms else []
+        return cls(before_ms, np.array([*sorted(set(between)), *last], dtype=np.int64))
+
+    @property
+    def after_ms(self) -> int:
+        return int(self.watermarks_ms[-1]) if len(self.watermarks_ms) else self.before_ms
+
+    def seen(self, watermarks_ms: Rows) -> Rows:
+        return np.searchsorted(self.watermarks_ms, watermarks_ms, side="right")
+
+    def steps_at(self, due: Rows) -> Rows:
+        return np.searchsorted(self.watermarks_ms, due)
+
+    def held(self, steps: Rows) -> Rows:
+        reached: Rows = np.concatenate([[self.before_ms], self.watermarks_ms])[steps]
+        return reached
+
 
 BUCKET, DUE, KEEP, FIRED = "_bucket", "_due", "_keep", "_fired"
 START, END = "window_start", "window_end"
@@ -119,3 +159,85 @@ def living(table: pa.Table, watermark_ms: int) -> pa.Table:
 def keeps(due: Rows, lateness_ms: int) -> Rows:
     lateness_ms = min(lateness_ms, MAX_TIMESTAMP)
     return np.where(due > MAX_TIMESTAMP - lateness_ms, MAX_TIMESTAMP, due + lateness_ms)
+
+
+LAST = 2**62
+"""The place of what the next step of the watermark causes: behind all records before it."""
+
+_MICROS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFiring:
+    """Contents of windows that are emitted, with what orders them.
+
+    Attributes:
+        contents: state rows.
+        kinds: the kind of each.
+        steps: how many steps of the watermark came before.
+        places: order among those with as many steps; what the next step causes is `LAST`.
+        watermarks: that came before.
+    """
+
+    contents: pa.Table
+    kinds: npt.NDArray[np.int8]
+    steps: Rows
+    places: Rows
+    watermarks: Rows
+
+
+def by_steps(contents: pa.Table, advance: WatermarkAdvance, kind: int) -> WindowFiring:
+    steps = advance.steps_at(numbers(contents, DUE))
+    return WindowFiring(
+        contents,
+        np.full(contents.num_rows, kind, dtype=np.int8),
+        steps,
+        np.full(len(steps), LAST),
+        advance.held(steps),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Emissions in their order.
+
+    Attributes:
+        rows: the relation of the windows: its columns, the keys and the aggregates, by name.
+        kinds: int8, the kind of each row.
+        watermarks: int64, the operator's watermark that came before each row, milliseconds.
+    """
+
+    rows: pa.RecordBatch
+    kinds: pa.Array
+    watermarks: pa.Array
+
+
+def ordered(spec: WindowSpec, emissions: Sequence[WindowFiring]) -> Ordered:
+    """What a sink gets, in the order in which the operator emits it."""
+    names = state_schema(spec).names
+    contents = pa.concat_tables([item.contents.select(names) for item in emissions])
+    contents = contents.combine_chunks()
+    kinds = np.concatenate([item.kinds for item in emissions])
+    steps = np.concatenate([item.steps for item in emissions])
+    places = np.concatenate([item.places for item in emissions])
+    watermarks = np.concatenate([item.watermarks for item in emissions])
+    keys = [column(contents, name) for name in key_names(spec)]
+    spread = hash_rows(keys) if keys and len(kinds) else np.zeros(len(kinds))
+    ends, starts = numbers(contents, END), numbers(contents, START)
+    order = np.lexsort([starts, spread, ends, places, steps])
+    rows = relation(spec, contents.take(pa.array(order)))
+    return Ordered(rows, pa.array(kinds[order], TYPE), pa.array(watermarks[order]))
+
+
+def relation(spec: WindowSpec, contents: pa.Table) -> pa.RecordBatch:
+    """Contents of windows as rows of the relation of the windows."""
+    kind = arrow_type(spec.time_type)
+    ends = numbers(contents, END)
+    bounds = (numbers(contents, START), ends, ends - 1)
+    columns = [pa.array(values * _MICROS).cast(kind) for values in bounds]
+    columns += [column(contents, name) for name in key_names(spec)]
+    parts = aggregations(spec.aggregates)
+    for names, item in zip(accumulator_names(parts), parts, strict=True):
+        columns.append(item.result([column(contents, name) for name in names]))
+    names = [*WINDOW_COLUMNS, *(k.name for k in spec.keys), *(a.name for a in spec.aggregates)]
+    return pa.RecordBatch.from_arrays(columns, names=names)

@@ -30,7 +30,7 @@ from joins.plan.plan import (
 )
 from joins.plan.stream_topics import partition_of
 from joins.source.chunk_reader import SourceState
-from joins.stream.transactions import HOLDS_AFTER_S
+from joins.stream.watches import HOLDS_AFTER_S
 from service.jobs.doctor.check import Check, bad, good, made, unknown
 from service.jobs.doctor.patient import Patient
 from service.security.resolution import connection_of, files_path, internal_kafka, output_path

@@ -5,7 +5,7 @@ import uuid
 from pathlib import Path
 
 from joins.durable.checkpoint import create_json_once, read_json
-from joins.kernels.file_locks import take_lock
+from joins.kernels.local_files import take_lock
 from service.errors import ControlPlaneError
 from service.jobs.store.store import JobStore
 

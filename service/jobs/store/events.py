@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from joins.kernels.durable import append_line, sync
+from joins.kernels.local_files import append_line, sync
 from service.jobs.store.layout import JobLayout, write_private
 
 EVENTS_LIMIT_BYTES = 1 << 20

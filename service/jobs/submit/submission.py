@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from joins.adapters.network import within
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 from joins.plan.plan import JoinPlan
 from service.config import Settings
 from service.errors import JobConflictError, StoreError, SubmissionError

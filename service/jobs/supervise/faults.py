@@ -4,7 +4,7 @@ import time
 
 import structlog
 
-from joins.kernels.durable import is_full
+from joins.kernels.local_files import is_full
 
 _log = structlog.get_logger("service.supervisor")
 AGAIN_S = 60.0

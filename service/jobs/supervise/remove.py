@@ -14,7 +14,7 @@ from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import Checkpoint, job_app_id, late_app_id, output_app_id
 from joins.plan.errors import IndexDirectoryError
 from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions, SharedSource
-from joins.worker.node_directory import on_this_node
+from joins.worker.index_source import on_this_node
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load

@@ -117,10 +117,10 @@ def _shared(session: ScriptSession, table: Table, name: Name) -> Dimension:
         SqlError: it cannot be one.
     """
     script = session.script
-    if table.connector_name in ("datagen", "print", "blackhole"):
+    if table.endpoints.dimension is None:
         raise script.error(
             name.at,
-            f'table "{name.text}" is {table.connector_name}, which cannot be shared',
+            f'table "{name.text}" is {table.connector.name}, which cannot be shared',
             hint="Share what is copied and followed: mysql-cdc, delta, filesystem, kafka or "
             "upsert-kafka; a stream or a sink is kept for later scripts by CREATE TABLE.",
         )

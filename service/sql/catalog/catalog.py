@@ -9,20 +9,15 @@ from joins.plan.plan import (
     COORDINATES,
     Field,
     MetadataField,
-    MysqlCdcSource,
     SharedSource,
+    TopicSource,
 )
 from joins.plan.types import SqlType, TypeName, map_type
-from service.sql.catalog.connectors import (
-    Connector,
-    KafkaTable,
-    UpsertKafkaTable,
-    build_connector,
-)
+from service.sql.catalog.connector import Connector, Endpoints, Home
+from service.sql.catalog.connectors import read_options
 from service.sql.catalog.format_columns import alike_names
-from service.sql.catalog.formats import keyed_columns
 from service.sql.catalog.option import TableRole
-from service.sql.catalog.option_values import InlineSecret, InlineSecrets, read_options
+from service.sql.catalog.option_values import InlineSecret, InlineSecrets
 from service.sql.catalog.watermarks import TableWatermark, declared_watermark
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
@@ -52,13 +47,6 @@ _INSTANTS = tuple(
     for digits in (3, 6, 0, 1, 2, 4, 5)
     for name in (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP)
 )
-_HOMES = {
-    "mysql-cdc": "database",
-    "delta": "table",
-    "filesystem": "files",
-    "kafka": "records",
-    "upsert-kafka": "records",
-}
 BYTES = SqlType(TypeName.BYTES)
 METADATA: dict[str, tuple[SqlType, ...]] = {
     "topic": (STRING,),
@@ -95,8 +83,8 @@ class Table:
     fields: tuple[Field, ...]
     metadata_fields: tuple[MetadataField, ...]
     primary_key: tuple[str, ...]
-    connector_name: str
     connector: Connector
+    endpoints: Endpoints
     inline_secrets: tuple[InlineSecret, ...]
     without_effect: Mapping[TableRole, tuple[str, ...]]
     watermark: TableWatermark | None = None
@@ -110,18 +98,21 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         SqlError: columns, key or options are not usable.
     """
     _check_names(script, node)
-    connector_name, values = read_options(script, node)
+    connector, values = read_options(script, node)
     key = tuple(name.text for name in node.primary_key)
     fields = _fields(node, key)
     _check_key(script, node, fields, key)
-    _check_partitions(script, node, connector_name, fields)
+    _check_partitions(script, node, connector, fields)
     inline = secrets.take(node.name.text, values)
-    connector = build_connector(connector_name, values, fields)
-    if isinstance(connector, UpsertKafkaTable):
-        _require_key(script, node)
-        connector = connector.with_key(keyed_columns(values, fields, key).key)
+    if connector.needs_primary_key and not key:
+        raise script.error(
+            node.name.at,
+            f'table "{node.name.text}" of {connector.name} has no primary key',
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
+        )
+    endpoints = connector.endpoints(values, fields, key)
     metadata = tuple(
-        _metadata(script, column, connector)
+        _metadata(script, column, connector, endpoints)
         for column in node.columns
         if isinstance(column, MetadataColumn)
     )
@@ -133,15 +124,15 @@ def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Ta
         fields,
         metadata,
         key,
-        connector_name,
         connector,
+        endpoints,
         inline,
         values.without_effect(),
     )
-    if isinstance(connector, MysqlCdcSource) and key:
+    if connector.home is Home.DATABASE and key:
         check_dimension(script, table)
     relation = relation_of(script, table, table.name, "")
-    return replace(table, watermark=declared_watermark(node, relation, connector_name, values))
+    return replace(table, watermark=declared_watermark(node, relation, connector, values))
 
 
 def _fields(node: CreateTable, key: tuple[str, ...]) -> tuple[Field, ...]:
@@ -150,15 +141,6 @@ def _fields(node: CreateTable, key: tuple[str, ...]) -> tuple[Field, ...]:
         for column in node.columns
         if isinstance(column, PhysicalColumn)
     )
-
-
-def _require_key(script: Script, node: CreateTable) -> None:
-    if not node.primary_key:
-        raise script.error(
-            node.name.at,
-            f'table "{node.name.text}" of upsert-kafka has no primary key',
-            hint="Add PRIMARY KEY (…) NOT ENFORCED: it is the key of the records.",
-        )
 
 
 def _check_names(script: Script, node: CreateTable) -> None:
@@ -216,14 +198,14 @@ def _check_no_nested_key(
 
 
 def _check_partitions(
-    script: Script, node: CreateTable, connector: str, fields: tuple[Field, ...]
+    script: Script, node: CreateTable, connector: Connector, fields: tuple[Field, ...]
 ) -> None:
     """See that PARTITIONED BY is of a delta table, and has some of its scalar columns."""
     names = [name.text for name in node.partitioned]
-    if names and connector != "delta":
+    if names and connector.home is not Home.DELTA:
         raise script.error(
             node.partitioned[0].at,
-            f'table "{node.name.text}" is {connector}, which has no PARTITIONED BY',
+            f'table "{node.name.text}" is {connector.name}, which has no PARTITIONED BY',
             hint="Remove PARTITIONED BY; files of a delta table are cut by columns.",
         )
     scalar = [field.name for field in fields if not field.type.is_nested]
@@ -243,8 +225,10 @@ def _check_partitions(
         )
 
 
-def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> MetadataField:
-    if not isinstance(connector, KafkaTable | UpsertKafkaTable):
+def _metadata(
+    script: Script, column: MetadataColumn, connector: Connector, endpoints: Endpoints
+) -> MetadataField:
+    if connector.home is not Home.RECORDS:
         raise script.error(
             column.name.at,
             f'metadata column "{column.name.text}" is of a record of Kafka, and the table has none',
@@ -259,11 +243,12 @@ def _metadata(script: Script, column: MetadataColumn, connector: Connector) -> M
             f'unknown metadata key "{column.key}"',
             hint=suggestion(column.key, METADATA, "Keys are " + ", ".join(METADATA) + "."),
         )
-    if column.key == SOURCE_TIMESTAMP and connector.dimension.value.name not in OF_CHANGES:
+    assert isinstance(endpoints.dimension, TopicSource), "every topic can be a dimension"
+    form = endpoints.dimension.value.name
+    if column.key == SOURCE_TIMESTAMP and form not in OF_CHANGES:
         raise script.error(
             column.name.at,
-            f'metadata "{column.key}" is of Debezium\'s changes, and the format is '
-            f"{connector.dimension.value.name}",
+            f'metadata "{column.key}" is of Debezium\'s changes, and the format is {form}',
             hint="Write METADATA FROM 'timestamp': the time of the record.",
         )
     if column.type.type not in types:
@@ -295,7 +280,7 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
             raise script.error(
                 column.name.at,
                 f'column name "{column.name.text}" is taken by the changelog',
-                hint=f"Leave the column out or rename it in the {_HOMES[table.connector_name]}.",
+                hint=f"Leave the column out or rename it in the {table.connector.home}.",
             )
     misfit = alike_names([*table.fields, *table.metadata_fields])
     if misfit is not None:  # the changelog is a Delta table
@@ -304,10 +289,10 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
 
 
 def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -> None:
-    if isinstance(table.connector, MysqlCdcSource) and column.type.type.is_nested:
+    if table.connector.home is Home.DATABASE and column.type.type.is_nested:
         raise script.error(
             column.type.at,
-            f'column "{column.name.text}" of {table.connector_name} table "{table.name}" is '
+            f'column "{column.name.text}" of {table.connector.name} table "{table.name}" is '
             f"{column.type.type.name}, which no column of a database is",
             hint="Declare a JSON column as STRING; ROW, ARRAY and MAP are read from delta tables "
             "and from the stream.",

@@ -1,313 +1,165 @@
-"""From checked options to the sources and sinks of a plan."""
+"""All connectors, registered once, and the WITH options of a table checked against its connector.
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+Unknown, missing and repeated options are refused at the key's position.
+"""
 
-from joins.plan.formats import RecordKey
-from joins.plan.plan import (
-    BlackholeSink,
-    BoundedMode,
-    DatagenSource,
-    DeltaSink,
-    DeltaTableSource,
-    Field,
-    FileFormat,
-    FileSource,
-    KafkaOptions,
-    KafkaSink,
-    KafkaSource,
-    MysqlCdcSource,
-    MysqlTls,
-    PrintSink,
-    SinkWriter,
-    StartupMode,
-    TlsMode,
-    TopicSource,
+import re
+
+from joins.plan.errors import nearest
+from joins.plan.plan import BlackholeSink, PrintSink
+from service.sql.catalog.connector import Connector, Endpoints
+from service.sql.catalog.datagen_connector import DATAGEN
+from service.sql.catalog.file_connectors import DELTA, FILESYSTEM
+from service.sql.catalog.kafka_connector import KAFKA, UPSERT_KAFKA
+from service.sql.catalog.kafka_options import PROPERTY, REFUSED
+from service.sql.catalog.mysql_connector import MYSQL_CDC
+from service.sql.catalog.option import Option
+from service.sql.catalog.option_values import OptionValues, check_option, generic_key
+from service.sql.grammar.syntax import CreateTable, OptionNode
+from service.sql.text.script import Script, SqlError, suggestion
+
+_EXPLAINED = (
+    (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
+    (r".*\bavro\.codec", "Remove it: it is of files, records have no codec."),
+    (
+        r".*\bavro-confluent\.bearer-auth\..*",
+        "Log in by 'basic-auth.user-info', or by a certificate of ours.",
+    ),
+    (
+        r".*\bavro-confluent\.ssl\.(?:truststore|keystore)\.(?:location|password|type)",
+        "Give PEM texts as secrets, by the options ssl.truststore.certificates, "
+        "ssl.keystore.certificate.chain and ssl.keystore.key.",
+    ),
+    (r".*\bavro-confluent\.properties\..*", "Remove it: it is of Java's client."),
+    (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
+    *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
+    (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
+    (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
+    (
+        r"source\.monitor-interval",
+        "Remove it: files are read once; a table that goes on growing is joined by delta.",
+    ),
+    (r"topic-pattern", "Name one topic with 'topic'."),
+    (
+        r"properties\.partition\.discovery\.interval\.ms",
+        "Remove it: new partitions are found before each batch, and read from their beginning.",
+    ),
+    (
+        r"scan\.watermark\.use-processing-time",
+        "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
+        "it is copied.",
+    ),
 )
-from joins.plan.stream_topics import StreamTopic, StreamTopics
-from service.sql.catalog.datagen_fields import datagen_source
-from service.sql.catalog.format_columns import check_format
-from service.sql.catalog.formats import record_columns, value_format
-from service.sql.catalog.kafka_tables import (
-    PATTERN,
-    TOPIC,
-    check_commits,
-    check_group,
-    client_properties,
-    discovery_ms,
-    offsets,
-    refuse_evidence,
-    timestamp,
-    topic_source,
-    topics,
-)
-from service.sql.catalog.option_values import FORMAT_OPTION, OptionValues
-from service.sql.catalog.options import (
-    EXACTLY_ONCE,
-)
-from service.sql.catalog.store_tables import store_options
-
-_BOOTSTRAP = "properties.bootstrap.servers"
-_TRANSACTIONAL_ID_PREFIX = "sluice"
-_BOUNDED = "scan.bounded"
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaTable:
-    """A topic; its place in the statement decides whether it is read, joined or written.
-
-    Attributes:
-        dimension: what it is where it is joined.
-        has_startup_mode: the user chose one; if not, the default deserves a warning.
-        several_topics: the option that makes it a stream of several topics, None of one.
-    """
-
-    source: KafkaSource
-    sink: KafkaSink
-    dimension: TopicSource
-    has_startup_mode: bool
-    several_topics: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UpsertKafkaTable:
-    """A topic of rows by key; it is joined or written."""
-
-    dimension: TopicSource
-    sink: KafkaSink
-
-    def with_key(self, key: RecordKey | None) -> "UpsertKafkaTable":
-        dimension, sink = replace(self.dimension, key=key), replace(self.sink, key=key)
-        return replace(self, dimension=dimension, sink=sink)
-
-
-@dataclass(frozen=True, slots=True)
-class DeltaTable:
-    """A Delta table; its place in the statement decides whether it is a dimension or the sink."""
-
-    source: DeltaTableSource
-    sink: DeltaSink
-
-
-Connector = (
-    MysqlCdcSource
-    | KafkaTable
-    | UpsertKafkaTable
-    | DatagenSource
-    | DeltaTable
-    | FileSource
-    | PrintSink
-    | BlackholeSink
+_INSTEAD = (
+    (
+        r"jdbc|tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
+        "A table of MySQL or MariaDB is joined by 'mysql-cdc', with 'hostname', 'username', "
+        "'password', 'database-name' and 'table-name'; another database's by a topic of Debezium, "
+        "'kafka' with 'format' = 'debezium-json'. Rows are written to 'kafka' or 'delta'.",
+    ),
+    (
+        r"[a-z0-9]+-cdc",
+        "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
+        "'debezium-json' and a PRIMARY KEY.",
+    ),
+    (r"faker|.*-faker", "Use 'datagen', which takes 'fields.#.expression' as it is."),
+    (
+        r"socket|pulsar|kinesis.*|rabbitmq|pubsub.*|sls|datahub|mqtt|nats|rocketmq|filelog",
+        "A stream comes from 'kafka' or 'datagen': let Kafka Connect bring the records there.",
+    ),
+    (
+        r"elasticsearch.*|opensearch.*|hbase.*|redis.*|mongodb|clickhouse|doris|starrocks|firehose"
+        r"|dynamodb|influxdb|http.*|bigquery|snowflake|hive|iceberg|paimon|hudi|cassandra|kudu",
+        "Write to 'delta', or to 'kafka', from where Kafka Connect brings rows elsewhere.",
+    ),
 )
 
+_PRINT = Connector(
+    "print",
+    (Option("print-identifier", "Put in front of each row.", default=""),),
+    lambda values, _, __: Endpoints(sink=PrintSink(values.required("print-identifier"))),
+)
+_BLACKHOLE = Connector("blackhole", (), lambda _, __, ___: Endpoints(sink=BlackholeSink()))
+CONNECTORS: dict[str, Connector] = {
+    connector.name: connector
+    for connector in (
+        MYSQL_CDC,
+        KAFKA,
+        UPSERT_KAFKA,
+        DELTA,
+        FILESYSTEM,
+        DATAGEN,
+        _PRINT,
+        _BLACKHOLE,
+    )
+}
 
-def build_connector(name: str, values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    """The source or sink that a table's options describe; `fields` are its physical columns.
+
+def read_options(script: Script, table: CreateTable) -> tuple[Connector, OptionValues]:
+    """The table's connector and its checked options.
 
     Raises:
-        SqlError: options contradict each other or do not fit the columns.
+        SqlError: the connector or an option is unknown, missing, given twice or out of range.
     """
-    return _BUILDERS[name](values, fields)
+    nodes = _by_key(script, table)
+    connector = _connector(script, table, nodes)
+    options = {option.key: option for option in connector.options}
+    for key, node in nodes.items():
+        option = options.get(generic_key(key))
+        if option is None:
+            raise _unknown(script, node, connector, options)
+        check_option(script, node, option)
+    values = OptionValues(script, nodes, options, table.name.at)
+    for option in options.values():
+        if option.required:
+            values.required(option.key)
+    return connector, values
 
 
-def _mysql(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return MysqlCdcSource(
-        hostname=values.required("hostname"),
-        port=int(values.required("port")),
-        username=values.required("username"),
-        password=values.required("password"),
-        database=values.required("database-name"),
-        table=values.required("table-name"),
-        server_id=values.number("server-id"),
-        chunk_rows=int(values.required("scan.incremental.snapshot.chunk.size")),
-        changelog_partitions=values.number("changelog.partitions"),
-        tls=_tls(values),
-    )
-
-
-def _tls(values: OptionValues) -> MysqlTls:
-    tls = MysqlTls(
-        TlsMode(values.required("database.ssl.mode")),
-        ca=values.text("database.ssl.ca"),
-        cert=values.text("database.ssl.cert"),
-        key=values.text("database.ssl.key"),
-    )
-    verifies = tls.mode in (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
-    if tls.ca is not None and not verifies:
-        raise values.error(
-            "database.ssl.ca",
-            f'option "database.ssl.ca" has no meaning with database.ssl.mode {tls.mode}',
-            hint="Set 'database.ssl.mode' = 'verify_identity', or 'verify_ca'.",
-        )
-    if (tls.cert is None) != (tls.key is None):
-        option = "database.ssl.cert" if tls.key is None else "database.ssl.key"
-        raise values.error(
-            option,
-            f'option "{option}" is given without the other one of the pair',
-            hint="Give database.ssl.cert and database.ssl.key, or neither.",
-        )
-    if tls.cert is not None and tls.mode in (TlsMode.DISABLED, TlsMode.PREFERRED):
-        raise values.error(
-            "database.ssl.cert",
-            f'option "database.ssl.cert" has no meaning with database.ssl.mode {tls.mode}',
-            hint="Set 'database.ssl.mode' = 'required', or one that verifies.",
-        )
-    return tls
-
-
-def _kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    columns = record_columns(values, fields)
-    first, *more = names = topics(values)
-    several = StreamTopics(tuple(map(StreamTopic, names)))
-    options = _kafka_options(values, first)
-    start = StartupMode(values.required("scan.startup.mode"))
-    end = BoundedMode(values.required("scan.bounded.mode"))
-    check_group(values, start, end)
-    source = KafkaSource(
-        kafka=options,
-        startup_mode=start,
-        startup_timestamp_ms=timestamp(values, "scan.startup", start),
-        startup_offsets=several.in_each(offsets(values, "scan.startup", start)),
-        max_records_per_batch=values.number("scan.max-records-per-batch"),
-        bounded_mode=end,
-        bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
-        bounded_offsets=several.in_each(offsets(values, _BOUNDED, end)),
-        max_bytes_per_batch=values.memory("scan.max-bytes-per-batch"),
-        value=columns.value,
-        key=columns.key,
-        more_topics=tuple(more),
-        topic_pattern=values.text(PATTERN),
-        discovery_ms=discovery_ms(values),
-    )
-    prefix = _transactional_id_prefix(values)
-    return KafkaTable(
-        source,
-        KafkaSink(options, columns.value, columns.key, transactional_id_prefix=prefix),
-        _with_end(values, topic_source(values, source, fields)),
-        has_startup_mode="scan.startup.mode" in values.nodes,
-        several_topics=PATTERN if source.topic_pattern else TOPIC if more else None,
-    )
-
-
-def _upsert_kafka(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    """Without its key, which is that of the table."""
-    prefix = _transactional_id_prefix(values)
-    kafka = _kafka_options(values, values.required(TOPIC))
-    value = value_format(values)
-    check_commits(values)
-    return UpsertKafkaTable(
-        _with_end(values, TopicSource(kafka, value)),
-        KafkaSink(kafka, value, upsert=True, transactional_id_prefix=prefix),
-    )
-
-
-def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
-    """A topic as a dimension, with its end if it has one: it is whole there, whoever wrote it."""
-    end = BoundedMode(values.required(f"{_BOUNDED}.mode"))
-    source = replace(
-        source,
-        bounded_mode=end,
-        bounded_timestamp_ms=timestamp(values, _BOUNDED, end),
-        bounded_offsets=offsets(values, _BOUNDED, end),
-    )
-    if not source.is_bounded:
-        return source
-    refuse_evidence(values)
-    return replace(source, evidence=None)
-
-
-def _transactional_id_prefix(values: OptionValues) -> str | None:
-    """Of a sink that promises exactly once."""
-    prefix = values.text("sink.transactional-id-prefix")
-    if values.required("sink.delivery-guarantee") == EXACTLY_ONCE:
-        return prefix or _TRANSACTIONAL_ID_PREFIX
-    if prefix is not None:
-        raise values.error(
-            "sink.transactional-id-prefix",
-            'option "sink.transactional-id-prefix" has no meaning with at-least-once',
-            hint="Set 'sink.delivery-guarantee' = 'exactly-once', or remove the option.",
-        )
-    return None
-
-
-def _kafka_options(values: OptionValues, topic: str) -> KafkaOptions:
-    return KafkaOptions(
-        bootstrap_servers=_bootstrap(values),
-        topic=topic,
-        properties=client_properties(values),
-    )
-
-
-def _bootstrap(values: OptionValues) -> str:
-    servers = [server.strip() for server in values.required(_BOOTSTRAP).split(",")]
-    for server in servers:
-        if not 1 <= int(server.rpartition(":")[2]) <= 65535:
-            raise values.error(
-                _BOOTSTRAP,
-                f'broker "{server}" has a port that is not from 1 to 65535',
-                hint="Write host:port, separated by commas.",
+def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
+    nodes: dict[str, OptionNode] = {}
+    for node in table.options:
+        if node.key in nodes:
+            raise script.error(
+                node.at, f'option "{node.key}" is given twice', hint="Remove one of the two."
             )
-    return ",".join(servers)
+        nodes[node.key] = node
+    return nodes
 
 
-def _delta(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    path = values.required("path")
-    store = store_options(values, path)
-    return DeltaTable(
-        source=DeltaTableSource(
-            path=path,
-            monitor_interval_ms=values.milliseconds("source.monitor-interval"),
-            changelog_partitions=values.number("changelog.partitions"),
-            store=store,
-        ),
-        sink=DeltaSink(
-            path=path,
-            row_metadata=values.flag("row-metadata"),
-            writer=SinkWriter(values.required("sink.writer")),
-            store=store,
-        ),
+def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode]) -> Connector:
+    names = ", ".join(CONNECTORS)
+    node = nodes.pop("connector", None)
+    if node is None:
+        raise script.error(
+            table.name.at,
+            f'table "{table.name.text}" has no option "connector"',
+            hint=f"Add 'connector' = '…'; connectors are {names}.",
+        )
+    if node.value not in CONNECTORS:
+        raise script.error(
+            node.value_at,
+            f'unknown connector "{node.value}"',
+            hint=next((hint for name, hint in _INSTEAD if re.fullmatch(name, node.value)), None)
+            or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
+        )
+    return CONNECTORS[node.value]
+
+
+def _unknown(
+    script: Script, node: OptionNode, connector: Connector, options: dict[str, Option]
+) -> SqlError:
+    prefix = PROPERTY if node.key.startswith(PROPERTY) else ""
+    of_kind = [key for key in options if key.startswith(PROPERTY) == bool(prefix)]
+    otherwise = f"Options of {connector.name} are " + (", ".join(of_kind) or "none") + "."
+    column = node.key.removeprefix("fields.").rpartition(".")[0]
+    known = (key.replace("#", column) for key in of_kind if column or "#" not in key)
+    close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
+    hint = otherwise if close is None else f'Did you mean "{prefix}{close}"?'
+    for pattern, explanation in _EXPLAINED:
+        if re.fullmatch(pattern, node.key):
+            hint = explanation
+            break
+    return script.error(
+        node.at, f'connector "{connector.name}" has no option "{node.key}"', hint=hint
     )
-
-
-def _files(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    form, options = FileFormat(values.required("format")), {}
-    for key, node in sorted(values.nodes.items()):
-        match = FORMAT_OPTION.match(key)
-        if match is None:
-            continue
-        if match["role"] or match["format"] != form:
-            raise values.error(
-                key,
-                f'option "{key}" has no meaning for files of format {form}',
-                hint="Remove the option, or name its format by 'format'; files have no keys.",
-            )
-        options[key.removeprefix(f"{form}.")] = node.value
-    source = FileSource(
-        path=values.required("path"),
-        format=form,
-        options=tuple(options.items()),
-        changelog_partitions=values.number("changelog.partitions"),
-    )
-    if form is not FileFormat.PARQUET:
-        check_format(values, source.of_rows, fields, (f"{form}.",))
-    return source
-
-
-def _print(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return PrintSink(print_identifier=values.required("print-identifier"))
-
-
-def _blackhole(values: OptionValues, fields: tuple[Field, ...]) -> Connector:
-    return BlackholeSink()
-
-
-_BUILDERS: dict[str, Callable[[OptionValues, tuple[Field, ...]], Connector]] = {
-    "mysql-cdc": _mysql,
-    "kafka": _kafka,
-    "upsert-kafka": _upsert_kafka,
-    "delta": _delta,
-    "filesystem": _files,
-    "datagen": datagen_source,
-    "print": _print,
-    "blackhole": _blackhole,
-}

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from joins.kernels.strings.java_regex import UnknownAnswerError
-from joins.kernels.strings.regular import compiled
+from joins.kernels.strings.regular import UnknownAnswerError, compiled
 from joins.plan.connections import (
     CLIENT_ID,
     CLIENT_SECRET,
@@ -18,6 +17,9 @@ from joins.plan.connections import (
 )
 from joins.plan.formats import OF_CHANGES, KafkaFormat
 from joins.plan.plan import (
+    COMMIT_OFFSETS,
+    GROUP_ID,
+    OFFSET_RESET,
     BoundedMode,
     Field,
     KafkaSource,
@@ -27,7 +29,6 @@ from joins.plan.plan import (
 )
 from service.sql.catalog.kafka_options import PROPERTY
 from service.sql.catalog.option_values import OptionValues
-from service.sql.catalog.options import DISCOVERY, OF_A_GROUP
 from service.sql.catalog.topic_options import (
     BIT_COLUMNS,
     DEBEZIUM_JSON,
@@ -109,6 +110,8 @@ def _refuse_properties(
 
 
 TOPIC, PATTERN = "topic", "topic-pattern"
+DISCOVERY = "scan.topic-partition-discovery.interval"
+GROUP, RESET, COMMITS = PROPERTY + GROUP_ID, PROPERTY + OFFSET_RESET, PROPERTY + COMMIT_OFFSETS
 
 
 def topics(values: OptionValues) -> list[str]:
@@ -172,20 +175,18 @@ def discovery_ms(values: OptionValues) -> int | None:
 
 def check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
     """See that what is asked of a consumer group has one, and has an effect."""
-    group, reset, _ = OF_A_GROUP
     if start is StartupMode.GROUP:
-        values.required(group)
+        values.required(GROUP)
     else:
-        _refuse_without_effect(values, reset, "scan.startup.mode", needed="group-offsets")
+        _refuse_without_effect(values, RESET, "scan.startup.mode", needed="group-offsets")
     if end is BoundedMode.GROUP:
-        values.required(group)
+        values.required(GROUP)
     check_commits(values)
 
 
 def check_commits(values: OptionValues) -> None:
-    group, _, commits = OF_A_GROUP
-    if commits in values.nodes:
-        values.require_beside(commits, group)
+    if COMMITS in values.nodes:
+        values.require_beside(COMMITS, GROUP)
 
 
 def timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:

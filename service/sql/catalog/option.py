@@ -21,6 +21,8 @@ ADDRESS: dict[str, Any] = {
 }
 """Of an option that is where a service answers by HTTP."""
 
+HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
+
 
 class TableRole(StrEnum):
     """What a table is where a query names it."""

@@ -1,18 +1,14 @@
-"""A table's WITH options, checked against its connector's list of options.
+"""Values of WITH options: checked by their option's type, read, and secrets in them.
 
-Unknown keys, missing keys and values out of range are refused at the key's position. A value may
-name a secret as `${secret:name}` if its option allows it; any other `${…}` is refused.
+A value may name a secret as `${secret:name}` if its option allows it; any other `${…}` is refused.
 """
 
 import re
 from dataclasses import dataclass, replace
 
-from joins.plan.errors import nearest
 from joins.plan.formats import KafkaFormat
-from service.sql.catalog.kafka_options import PROPERTY, REFUSED
 from service.sql.catalog.option import Option, OptionType, TableRole
-from service.sql.catalog.options import CONNECTORS
-from service.sql.grammar.syntax import CreateTable, OptionNode
+from service.sql.grammar.syntax import OptionNode
 from service.sql.text.masking import masked_comments
 from service.sql.text.script import Script, SqlError, suggestion
 
@@ -25,61 +21,6 @@ FORMAT_OPTION = re.compile(
 )
 """What an option of a format begins with."""
 SECRET = re.compile(r"\$\{secret:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}\}")
-_EXPLAINED = (
-    (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
-    (r".*\bavro\.codec", "Remove it: it is of files, records have no codec."),
-    (
-        r".*\bavro-confluent\.bearer-auth\..*",
-        "Log in by 'basic-auth.user-info', or by a certificate of ours.",
-    ),
-    (
-        r".*\bavro-confluent\.ssl\.(?:truststore|keystore)\.(?:location|password|type)",
-        "Give PEM texts as secrets, by the options ssl.truststore.certificates, "
-        "ssl.keystore.certificate.chain and ssl.keystore.key.",
-    ),
-    (r".*\bavro-confluent\.properties\..*", "Remove it: it is of Java's client."),
-    (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
-    *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
-    (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
-    (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
-    (
-        r"source\.monitor-interval",
-        "Remove it: files are read once; a table that goes on growing is joined by delta.",
-    ),
-    (r"topic-pattern", "Name one topic with 'topic'."),
-    (
-        r"properties\.partition\.discovery\.interval\.ms",
-        "Remove it: new partitions are found before each batch, and read from their beginning.",
-    ),
-    (
-        r"scan\.watermark\.use-processing-time",
-        "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
-        "it is copied.",
-    ),
-)
-_INSTEAD = (
-    (
-        r"jdbc|tidb-cdc|oceanbase-cdc|vitess-cdc|polardb.*",
-        "A table of MySQL or MariaDB is joined by 'mysql-cdc', with 'hostname', 'username', "
-        "'password', 'database-name' and 'table-name'; another database's by a topic of Debezium, "
-        "'kafka' with 'format' = 'debezium-json'. Rows are written to 'kafka' or 'delta'.",
-    ),
-    (
-        r"[a-z0-9]+-cdc",
-        "Let Debezium write the table into a topic, and declare 'kafka' with 'format' = "
-        "'debezium-json' and a PRIMARY KEY.",
-    ),
-    (r"faker|.*-faker", "Use 'datagen', which takes 'fields.#.expression' as it is."),
-    (
-        r"socket|pulsar|kinesis.*|rabbitmq|pubsub.*|sls|datahub|mqtt|nats|rocketmq|filelog",
-        "A stream comes from 'kafka' or 'datagen': let Kafka Connect bring the records there.",
-    ),
-    (
-        r"elasticsearch.*|opensearch.*|hbase.*|redis.*|mongodb|clickhouse|doris|starrocks|firehose"
-        r"|dynamodb|influxdb|http.*|bigquery|snowflake|hive|iceberg|paimon|hudi|cassandra|kudu",
-        "Write to 'delta', or to 'kafka', from where Kafka Connect brings rows elsewhere.",
-    ),
-)
 _MEMORY_UNITS = {
     unit: 1 << shift
     for shift, units in (
@@ -157,78 +98,6 @@ class OptionValues:
         return self.script.error(self.at if node is None else node.at, message, hint=hint)
 
 
-def read_options(script: Script, table: CreateTable) -> tuple[str, OptionValues]:
-    """The table's connector and its checked options.
-
-    Raises:
-        SqlError: the connector or an option is unknown, missing, given twice or out of range.
-    """
-    nodes = _by_key(script, table)
-    connector = _connector(script, table, nodes)
-    options = {option.key: option for option in CONNECTORS[connector]}
-    for key, node in nodes.items():
-        option = options.get(generic_key(key))
-        if option is None:
-            raise _unknown(script, node, connector, options)
-        _check(script, node, option)
-    values = OptionValues(script, nodes, options, table.name.at)
-    for option in options.values():
-        if option.required:
-            values.required(option.key)
-    return connector, values
-
-
-def _by_key(script: Script, table: CreateTable) -> dict[str, OptionNode]:
-    nodes: dict[str, OptionNode] = {}
-    for node in table.options:
-        if node.key in nodes:
-            raise script.error(
-                node.at, f'option "{node.key}" is given twice', hint="Remove one of the two."
-            )
-        nodes[node.key] = node
-    return nodes
-
-
-def _of_flink(connector: str) -> str | None:
-    return next((text for name, text in _INSTEAD if re.fullmatch(name, connector)), None)
-
-
-def _connector(script: Script, table: CreateTable, nodes: dict[str, OptionNode]) -> str:
-    names = ", ".join(CONNECTORS)
-    node = nodes.pop("connector", None)
-    if node is None:
-        raise script.error(
-            table.name.at,
-            f'table "{table.name.text}" has no option "connector"',
-            hint=f"Add 'connector' = '…'; connectors are {names}.",
-        )
-    if node.value not in CONNECTORS:
-        raise script.error(
-            node.value_at,
-            f'unknown connector "{node.value}"',
-            hint=_of_flink(node.value)
-            or suggestion(node.value, CONNECTORS, f"Connectors are {names}."),
-        )
-    return node.value
-
-
-def _unknown(
-    script: Script, node: OptionNode, connector: str, options: dict[str, Option]
-) -> SqlError:
-    prefix = PROPERTY if node.key.startswith(PROPERTY) else ""
-    of_kind = [key for key in options if key.startswith(PROPERTY) == bool(prefix)]
-    otherwise = f"Options of {connector} are " + (", ".join(of_kind) or "none") + "."
-    column = node.key.removeprefix("fields.").rpartition(".")[0]
-    known = (key.replace("#", column) for key in of_kind if column or "#" not in key)
-    close = nearest(node.key.removeprefix(prefix), (k.removeprefix(prefix) for k in known))
-    hint = otherwise if close is None else f'Did you mean "{prefix}{close}"?'
-    for pattern, explanation in _EXPLAINED:
-        if re.fullmatch(pattern, node.key):
-            hint = explanation
-            break
-    return script.error(node.at, f'connector "{connector}" has no option "{node.key}"', hint=hint)
-
-
 def memory_bytes(text: str) -> int | None:
     """The bytes of a size as Flink writes it, such as `64 mb` or `1g`; None if it is none."""
     match = re.fullmatch(r"(\d{1,15})\s*([a-z]*)", text.strip().lower(), re.ASCII)
@@ -252,7 +121,7 @@ def generic_key(key: str) -> str:
     return key
 
 
-def _check(script: Script, node: OptionNode, option: Option) -> None:
+def check_option(script: Script, node: OptionNode, option: Option) -> None:
     _check_references(script, node, option)
     if option.type is OptionType.NUMBER:
         _check_number(script, node, option)

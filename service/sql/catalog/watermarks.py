@@ -6,18 +6,11 @@ from dataclasses import dataclass, replace
 from joins.plan.connections import StoreOptions
 from joins.plan.plan import DEFAULT_MAX_FUTURE_MS, WatermarkSpec
 from joins.plan.types import Expression, ProcTime, nodes
+from service.sql.catalog.connector import Connector, Home
+from service.sql.catalog.option import READ, Option, OptionType, TableRole
 from service.sql.catalog.option_values import OptionValues, duration_ms
-from service.sql.catalog.options import (
-    AFTER_BACKLOG,
-    EMIT_STRATEGY,
-    IDLE_TIMEOUT,
-    LATE_RECORDS,
-    LATE_STORE,
-    MAX_FUTURE,
-    USE_PROCESSING_TIME,
-)
 from service.sql.catalog.settings import SOURCE_IDLE_TIMEOUT
-from service.sql.catalog.store_tables import store_options
+from service.sql.catalog.stores import TABLE_PATH, TABLE_PATH_FORM, of_late_records, store_options
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -30,8 +23,51 @@ from service.sql.grammar.syntax import CreateTable, WatermarkNode
 from service.sql.grammar.type_rules import INSTANTS, type_text
 from service.sql.text.script import Script, SqlError, suggestion
 
+EMIT_STRATEGY = "scan.watermark.emit.strategy"
+IDLE_TIMEOUT = "scan.watermark.idle-timeout"
+MAX_FUTURE = "scan.watermark.max-future"
+USE_PROCESSING_TIME = "scan.watermark.use-processing-time"
+AFTER_BACKLOG = "after-backlog"
+LATE_STORE = "late-records."
+LATE_RECORDS = f"{LATE_STORE}path"
+IDLE_OPTION = Option(
+    IDLE_TIMEOUT,
+    "A partition without records for longer does not hold back the watermark; 0 s for never, the "
+    "setting table.exec.source.idle-timeout when missing.",
+    OptionType.DURATION,
+    highest=86_400_000,
+    form="0 s to 1 d, such as 30 s",
+    roles=READ,
+)
+_LATE_TABLE = Option(
+    LATE_RECORDS,
+    "Delta table of the records that come too late; one of the job's own when missing.",
+    pattern=TABLE_PATH,
+    form=TABLE_PATH_FORM,
+    roles=frozenset((TableRole.STREAM,)),
+)
+WATERMARK_OPTIONS = (
+    Option(
+        EMIT_STRATEGY,
+        "When a record's watermark holds: from the next batch on, or for the very next record.",
+        OptionType.CHOICE,
+        choices=("on-periodic", "on-event"),
+        roles=frozenset((TableRole.STREAM,)),
+    ),
+    IDLE_OPTION,
+    Option(
+        MAX_FUTURE,
+        "A record whose time is further ahead of the clock is a dead letter, and one of a "
+        "dimension gives no watermark; 1 d when missing.",
+        OptionType.DURATION,
+        highest=3_650 * 86_400_000,
+        form="0 s to 3650 d, such as 1 h",
+        roles=READ,
+    ),
+    _LATE_TABLE,
+    *of_late_records(LATE_STORE, _LATE_TABLE),
+)
 _KEYS = (EMIT_STRATEGY, IDLE_TIMEOUT, MAX_FUTURE, LATE_RECORDS, USE_PROCESSING_TIME)
-_DIMENSIONS = ("mysql-cdc", "delta")
 OF_COLUMNS = "Use the table's columns: WATERMARK FOR ts AS ts - INTERVAL '5' SECOND."
 
 
@@ -72,7 +108,7 @@ class TableWatermark:
 
 
 def declared_watermark(
-    table: CreateTable, relation: ScopeRelation, connector: str, values: OptionValues
+    table: CreateTable, relation: ScopeRelation, connector: Connector, values: OptionValues
 ) -> TableWatermark | None:
     """The watermark of a CREATE TABLE, whose columns `relation` has.
 
@@ -90,10 +126,10 @@ def declared_watermark(
                 )
         return None
     typed = _expression(values.script, node, relation)
-    if connector in _DIMENSIONS and reads_clock(typed.expression):
+    if connector.home in (Home.DATABASE, Home.DELTA) and reads_clock(typed.expression):
         raise values.script.error(
             typed.at,
-            f"the watermark of a {connector} table reads the clock",
+            f"the watermark of a {connector.name} table reads the clock",
             hint=OF_COLUMNS,
         )
     return _with_options(TableWatermark(node), values)

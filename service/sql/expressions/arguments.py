@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from joins.kernels.strings.java_regex import UnknownAnswerError
-from joins.kernels.strings.regular import compiled
-from joins.kernels.strings.similar import SimilarError, matcher
+from joins.kernels.strings.regular import SimilarError, UnknownAnswerError, compiled, matcher
 from joins.plan.types import Constant, SqlType, TypeName
 from service.sql.expressions.functions import Takes
 from service.sql.expressions.scope import Typed

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from joins.kernels.documents.paths import PathError, path_of
-from joins.kernels.documents.questions import EMPTIES
+from joins.kernels.expressions.json_functions import EMPTIES
+from joins.kernels.expressions.json_paths import PathError, path_of
 from joins.plan.types import SqlType, TypeName, array_type
 from service.sql.expressions.arguments import (
     OperandPlanner,

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from joins.kernels.calendar.java_patterns import Dialect, PatternError, items_of
-from joins.kernels.calendar.moves import DIFFERENCE_UNITS
-from joins.kernels.calendar.parts import MILLISECOND_PARTS, MONTH_PARTS
 from joins.kernels.calendar.text_times import USUAL
+from joins.kernels.calendar.times import DIFFERENCE_UNITS, MILLISECOND_PARTS, MONTH_PARTS
 from joins.kernels.calendar.zones import UTC, known_zone
 from joins.plan.types import Constant, ProcTime, SqlType, TypeName
 from service.sql.expressions.arguments import (

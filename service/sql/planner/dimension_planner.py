@@ -9,13 +9,13 @@ from joins.plan.formats import OF_CHANGES, RECORD_TIMESTAMP, SOURCE_TIMESTAMP
 from joins.plan.plan import (
     COORDINATES,
     BoundedMode,
-    DatagenSource,
+    DeltaSink,
+    DeltaTableSource,
     Dimension,
     DimensionJoin,
     DimensionSource,
     Field,
     FileSource,
-    MysqlCdcSource,
     TopicSource,
 )
 from joins.plan.types import Column, TypeName
@@ -25,7 +25,7 @@ from service.sql.catalog.catalog import (
     computed_columns,
     relation_of,
 )
-from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
+from service.sql.catalog.connector import Home
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.watermarks import OF_COLUMNS, reads_clock
 from service.sql.expressions.expression_planner import ExpressionPlanner
@@ -87,24 +87,36 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
     """Where the rows come from, of a table that can be a dimension."""
     if table.shared is not None:
         return table.shared  # it was looked at when it was declared
-    connector = table.connector
-    if isinstance(connector, DeltaTable):
-        _check_delta(script, table, connector)
-        return connector.source
-    if isinstance(connector, FileSource):
-        _check_files(script, table, name)
-        return connector
-    if isinstance(connector, KafkaTable | UpsertKafkaTable):
-        _check_topic(script, table, name)
-        return replace(connector.dimension, metadata=table.metadata_fields)
-    if isinstance(connector, MysqlCdcSource):
-        check_dimension(script, table)
-        return connector
-    raise script.error(
-        name.at,
-        f'table "{table.name}" is {table.connector_name}, which cannot be a dimension',
-        hint="Join a mysql-cdc, a delta, a filesystem, a kafka or an upsert-kafka table.",
-    )
+    source, home = table.endpoints.dimension, table.connector.home
+    if source is None:
+        raise script.error(
+            name.at,
+            f'table "{table.name}" is {table.connector.name}, which cannot be a dimension',
+            hint="Join a mysql-cdc, a delta, a filesystem, a kafka or an upsert-kafka table.",
+        )
+    check_dimension(script, table, needs_key=home in (Home.DATABASE, Home.DELTA))
+    if isinstance(source, TopicSource):
+        _check_topic(script, table, source)
+        source = replace(source, metadata=table.metadata_fields)
+    check_no_effect(script, table, TableRole.DIMENSION)
+    if home is Home.DELTA:
+        _check_types_of_delta(script, table)
+    elif home is Home.FILES and table.watermark is not None:
+        raise script.error(
+            name.at,
+            f'table "{table.name}" has WATERMARK FOR, but files keep no versions of a row',
+            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time.",
+        )
+    for column in table.metadata_fields:
+        if column.key not in _TIMES:
+            raise script.error(
+                name.at,
+                f'table "{table.name}" has metadata column "{column.name}", which a dimension '
+                "cannot have",
+                hint="Remove the column: a dimension has the rows, and of their records only the "
+                "time: METADATA FROM 'timestamp'.",
+            )
+    return source
 
 
 def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
@@ -194,7 +206,7 @@ def with_compared_key(table: Table, join: DimensionJoin) -> Table:
 
     They need not be the key of the database, which its source compares with them.
     """
-    if table.primary_key or not isinstance(table.connector, MysqlCdcSource):
+    if table.primary_key or table.connector.home is not Home.DATABASE:
         return table
     compared = {key.dimension_column for key in join.keys}
     key = tuple(field.name for field in table.fields if field.name in compared)
@@ -232,11 +244,10 @@ def check_not_written(script: Script, table: Table, written: Table, at: int) -> 
     Raises:
         SqlError: it does.
     """
-    one, other = written.connector, table.connector
-    if not isinstance(one, DeltaTable) or not isinstance(other, DeltaTable | FileSource):
+    sink, source = written.endpoints.sink, table.endpoints.dimension
+    if not isinstance(sink, DeltaSink) or not isinstance(source, DeltaTableSource | FileSource):
         return
-    path = other.path if isinstance(other, FileSource) else other.sink.path
-    if same_path(one.sink.path, path):
+    if same_path(sink.path, source.path):
         raise script.error(
             at,
             f'table "{table.name}" is joined, and written by the same job',
@@ -272,17 +283,17 @@ def _no_effect(script: Script, table: Table, option: str, role: TableRole) -> Sq
     )
 
 
-def check_one_topic(script: Script, table: Table, connector: KafkaTable, what: str) -> None:
+def check_one_topic(script: Script, table: Table, what: str) -> None:
     """See that a table that is not a stream has one topic.
 
     Raises:
         SqlError: it has several.
     """
-    if connector.several_topics is not None:
+    if table.endpoints.several_topics is not None:
         raise script.error(
             table.at,
-            f'table "{table.name}" has several topics by "{connector.several_topics}", {what} has '
-            "one",
+            f'table "{table.name}" has several topics by "{table.endpoints.several_topics}", '
+            f"{what} has one",
             hint="Name one topic with 'topic', and declare a table for each of the others.",
         )
 
@@ -299,10 +310,10 @@ def check_probe(script: Script, table: Table, at: int) -> None:
             f'"{table.name}" is a shared table, which cannot be a probe',
             hint="The first table is the stream: kafka or datagen; join the shared table.",
         )
-    if not isinstance(table.connector, KafkaTable | DatagenSource):
+    if table.endpoints.stream is None:
         raise script.error(
             at,
-            f'table "{table.name}" is {table.connector_name}, which cannot be a probe',
+            f'table "{table.name}" is {table.connector.name}, which cannot be a probe',
             hint="The first table is the stream: kafka or datagen.",
         )
 
@@ -315,50 +326,19 @@ def same_path(one: str, other: str) -> bool:
     return first == second
 
 
-def _check_topic(script: Script, table: Table, name: Name) -> None:
-    """See that what is known of a topic's rows is enough to keep them, and to know all of them."""
-    connector = table.connector
-    check_dimension(script, table, needs_key=False)
-    if isinstance(connector, KafkaTable):
-        check_one_topic(script, table, connector, "a dimension")
-        _check_topic_key(script, table, connector)
-        if connector.dimension.bounded_mode is BoundedMode.GROUP:
-            raise _no_effect(script, table, "scan.bounded.mode", TableRole.DIMENSION)
-    check_no_effect(script, table, TableRole.DIMENSION)
-    for column in table.metadata_fields:
-        if column.key not in _TIMES:
-            raise script.error(
-                name.at,
-                f'table "{table.name}" has metadata column "{column.name}", which a dimension '
-                "cannot have",
-                hint="Remove the column: a dimension has the rows, and of their records only the "
-                "time: METADATA FROM 'timestamp'.",
-            )
-
-
-def _check_topic_key(script: Script, table: Table, connector: KafkaTable) -> None:
-    if table.primary_key or connector.dimension.value.name not in OF_CHANGES:
-        return
-    raise script.error(
-        table.at,
-        f'table "{table.name}" has no primary key, and its records are changes of rows',
-        hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
-    )
-
-
-def _check_files(script: Script, table: Table, name: Name) -> None:
-    check_dimension(script, table, needs_key=False)
-    if table.watermark is not None:
+def _check_topic(script: Script, table: Table, source: TopicSource) -> None:
+    check_one_topic(script, table, "a dimension")
+    if not table.primary_key and source.value.name in OF_CHANGES:
         raise script.error(
-            name.at,
-            f'table "{table.name}" has WATERMARK FOR, but files keep no versions of a row',
-            hint="Remove it and join with FOR SYSTEM_TIME AS OF a processing time.",
+            table.at,
+            f'table "{table.name}" has no primary key, and its records are changes of rows',
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
         )
+    if source.bounded_mode is BoundedMode.GROUP:
+        raise _no_effect(script, table, "scan.bounded.mode", TableRole.DIMENSION)
 
 
-def _check_delta(script: Script, table: Table, connector: DeltaTable) -> None:
-    check_dimension(script, table)
-    check_no_effect(script, table, TableRole.DIMENSION)
+def _check_types_of_delta(script: Script, table: Table) -> None:
     for column in table.fields:
         if column.type.name is TypeName.TIME:
             raise script.error(

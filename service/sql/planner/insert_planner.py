@@ -7,7 +7,6 @@ from enum import Enum, auto
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.probe.generate import row_limit
 from joins.plan.plan import (
-    BlackholeSink,
     BoundedMode,
     ComputedField,
     DatagenSource,
@@ -26,7 +25,6 @@ from joins.plan.plan import (
 )
 from joins.plan.types import Constant, Expression
 from service.sql.catalog.catalog import Table, computed_columns, relation_of
-from service.sql.catalog.connectors import DeltaTable, KafkaTable, UpsertKafkaTable
 from service.sql.catalog.format_columns import refusal_of_delta, refusal_of_sink
 from service.sql.catalog.option import TableRole
 from service.sql.catalog.settings import ALLOW_LATENESS, BATCH, PIPELINE_NAME, RUNTIME_MODE
@@ -75,15 +73,17 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
         SqlError: the stream does not end although the job must.
     """
     table, warnings = base.table, list[str]()
-    source: KafkaSource | DatagenSource
-    if isinstance(table.connector, KafkaTable):
+    source = table.endpoints.stream
+    assert source is not None, "the query planner has refused others"
+    if isinstance(source, KafkaSource):
         warnings += check_no_effect(script, table, TableRole.STREAM)
-        source = _kafka(table.connector, extent)
-        if not table.connector.has_startup_mode and extent is not Extent.PREVIEW:
-            warnings.append(_told_start(table, source))
+        source = _kafka(source, extent, has_startup_mode=table.endpoints.has_startup_mode)
+        if not table.endpoints.has_startup_mode and extent is not Extent.PREVIEW:
+            lost = source.bounded_mode is BoundedMode.LATEST
+            effect = "starts at its end" + (", so that there is nothing to join" if lost else "")
+            warnings.append(f'Table "{table.name}" has no scan.startup.mode: it {effect}.')
     else:
-        assert isinstance(table.connector, DatagenSource), "the query planner has refused others"
-        source = _datagen(script, base, table.connector, extent)
+        source = _datagen(script, base, source, extent)
     computed = computed_columns(script, table, base.alias)
     probe = ProbeSource(
         alias=base.alias,
@@ -118,13 +118,12 @@ def with_watermark(
     )
 
 
-def _kafka(table: KafkaTable, extent: Extent) -> KafkaSource:
+def _kafka(source: KafkaSource, extent: Extent, *, has_startup_mode: bool) -> KafkaSource:
     """The stream; a job that must end does so where its topic ends at submission, if not before."""
-    source = table.source
     if extent is not Extent.STREAMING and source.bounded_mode is BoundedMode.UNBOUNDED:
         source = replace(source, bounded_mode=BoundedMode.LATEST)
     if extent is Extent.PREVIEW:
-        start = source.startup_mode if table.has_startup_mode else StartupMode.EARLIEST
+        start = source.startup_mode if has_startup_mode else StartupMode.EARLIEST
         source = replace(
             source,
             kafka=source.kafka.unreported(),
@@ -142,12 +141,6 @@ def unreported(dimensions: Iterable[Dimension], extent: Extent) -> Iterator[Dime
             yield replace(dimension, source=replace(source, kafka=source.kafka.unreported()))
         else:
             yield dimension
-
-
-def _told_start(table: Table, source: KafkaSource) -> str:
-    lost = source.bounded_mode is BoundedMode.LATEST
-    effect = "starts at its end" + (", so that there is nothing to join" if lost else "")
-    return f'Table "{table.name}" has no scan.startup.mode: it {effect}.'
 
 
 def _datagen(script: Script, base: Base, source: DatagenSource, extent: Extent) -> DatagenSource:
@@ -368,37 +361,30 @@ class JobPlanner:
         return self._session.hinted(target, insert.options)
 
     def _sink(self, insert: Insert, table: Table) -> Sink:
-        connector = table.connector
-        if isinstance(connector, KafkaTable | UpsertKafkaTable):
-            for column in table.columns:
-                if isinstance(column, MetadataColumn) and not column.virtual:
-                    raise self._script.error(
-                        column.name.at,
-                        f'metadata column "{column.name.text}" cannot be written',
-                        hint="Add VIRTUAL, which leaves it out of the sink.",
-                    )
-        if isinstance(connector, KafkaTable | UpsertKafkaTable):
-            self._check_format(insert, table, connector.sink)
-            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
-            if isinstance(connector, KafkaTable):
-                check_one_topic(self._script, table, connector, "a sink")
-            return connector.sink
-        if isinstance(connector, DeltaTable):
-            self._warnings += check_no_effect(self._script, table, TableRole.SINK)
-            self._check_delta(table, connector.sink)
-            return partitioned_sink(self._script, table, connector.sink)
-        if isinstance(connector, PrintSink | BlackholeSink):
-            return connector
-        raise self._script.error(
-            insert.table.at,
-            f'table "{table.name}" is {table.connector_name}, which cannot be written',
-            hint="Write to delta, kafka, upsert-kafka, print or blackhole.",
-        )
-
-    def _check_format(self, insert: Insert, table: Table, sink: KafkaSink) -> None:
-        misfit = refusal_of_sink(RecordColumns(table.fields, sink.value, sink.key))
-        if misfit is not None:
-            raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
+        sink = table.endpoints.sink
+        if sink is None:
+            raise self._script.error(
+                insert.table.at,
+                f'table "{table.name}" is {table.connector.name}, which cannot be written',
+                hint="Write to delta, kafka, upsert-kafka, print or blackhole.",
+            )
+        for column in table.columns:
+            if isinstance(column, MetadataColumn) and not column.virtual:
+                raise self._script.error(
+                    column.name.at,
+                    f'metadata column "{column.name.text}" cannot be written',
+                    hint="Add VIRTUAL, which leaves it out of the sink.",
+                )
+        if isinstance(sink, KafkaSink):
+            misfit = refusal_of_sink(RecordColumns(table.fields, sink.value, sink.key))
+            if misfit is not None:
+                raise self._script.error(insert.table.at, misfit.message, hint=misfit.hint)
+        self._warnings += check_no_effect(self._script, table, TableRole.SINK)
+        check_one_topic(self._script, table, "a sink")
+        if isinstance(sink, DeltaSink):
+            self._check_delta(table, sink)
+            sink = partitioned_sink(self._script, table, sink)
+        return sink
 
     def _check_delta(self, table: Table, sink: DeltaSink) -> None:
         misfit = refusal_of_delta(table.fields, ROW_METADATA if sink.row_metadata else ())

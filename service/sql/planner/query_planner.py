@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from joins.plan.formats import OF_CHANGES
-from joins.plan.plan import Dimension, DimensionJoin, JoinType, Unnest
+from joins.plan.plan import Dimension, DimensionJoin, JoinType, KafkaSource, Unnest
 from joins.plan.types import Column
 from service.sql.catalog.catalog import Table, relation_of
-from service.sql.catalog.connectors import KafkaTable
 from service.sql.expressions.expression_planner import ExpressionPlanner
 from service.sql.expressions.scope import (
     NameScope,
@@ -297,8 +296,8 @@ class QueryPlanner:
             self._names = outside
 
     def _check_format(self, node: Relation, table: Table) -> None:
-        connector = table.connector
-        form = connector.source.value.name if isinstance(connector, KafkaTable) else None
+        stream = table.endpoints.stream
+        form = stream.value.name if isinstance(stream, KafkaSource) else None
         if form in OF_CHANGES:
             raise self.script.error(
                 node.table.at,

@@ -127,7 +127,7 @@ def _check_alike(script: Script, first: PlannedInsert, other: PlannedInsert) -> 
     for each in (first, other):
         table = each.base.table
         if not isinstance(each.plan.probe.source, KafkaSource):
-            why = f'"{table.name}" is {table.connector_name}'
+            why = f'"{table.name}" is {table.connector.name}'
             raise _apart(script, first, other, why, f"Submit {_APART}")
         if each.source.topic_pattern is not None:
             why = f'"{table.name}" has option "{PATTERN}"'

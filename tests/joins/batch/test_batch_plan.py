@@ -15,7 +15,7 @@ from joins.durable.failpoints import Failpoints
 from joins.durable.pins import PinStore
 from joins.durable.probe_lives import Life
 from joins.kernels.probe.probe import DEAD_LETTERS
-from joins.loop.turns import BatchTurns, LoopGuards
+from joins.loop import BatchTurns, LoopGuards
 from joins.plan.errors import (
     FencedError,
     OffsetsWentBackError,

@@ -29,8 +29,6 @@ from joins.kernels.probe.probe import index_spec, kernel_spec
 from joins.lookback.history import HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.row_matches import RowMatches
-from joins.lookup.fold_commits import fold_metadata
-from joins.lookup.index_source import DimensionTables, IndexSource
 from joins.plan.formats import JSON_FORMAT
 from joins.plan.plan import (
     BoundedMode,
@@ -50,6 +48,7 @@ from joins.plan.plan import (
     WatermarkSpec,
 )
 from joins.plan.types import Call, Column, Constant, SqlType, TypeName
+from joins.worker.index_source import DimensionTables, IndexSource, fold_metadata
 from joins.worker.probe_task import IndexPlace
 from joins.worker.staging import merge_reports
 from tests.support.probe import PIN, clicks

@@ -15,7 +15,7 @@ from joins.durable.failpoints import FailpointError, Failpoints
 from joins.durable.pins import Pin, PinStore
 from joins.durable.probe_lives import Life
 from joins.kernels.probe.probe import DEAD_LETTERS, kernel_spec
-from joins.loop.turns import BatchTurns, LoopGuards
+from joins.loop import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError, RecordsLostError
 from joins.plan.plan import KafkaOptions
 from joins.worker.probe_task import ProbeTask

@@ -23,7 +23,7 @@ from joins.kernels.changelog.envelope import (
 )
 from joins.kernels.index.index import DimensionIndex, IndexSpec
 from joins.kernels.probe.files import FileOrigin, ParquetStage
-from joins.loop.turns import BatchTurns, LoopGuards
+from joins.loop import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError
 from joins.plan.plan import KafkaOptions
 from tests.support.changelog import COLUMNS

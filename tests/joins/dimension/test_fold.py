@@ -28,11 +28,10 @@ from joins.dimension.maintenance import (
 from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.kernels.index.index import DimensionIndex, IndexSpec
-from joins.lookup.fold_commits import newest_fold
-from joins.lookup.index_source import IndexSource
 from joins.plan.errors import SinkError
 from joins.plan.plan import Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, map_type, row_type
+from joins.worker.index_source import IndexSource, newest_fold
 from tests.support.changelog import SCHEMA, Changelog, record, stage, watermark
 from tests.support.lanes import some_of
 from tests.support.wait import wait_until

@@ -6,7 +6,7 @@ import pytest
 
 from joins.dimension.fold import SMALL_ROWS, FoldPolicy, FoldSchedule
 from joins.kernels.changelog.digest import ChangelogState
-from joins.lookup.fold_commits import Folded, fold_metadata
+from joins.worker.index_source import Folded, fold_metadata
 
 ROWS = SMALL_ROWS + 1_000_000
 BEFORE = ChangelogState(next_offsets={0: 600_000, 1: 500_000}, snapshot_rows=ROWS, generation=1)

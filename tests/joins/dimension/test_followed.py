@@ -19,7 +19,7 @@ from joins.dimension.maintenance import (
 from joins.durable.failpoints import Failpoints
 from joins.durable.leases import Lease, oldest_attached
 from joins.kernels.changelog.digest import ChangelogDigest, ChangelogState
-from joins.loop.turns import BatchTurns, LoopGuards
+from joins.loop import BatchTurns, LoopGuards
 from joins.plan.plan import Dimension, Field, SharedSource
 from joins.plan.types import SqlType, TypeName
 from tests.support.changelog import Changelog, batch_of, record, watermark

@@ -20,9 +20,9 @@ from joins.kernels.changelog.changes import Progress
 from joins.kernels.changelog.fold_rows import FoldTask
 from joins.kernels.index.index import DimensionIndex, IndexSpec
 from joins.kernels.probe.files import FileOrigin
-from joins.lookup.fold_commits import fold_metadata
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
+from joins.worker.index_source import fold_metadata
 from tests.support.changelog import SCHEMA, Changelog, batch_of, record, stage, watermark
 from tests.support.folds import state_of
 from tests.support.object_store import ObjectStore, object_store

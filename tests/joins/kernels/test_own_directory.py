@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from joins.kernels.own_directory import OwnDirectory, remove_abandoned
+from joins.kernels.local_files import OwnDirectory, remove_abandoned
 
 _PROGRAM = """
 import os, subprocess, sys, time
 from pathlib import Path
-from joins.kernels.own_directory import OwnDirectory
+from joins.kernels.local_files import OwnDirectory
 own = OwnDirectory(sys.argv[2], Path(sys.argv[1]))
 (own.path / "left").write_text("x")
 child = 0

@@ -19,7 +19,7 @@ from joins.lookback.history import BatchCommits
 from joins.lookback.past_indexes import changed_rows
 from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
-from joins.sinks.merge import MergeSinkWriter
+from joins.sinks.delta import MergeSinkWriter
 from joins.worker.row_files import RowFiles
 from joins.worker.work import Work
 from tests.support.lanes import some_of

@@ -17,10 +17,10 @@ from joins.kernels.probe.probe import BatchContext, join_batch
 from joins.lookback.history import BatchCommits
 from joins.plan.errors import ConstraintViolatedError, FencedError, SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
-from joins.sinks.delta import DeltaSinkWriter
-from joins.sinks.spark import (
+from joins.sinks.delta import (
     DeltaOutputLetterWriter,
     DeltaOutputWriter,
+    DeltaSinkWriter,
     SparkDeltaSinkWriter,
 )
 from joins.worker.work import Work

@@ -2,7 +2,7 @@
 
 import pytest
 
-from joins.stream.batch_limit import BatchLimit
+from joins.stream.bounds import BatchLimit
 
 MIB = 1 << 20
 RECORDS = {

@@ -6,9 +6,8 @@ import pytest
 
 from joins.durable.probe_lives import Life
 from joins.plan.stream_topics import StreamTopics
-from joins.stream.bounds import behind_backlog, cut, is_reached, up_to_backlog
+from joins.stream.bounds import behind_backlog, cut, is_reached, resumption, up_to_backlog
 from joins.stream.guards import Marks, TopicView
-from joins.stream.resumption import resumption
 
 END = {0: 10, 1: 0}
 CUT = {

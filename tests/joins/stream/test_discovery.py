@@ -5,7 +5,7 @@ import pytest
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import MOST_TOPICS, NO_TOPICS, StreamTopic, StreamTopics
-from joins.stream.discovery import TopicDiscovery
+from joins.stream.watches import TopicDiscovery
 from service.embedded.process import free_port
 from tests.support.topics import create_topic, unique_name
 

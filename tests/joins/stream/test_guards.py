@@ -21,6 +21,7 @@ from joins.plan.errors import (
 )
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics
+from joins.stream.bounds import resumption
 from joins.stream.guards import (
     Marks,
     Reach,
@@ -30,7 +31,6 @@ from joins.stream.guards import (
     records_expired,
     wrong_topic,
 )
-from joins.stream.resumption import resumption
 from service.embedded.broker import KafkaBroker
 from tests.support.topics import create_topic, delete_topics, produce
 from tests.support.wait import wait_until

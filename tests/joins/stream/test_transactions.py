@@ -7,7 +7,7 @@ from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
 from joins.stream.guards import TopicView, look_at
-from joins.stream.transactions import TransactionWatch
+from joins.stream.watches import TransactionWatch
 from tests.support.topics import create_topic, produce
 from tests.support.transactions import transactions
 

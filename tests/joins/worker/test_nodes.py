@@ -18,9 +18,8 @@ from deltalake import DeltaTable
 
 from joins.kernels.index.index import usable_versions
 from joins.kernels.probe.files import SharedTable
-from joins.lookup.index_source import DimensionTables
 from joins.plan.errors import IndexBuildError, IndexDirectoryError, PinnedVersionExpiredError
-from joins.worker.node_directory import on_this_node
+from joins.worker.index_source import DimensionTables, on_this_node
 from joins.worker.probe_task import IndexPlace, ProbeTask, stage_delta
 from joins.worker.staging import merge_reports
 from tests.support.changelog import SCHEMA, Changelog, record, stage

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.kernels.index.room import Room
+from joins.kernels.index.lock import Room
 from joins.kernels.probe.files import StagedFile
 from joins.plan.causes import fault_in
 from joins.plan.errors import (

@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 
-from joins.worker.placement import nodes_for
-from joins.worker.tasks import collected, numbered
-from joins.worker.work import RECORDS_WORTH_A_TASK, Work, split, spread
+from joins.worker.work import (
+    RECORDS_WORTH_A_TASK,
+    Work,
+    collected,
+    nodes_for,
+    numbered,
+    split,
+    spread,
+)
 
 SHARES = {
     "all_that_is_there": ({0: 5, 1: 7}, {0: 10, 1: 9}, 100, {0: 10, 1: 9}),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from joins.kernels.file_locks import give_lock_up
+from joins.kernels.local_files import give_lock_up
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.process import claim_directory

@@ -2,13 +2,13 @@
 
 import pytest
 
-from service.sql.catalog.options import CONNECTORS
+from service.sql.catalog.connectors import CONNECTORS
 from service.sql.planner.planner import plan_script
 from service.sql.text.script import SqlError
 from tests.service.sql.scripts import JOIN, TABLES
 
 PREFIX = "properties."
-USED = {o.key.removeprefix(PREFIX) for o in CONNECTORS["kafka"] if o.key.startswith(PREFIX)}
+USED = {o.key.removeprefix(PREFIX) for o in CONNECTORS["kafka"].options if o.key.startswith(PREFIX)}
 REFUSED = {  # name → words of what is said
     "sasl.jaas.config": "properties.sasl.username",
     "partition.discovery.interval.ms": "found before each batch",
@@ -79,7 +79,7 @@ def test_a_name_without_effect_is_refused_with_what_to_do(name, words):
         plan_script(script(f"'{PREFIX}{name}' = '1'"))
     assert words in caught.value.hint
     instead = caught.value.hint.split("'")[1] if "instead" in caught.value.hint else ""
-    assert not instead or instead in {o.key for o in CONNECTORS["kafka"]}
+    assert not instead or instead in {o.key for o in CONNECTORS["kafka"].options}
 
 
 def test_a_preview_tells_no_group_where_it_is():

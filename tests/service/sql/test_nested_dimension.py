@@ -24,9 +24,9 @@ from joins.kernels.probe.probe import BatchContext, index_spec, join_batch, kern
 from joins.lookback.history import HistoryPlaces
 from joins.lookback.past_indexes import PastIndexes
 from joins.lookback.row_matches import RowMatches
-from joins.lookup.index_source import IndexSource
 from joins.plan.plan import JoinPlan
 from joins.plan.types import arrow_type
+from joins.worker.index_source import IndexSource
 from joins.worker.probe_task import IndexPlace
 from service.jobs.store import plan_codec
 from service.sql.planner.planner import plan

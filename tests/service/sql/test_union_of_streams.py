@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.probe.probe import BatchContext, join_batch, kernel_spec
-from joins.kernels.probe.set_member import insert_told
+from joins.kernels.probe.spec import insert_told
 from joins.plan.stream_topics import StreamTopics
 from service.jobs.store.plan_codec import dump, load
 from service.sql.planner.planner import plan

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from joins.adapters.delta.source import DeltaFeedConfig, captured_columns, check_source_table
 from joins.kernels.changelog.changes import Progress, read_changes
 from joins.kernels.changelog.envelope import decode
-from joins.kernels.index.spec import IndexSpec
+from joins.kernels.index.segment import IndexSpec
 from joins.plan.errors import SourceError
 from joins.plan.plan import Field
 from joins.plan.types import Member, SqlType, TypeName, array_type, arrow_type, map_type, row_type

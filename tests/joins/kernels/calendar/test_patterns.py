@@ -2,9 +2,14 @@
 
 import pytest
 
-from joins.kernels.calendar.java_patterns import Dialect, PatternError, items_of
-from joins.kernels.calendar.pattern_texts import shown
-from joins.kernels.calendar.pattern_times import TextError, read
+from joins.kernels.calendar.java_patterns import (
+    Dialect,
+    PatternError,
+    TextError,
+    items_of,
+    read,
+    shown,
+)
 
 FORMATTER, SIMPLE = Dialect.FORMATTER, Dialect.SIMPLE
 TIME = 1_709_211_845_678_901  # 2024-02-29 13:04:05.678901, a Thursday

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import joins
-from joins.kernels.expressions.arrow_cast import cast
+from joins.kernels.expressions.casts import cast
 from joins.kernels.expressions.conversion import convert
 from joins.plan.types import SqlType, TypeName
 from tests.support.expressions import arrays, evaluated, planned
@@ -142,11 +142,11 @@ def test_nothing_else_casts_to_floating_point():
     for path in sorted(SOURCES.rglob("*.py")):
         if path != ONE_WAY:
             found = [line for line, name in casts_in(path) if name in ("float32", "float64")]
-            assert found == [], f"{path}: use joins.kernels.expressions.arrow_cast"
+            assert found == [], f"{path}: use joins.kernels.expressions.casts"
 
 
 @pytest.mark.parametrize("module", ["expressions/evaluate", "windows/accumulators"])
 def test_what_computes_values_has_no_cast_whose_target_may_be_floating_point(module):
     for path in sorted(imported(SOURCES / "kernels" / f"{module}.py") - {ONE_WAY, TEXT_ONLY}):
         found = [line for line, name in casts_in(path) if name is None]
-        assert found == [], f"{path}: use joins.kernels.expressions.arrow_cast"
+        assert found == [], f"{path}: use joins.kernels.expressions.casts"

@@ -11,18 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.calendar.parts import PARTS
 from joins.kernels.calendar.text_times import TEXT_TIMES
-from joins.kernels.collections.arrays import ARRAYS
-from joins.kernels.collections.maps import MAPS
-from joins.kernels.documents.questions import QUESTIONS
-from joins.kernels.documents.values import VALUES
+from joins.kernels.calendar.times import PARTS
+from joins.kernels.expressions.arrays import ARRAYS
 from joins.kernels.expressions.evaluate import FUNCTIONS, Scope, evaluate, evaluate_rows
-from joins.kernels.numbers.functions import MATHEMATICS
-from joins.kernels.strings.digests import DIGESTS
-from joins.kernels.strings.encodings import ENCODINGS
+from joins.kernels.expressions.json_functions import QUESTIONS, VALUES
+from joins.kernels.expressions.mathematics import MATHEMATICS
+from joins.kernels.expressions.nested_access import MAPS
+from joins.kernels.strings.encodings import DIGESTS, ENCODINGS
 from joins.kernels.strings.regular import REGULAR
-from joins.kernels.strings.words import WORDS
+from joins.kernels.strings.texts import WORDS
 from joins.plan.errors import ExpressionError
 from joins.plan.types import (
     Call,

@@ -6,8 +6,8 @@ import tracemalloc
 import pyarrow as pa
 import pytest
 
-from joins.kernels.expressions import result_limits
-from joins.kernels.expressions.result_limits import MAX_VALUE_BYTES
+from joins.kernels.expressions import operation
+from joins.kernels.expressions.operation import MAX_VALUE_BYTES
 from service.sql.expressions.functions import FUNCTIONS, Takes
 from service.sql.text.script import SqlError
 from tests.support.expressions import arrays, evaluated, planned
@@ -89,7 +89,7 @@ def test_one_long_element_takes_no_memory_for_the_other_rows(expression):
 
 
 def test_rows_behind_the_limit_of_a_batch_fail(monkeypatch):
-    monkeypatch.setattr(result_limits, "MAX_COLUMN_BYTES", 1_000)
+    monkeypatch.setattr(operation, "MAX_COLUMN_BYTES", 1_000)
     columns = arrays(TYPES, [("x" * 100, "", 0, [], [])] * 8)
     answer = evaluated(planned("a || a", TYPES), columns)
     assert sorted(answer.errors) == [5, 6, 7]
@@ -97,7 +97,7 @@ def test_rows_behind_the_limit_of_a_batch_fail(monkeypatch):
 
 
 def test_padding_counts_as_many_bytes_as_it_has(monkeypatch):
-    monkeypatch.setattr(result_limits, "MAX_COLUMN_BYTES", 1_000)
+    monkeypatch.setattr(operation, "MAX_COLUMN_BYTES", 1_000)
     columns = arrays(TYPES, [("é", "", 0, [], [])] * 8)
     for expression, failed in {"LPAD(a, 120, ' ')": [], "LPAD(a, 120, 'é')": [4, 5, 6, 7]}.items():
         assert sorted(evaluated(planned(expression, TYPES), columns).errors) == failed

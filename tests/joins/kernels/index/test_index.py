@@ -21,7 +21,7 @@ from joins.kernels.index.index import (
     usable_versions,
     verify,
 )
-from joins.kernels.index.room import Room
+from joins.kernels.index.lock import Room
 from joins.plan.errors import IndexBuildError, IndexDirectoryError, IndexDiskFullError
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName
@@ -434,7 +434,7 @@ def test_a_damaged_version_is_refused_and_can_be_built_again(tmp_path, damage):
 
 def test_an_index_of_another_format_is_built_anew_and_never_read(tmp_path, monkeypatch):
     with monkeypatch.context() as older:
-        older.setattr("joins.kernels.index.manifest.FORMAT_VERSION", 1)
+        older.setattr("joins.kernels.index.dimension_index.FORMAT_VERSION", 1)
         build(tmp_path, 0, BY_ID, [batch(people(3))])
     before = files_of(tmp_path)
     assert not is_usable(tmp_path, 0, BY_ID)

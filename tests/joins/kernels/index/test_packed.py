@@ -8,9 +8,13 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.index import hash_table
-from joins.kernels.index.hash_table import HashTable
-from joins.kernels.index.hashing import hash_rows
-from joins.kernels.index.packed import PackedColumn, map_arrays, write_arrays
+from joins.kernels.index.hash_table import (
+    HashTable,
+    PackedColumn,
+    hash_rows,
+    map_arrays,
+    write_arrays,
+)
 
 RNG = np.random.default_rng(7)
 LOW, HIGH = np.iinfo(np.int64).min, np.iinfo(np.int64).max

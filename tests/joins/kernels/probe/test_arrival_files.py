@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joins.kernels.probe import arrival_files
-from joins.kernels.probe.arrival_files import Released, ScratchWriter, WaitingFile, in_order, mapped
-from joins.kernels.probe.arrivals import OFFSET, TIME, ArrivalColumns
+from joins.kernels.probe.arrival_files import (
+    OFFSET,
+    TIME,
+    ArrivalColumns,
+    Released,
+    ScratchWriter,
+    WaitingFile,
+    in_order,
+    mapped,
+)
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.errors import CheckpointError
 from joins.plan.plan import Field

@@ -5,8 +5,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies
 
-from joins.kernels.probe.probe import BatchContext, join_batch, kernel_spec
-from joins.kernels.probe.unnest import unnested
+from joins.kernels.probe.probe import BatchContext, join_batch, kernel_spec, unnested
 from joins.plan.plan import JoinType
 from service.sql.planner.planner import plan
 

@@ -4,9 +4,7 @@ import time
 
 import pytest
 
-from joins.kernels.strings.java_regex import UnknownAnswerError
-from joins.kernels.strings.regular import compiled
-from joins.kernels.strings.similar import SimilarError, matcher
+from joins.kernels.strings.regular import SimilarError, UnknownAnswerError, compiled, matcher
 from tests.support.expressions import arrays, evaluated, planned
 
 MATCHES = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.index.hashing import hash_rows
+from joins.kernels.index.hash_table import hash_rows
 from joins.kernels.topic.keys import GONE, NO_TIME, DeletionTimes, RowTimes
 from joins.kernels.topic.pieces import NO_MARK, Action, ChangePiece
 from joins.plan.formats import RECORD_TIMESTAMP, SOURCE_TIMESTAMP

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.index.hashing import hash_rows
+from joins.kernels.index.hash_table import hash_rows
 from joins.kernels.topic.keys import KnownKeys, key_hashes
 from tests.support.laws import examples
 

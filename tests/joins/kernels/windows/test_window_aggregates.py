@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.row_kinds import SIGNS
-from joins.kernels.windows import project
+from joins.kernels.windows.firing import project
 from joins.kernels.windows.spec import WindowKey
 from joins.plan.plan import WINDOW, AggregateKind, OutputColumn, WindowKind
 from joins.plan.types import Call, Cast, Column, Constant, SqlType, TypeName

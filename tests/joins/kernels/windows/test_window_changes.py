@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.kernels.changelog.row_kinds import SIGNS
-from joins.kernels.windows import project
+from joins.kernels.windows.firing import project
 from joins.plan.plan import WINDOW, OutputColumn, WindowKind
 from joins.plan.types import Call, Column, Constant, SqlType, TypeName
 from tests.joins.kernels.windows.test_windows import play, steps

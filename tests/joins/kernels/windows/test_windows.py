@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.kernels.windows import WatermarkAdvance, fire, partials
+from joins.kernels.windows.firing import fire
+from joins.kernels.windows.partials import partials
+from joins.kernels.windows.state import WatermarkAdvance
 from joins.plan.plan import WindowKind
 from tests.support.laws import examples
 from tests.support.windows import (

@@ -1,1 +1,0 @@
-"""Rows, arrays and maps as wholes: equality, order, sets of elements."""

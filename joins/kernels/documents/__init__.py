@@ -1,1 +1,0 @@
-"""Functions of JSON texts: paths into them, their forms, values written as JSON."""

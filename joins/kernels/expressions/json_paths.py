@@ -1,0 +1,331 @@
+"""JSON as Python's values, and paths into it as Jayway's JsonPath reads them."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from joins.kernels.expressions.conversion import java_double
+from joins.kernels.expressions.operation import MAX_VALUE_BYTES
+
+Json = Any
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r",
+            "\t": "\\t"}  # fmt: skip
+_TO_ESCAPE = re.compile(r'["\\\x00-\x1f]')
+
+
+class JsonError(ValueError):
+    """A text is no JSON, or a path does not lead anywhere in it."""
+
+
+class Raw(str):
+    """A text that is JSON already."""
+
+    __slots__ = ()
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise JsonError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+
+
+def parsed(text: str) -> Json:
+    """The value of a JSON text.
+
+    Raises:
+        JsonError: it is none.
+    """
+    try:
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise JsonError(str(error)) from error
+
+
+def written(value: Json) -> str:
+    """A value as JSON without blanks.
+
+    Raises:
+        TooLongError: it has more than 16 MiB.
+    """
+    pieces = _JsonText([], MAX_VALUE_BYTES)
+    pieces.write(value)
+    return "".join(pieces.texts)
+
+
+class TooLongError(ValueError):
+    """A JSON text becomes longer than a value may be."""
+
+
+@dataclass(slots=True)
+class _JsonText:
+    """A text in pieces, which may have so many characters more."""
+
+    texts: list[str]
+    rest: int
+
+    def add(self, text: str) -> None:
+        self.rest -= len(text)
+        if self.rest < 0:
+            raise TooLongError(f"more than {MAX_VALUE_BYTES >> 20} MiB")
+        self.texts.append(text)
+
+    def write(self, value: Json) -> None:
+        if isinstance(value, dict):
+            members = sorted(value.items(), key=lambda member: _in_java(member[0]))
+            self._each("{}", [(f"{quoted(k)}:", v) for k, v in members])
+        elif isinstance(value, list):
+            self._each("[]", [("", each) for each in value])
+        else:
+            self.add(_scalar(value))
+
+    def _each(self, around: str, parts: list[tuple[str, Json]]) -> None:
+        self.add(around[0])
+        for at, (before, value) in enumerate(parts):
+            self.add(f"{',' if at else ''}{before}")
+            self.write(value)
+        self.add(around[1])
+
+
+def _scalar(value: Json) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return str(value) if isinstance(value, Raw) else quoted(value)
+    if isinstance(value, float):
+        return number_text(value)
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def number_text(number: float, text: Callable[[float], str] = java_double) -> str:
+    shown = text(number)
+    return shown if shown[-1].isdigit() else f'"{shown}"'
+
+
+def quoted(text: str) -> str:
+    return f'"{_TO_ESCAPE.sub(_escape, text)}"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04X}"
+
+
+def _in_java(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+MAX_PATH = 1_000
+_MODE = re.compile(r"\s*(strict|lax)\s+(.+)", re.IGNORECASE | re.DOTALL)
+_NAME = re.compile(r"[^.\[\]()\s'\"*?@,:]+")
+_INDEXES = re.compile(r"\s*(-?\d+)\s*(?:,\s*-?\d+\s*)*")
+_SLICE = re.compile(r"\s*(-?\d+)?\s*:\s*(-?\d+)?\s*")
+_QUOTED = re.compile(r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)")\s*""", re.DOTALL)
+_MOST_VALUES = 100_000
+
+
+class PathError(ValueError):
+    """A text is no path, or one with parts that are not supported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Members of an object."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexes:
+    """Elements of an array, from 0, or from the end if negative."""
+
+    indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Elements from one index up to another one."""
+
+    first: int | None
+    stop: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All members or elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """A value and all that is inside of it, before the next step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """The number of elements or members."""
+
+
+Step = Names | Indexes | Slice | Every | Below | Length
+
+
+@dataclass(frozen=True, slots=True)
+class JsonPath:
+    """A path; a `strict` one fails where it does not lead anywhere."""
+
+    steps: tuple[Step, ...]
+    strict: bool
+
+    @property
+    def is_definite(self) -> bool:
+        return all(
+            isinstance(step, Length)
+            or (isinstance(step, Names) and len(step.names) == 1)
+            or (isinstance(step, Indexes) and len(step.indexes) == 1)
+            for step in self.steps
+        )
+
+    def read(self, document: Json) -> Json:
+        """What the path leads to: None for nothing.
+
+        Raises:
+            JsonError: it is strict and leads nowhere.
+        """
+        if not self.is_definite:
+            return list(_reached(document, self.steps))
+        try:
+            values = [document]
+            for step in self.steps:
+                values = list(_step(values[0], step))
+                if not values:
+                    raise JsonError("the path leads nowhere")
+            return values[0]
+        except JsonError:
+            if self.strict:
+                raise
+            return None
+
+
+def _reached(document: Json, steps: Sequence[Step]) -> Iterator[Json]:
+    values = [document]
+    for at, step in enumerate(steps):
+        values = [inner for value in values for inner in _step(value, step)]
+        if len(values) > _MOST_VALUES:
+            raise JsonError(f"the path leads to more than {_MOST_VALUES} values at step {at}")
+    yield from values
+
+
+def _step(value: Json, step: Step) -> Iterator[Json]:
+    if isinstance(step, Below):
+        yield value
+        for inner in _inside(value):
+            yield from _step(inner, step)
+    elif isinstance(step, Every):
+        yield from _inside(value)
+    elif isinstance(step, Names):
+        if isinstance(value, dict):
+            yield from (value[name] for name in step.names if name in value)
+    elif isinstance(value, list):
+        yield from _elements(value, step)
+    elif isinstance(value, dict) and isinstance(step, Length):
+        yield len(value)
+
+
+def _elements(values: list[Json], step: Indexes | Slice | Length) -> Iterator[Json]:
+    if isinstance(step, Length):
+        yield len(values)
+    elif isinstance(step, Slice):
+        yield from values[step.first : step.stop]
+    else:
+        yield from (values[at] for at in step.indexes if -len(values) <= at < len(values))
+
+
+def _inside(value: Json) -> Sequence[Json]:
+    return (
+        list(value.values())
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else ()
+    )
+
+
+@lru_cache(maxsize=512)
+def path_of(text: str) -> JsonPath:
+    """The path that `[strict|lax] path` is; strict if nothing is said.
+
+    Raises:
+        PathError: it is none.
+    """
+    mode = _MODE.fullmatch(text)
+    plain = (mode[2] if mode else text).strip()
+    if not plain or len(plain) > MAX_PATH:
+        raise PathError(text[:100])
+    if plain[0] != "$":
+        plain = f"$.{plain}"
+    steps = tuple(_steps(plain))
+    return JsonPath(steps, strict=mode is None or mode[1].lower() == "strict")
+
+
+def _steps(text: str) -> Iterator[Step]:
+    at = 1
+    while at < len(text):
+        if text.startswith("..", at):
+            yield Below()
+            at += 2
+            if text[at : at + 1] == "[":
+                continue
+        elif text[at] == ".":
+            at += 1
+            if text[at : at + 1] == "[":
+                continue
+        elif text[at] != "[":
+            raise PathError(text)
+        if text[at : at + 1] == "[":
+            step, at = _brackets(text, at + 1)
+        else:
+            step, at = _dotted(text, at)
+        yield step
+
+
+def _dotted(text: str, at: int) -> tuple[Step, int]:
+    if text[at : at + 1] == "*":
+        return Every(), at + 1
+    name = _NAME.match(text, at)
+    if name is None:
+        raise PathError(text)
+    if text.startswith("()", name.end()):
+        if name[0] not in ("length", "size"):
+            raise PathError(text)
+        return Length(), name.end() + 2
+    return Names((name[0],)), name.end()
+
+
+def _brackets(text: str, at: int) -> tuple[Step, int]:
+    end = at
+    step: Step
+    if (match := re.compile(r"\s*\*\s*").match(text, at)) is not None:
+        step, end = Every(), match.end()
+    elif (match := _SLICE.match(text, at)) is not None and ":" in match[0]:
+        first, stop = (None if part is None else int(part) for part in match.groups())
+        step, end = Slice(first, stop), match.end()
+    elif (match := _INDEXES.match(text, at)) is not None:
+        step, end = Indexes(tuple(map(int, match[0].split(",")))), match.end()
+    else:
+        names = []
+        while (match := _QUOTED.match(text, end)) is not None:
+            names.append(re.sub(r"\\(.)", r"\1", match[1] if match[1] is not None else match[2]))
+            end = match.end()
+            if text[end : end + 1] != ",":
+                break
+            end += 1
+        if not names:
+            raise PathError(text)
+        step = Names(tuple(names))
+    if text[end : end + 1] != "]":
+        raise PathError(text)
+    return step, end + 1

@@ -1,1 +1,0 @@
-"""Functions of numbers beyond arithmetic, with the digits that Java gives."""

@@ -1,0 +1,234 @@
+"""Watches of a stream's topics on the main loop: new topics, retention, open transactions."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import OpenTransaction
+from joins.adapters.kafka.stream_cluster import StreamCluster, matching_topics
+from joins.plan.errors import SourceError
+from joins.plan.plan import KafkaOptions
+from joins.plan.stream_topics import StreamTopic, StreamTopics, index_of, partition_of
+from joins.stream.guards import TopicView
+from watermark.gate import HeldOffsets, LossWarning, Retention
+
+_RETRY_S = 5.0
+
+
+class TopicDiscovery:
+    """Looks for topics on the main loop: when a job starts, and then in its interval.
+
+    It looks again soon after a failure, and at once for as long as what it has seen is not known.
+    """
+
+    def __init__(self, kafka: KafkaOptions, pattern: str, every_s: float) -> None:
+        self._cluster = KafkaCluster(kafka, keep_open=True)
+        self._pattern = pattern
+        self._every_s = every_s
+        self._next_at_s = float("-inf")
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def look(self, known: StreamTopics) -> StreamTopics:
+        """`known` and, behind them, the topics that match and are new; asks only when it is time.
+
+        Raises:
+            SourceError: the cluster does not answer, or the topics are too many.
+        """
+        if time.monotonic() < self._next_at_s:
+            return known
+        try:
+            names = matching_topics(self._pattern, self._cluster.topics())
+            new = self._cluster.describe_all([name for name in names if name not in known.names])
+            topics = known.with_more(StreamTopic(name, new[name].topic_id) for name in sorted(new))
+        except SourceError:
+            self._next_at_s = time.monotonic() + min(_RETRY_S, self._every_s)
+            raise
+        if topics == known:
+            self._next_at_s = time.monotonic() + self._every_s
+        return topics
+
+
+_EVERY_S = 10.0
+_STEPS = 7  # halves the longest age to less than a hundredth
+
+
+class RetentionWatch:
+    """Looks at the topics of a stream from time to time, on the main loop."""
+
+    def __init__(self, cluster: StreamCluster, *, every_s: float = _EVERY_S) -> None:
+        self._cluster = cluster
+        self._every_s = every_s
+        self._looked_at = float("-inf")
+        self._first_begin: dict[int, int] = {}
+        self.warnings: tuple[LossWarning, ...] = ()
+
+    def look(self, held: HeldOffsets) -> None:
+        """Renew `warnings` if the last look is old enough.
+
+        Raises:
+            SourceError: the cluster does not answer.
+        """
+        if time.monotonic() - self._looked_at < self._every_s:
+            return
+        self._looked_at = time.monotonic()
+        now_ms = time.time_ns() // 1_000_000
+        partitions = {each.partition: each for each in held.partitions}
+        warnings: list[LossWarning] = []
+        for index in self._cluster.topics.by_topic(partitions):
+            own = tuple(each for p, each in partitions.items() if index_of(p) == index)
+            retention = self._cluster.retention(index)
+            risks = self._with_risks(HeldOffsets(own), retention, now_ms)
+            warnings += risks.warnings(retention, now_ms=now_ms)
+        self.warnings = tuple(warnings)
+
+    def _with_risks(self, held: HeldOffsets, retention: Retention, now_ms: int) -> HeldOffsets:
+        for each in held.partitions:
+            self._first_begin.setdefault(each.partition, each.retention_begin)
+        waiting = {p.partition: p.start for p in held.partitions if p.held_records}
+        if not waiting or retention == Retention():
+            return held
+        sizes = self._cluster.partition_bytes({*waiting}) or {}
+        oldest = self._oldest(waiting, retention, now_ms)
+        return HeldOffsets(
+            tuple(
+                replace(
+                    each,
+                    first_retention_begin=self._first_begin[each.partition],
+                    oldest_at_ms=oldest.get(each.partition),
+                    log_bytes=sizes.get(each.partition),
+                )
+                for each in held.partitions
+            )
+        )
+
+    def _oldest(
+        self, waiting: Mapping[int, int], retention: Retention, now_ms: int
+    ) -> dict[int, int]:
+        """Partition → when its oldest waiting record was written, at most a hundredth too early."""
+        if retention.max_age_ms is None:
+            return {}
+        early = dict.fromkeys(waiting, max(0, now_ms - retention.max_age_ms))
+        late = dict.fromkeys(waiting, now_ms)
+        for _ in range(_STEPS):
+            middle = {p: (early[p] + late[p]) // 2 for p in waiting}
+            firsts = self._cluster.first_since(middle)
+            for partition, start in waiting.items():
+                reached = partition in firsts and firsts[partition][0] <= start
+                (early if reached else late)[partition] = middle[partition]
+        return early
+
+
+def warning_json(topics: StreamTopics, warning: LossWarning) -> dict[str, object]:
+    return {
+        "type": "records-near-loss",
+        "message": f"{topics.named(warning.partition)} has used "
+        f"{warning.used:.0%} of what its retention allows ({warning.risk.value}) for records that "
+        "are not joined yet",
+        "hint": "Lengthen the topic's retention until they are joined.",
+    }
+
+
+HOLDS_AFTER_S = 5.0
+_ASK_EVERY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedPartition:
+    """A partition that is not read further because a transaction is open.
+
+    Attributes:
+        behind: offsets from the transaction's first one to the partition's end.
+        since_ms: when the transaction began, else when it was first seen to hold.
+    """
+
+    transaction: OpenTransaction
+    behind: int
+    since_ms: int
+
+    def as_json(self, topics: StreamTopics, now_ms: int) -> dict[str, Any]:
+        age_ms, topic = max(0, now_ms - self.since_ms), topics.topic_of(self.transaction.partition)
+        open_ = replace(self.transaction, partition=partition_of(self.transaction.partition))
+        return {
+            **topics.where(self.transaction.partition),
+            "offset": open_.offset,
+            "producer_id": open_.producer_id,
+            "transactional_id": open_.transactional_id,
+            "behind": self.behind,
+            "since_ms": self.since_ms,
+            "age_ms": age_ms,
+            "text": f"{open_.text(topic.name)}, open for {age_ms // 1000} s",
+            "hint": open_.hint(topic.name),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """A last stable offset, and when it was first seen there (monotonic seconds, milliseconds)."""
+
+    offset: int
+    seen_s: float
+    seen_ms: int
+
+
+class TransactionWatch:
+    """Watches the topics of a stream, on the main loop.
+
+    Args:
+        holds_after_s: how long a last stable offset must stand still below its high watermark.
+
+    Attributes:
+        held: the partitions that are held, by the newest look.
+    """
+
+    def __init__(self, cluster: StreamCluster, *, holds_after_s: float = HOLDS_AFTER_S) -> None:
+        self._cluster = cluster
+        self._holds_after_s = holds_after_s
+        self._standing: dict[int, _Standing] = {}
+        self._known: dict[int, OpenTransaction] = {}
+        self._asked_at = float("-inf")
+        self.held: tuple[BlockedPartition, ...] = ()
+
+    def look(self, view: TopicView) -> None:
+        """Take the newest look at the topic; the brokers are asked only while it is held."""
+        now_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+        self._standing = {
+            p: self._stands(p, view.end_offsets[p], now_s, now_ms) for p in view.open_ends
+        }
+        ends = {
+            p: each.offset
+            for p, each in sorted(self._standing.items())
+            if now_s - each.seen_s >= self._holds_after_s
+        }
+        self._ask(ends, now_s)
+        self.held = tuple(
+            self._held(self._known.get(p, OpenTransaction(p, end)), view.open_ends[p])
+            for p, end in ends.items()
+        )
+
+    def _stands(self, partition: int, offset: int, now_s: float, now_ms: int) -> _Standing:
+        before = self._standing.get(partition)
+        if before is not None and before.offset == offset:
+            return before
+        return _Standing(offset, now_s, now_ms)
+
+    def _ask(self, ends: Mapping[int, int], now_s: float) -> None:
+        """Who holds the partitions; what is not told is left out and asked for again."""
+        self._known = {p: t for p, t in self._known.items() if ends.get(p) == t.offset}
+        is_due = now_s - self._asked_at >= _ASK_EVERY_S
+        if not is_due or all(p in self._known for p in ends):
+            return
+        self._asked_at = now_s
+        try:
+            transactions = self._cluster.open_transactions(ends)
+        except SourceError:
+            return
+        self._known |= {each.partition: each for each in transactions}
+
+    def _held(self, transaction: OpenTransaction, end: int) -> BlockedPartition:
+        seen_ms = self._standing[transaction.partition].seen_ms
+        since_ms = seen_ms if transaction.since_ms is None else transaction.since_ms
+        return BlockedPartition(transaction, end - transaction.offset, since_ms)

@@ -1,0 +1,51 @@
+"""A connector: its options, its tables in each role, and where their rows are kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from joins.plan.plan import DatagenSource, DimensionSource, Field, KafkaSource, Sink
+from service.sql.catalog.option import Option
+from service.sql.catalog.option_values import OptionValues
+
+
+class Home(StrEnum):
+    """Where the rows of a connector's tables are kept."""
+
+    DATABASE = "database"
+    DELTA = "table"
+    FILES = "files"
+    RECORDS = "records"
+    NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """A table in each role; None for a role that its connector does not have.
+
+    Attributes:
+        has_startup_mode: the script chooses one; without it the planner warns.
+        several_topics: the option that names several topics, None for one topic.
+    """
+
+    stream: KafkaSource | DatagenSource | None = None
+    dimension: DimensionSource | None = None
+    sink: Sink | None = None
+    has_startup_mode: bool = True
+    several_topics: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """What SQL knows of a connector; `service.sql.catalog.connectors` registers it.
+
+    Attributes:
+        endpoints: builds them from checked options, physical columns and primary key.
+        needs_primary_key: in every role.
+    """
+
+    name: str
+    options: tuple[Option, ...]
+    endpoints: Callable[[OptionValues, tuple[Field, ...], tuple[str, ...]], Endpoints]
+    home: Home = Home.NONE
+    needs_primary_key: bool = False
