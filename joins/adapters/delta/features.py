@@ -79,7 +79,8 @@ class Appends:
         self._check_columns(path, table)
         self._check_partitions(path, table)
         self._check_keys(path)
-        if self.merge_key and _is_append_only(table):
+        configuration = table.metadata().configuration
+        if self.merge_key and configuration.get(_APPEND_ONLY, "").lower() == "true":
             raise SinkError(
                 f'delta table "{path}" is append-only, and rows of this job replace others',
                 hint=f"Unset the table's property {_APPEND_ONLY}, or use another path.",
@@ -137,7 +138,11 @@ class Appends:
 
     def _check_columns(self, path: object, table: DeltaTable) -> None:
         """Require the columns of the rows in their order; Delta may fill others."""
-        filled = {f.name for f in table.schema().fields if _is_filled(f.metadata)}
+        filled = {
+            f.name
+            for f in table.schema().fields
+            if any(key in f.metadata for key in _FILLED_BY_DELTA)
+        }
         whole = pa.schema(table.schema().to_arrow())
         written = [f for f in whole if f.name not in filled or f.name in self.rows.names]
         fits = [f.name for f in written] == self.rows.names and all(
@@ -186,21 +191,10 @@ def _beyond(table: DeltaTable, known: frozenset[str]) -> Iterator[str]:
 
 
 def _rules(table: DeltaTable) -> tuple[str, ...]:
-    checks = (k.removeprefix(_CONSTRAINT) for k in table.metadata().configuration if _is_check(k))
+    keys = (key for key in table.metadata().configuration if key.startswith(_CONSTRAINT))
+    checks = (key.removeprefix(_CONSTRAINT) for key in keys)
     strict = (f"NOT NULL of {f.name}" for f in table.schema().fields if not f.nullable)
     return (*(f"CHECK {name}" for name in sorted(checks)), *strict)
-
-
-def _is_append_only(table: DeltaTable) -> bool:
-    return table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true"
-
-
-def _is_check(key: str) -> bool:
-    return key.startswith(_CONSTRAINT)
-
-
-def _is_filled(metadata: dict[str, object]) -> bool:
-    return any(key in metadata for key in _FILLED_BY_DELTA)
 
 
 def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:

@@ -207,7 +207,7 @@ class FeedSession:
         if files.redefines:
             self._table = table = self._table_at(version)
             files = files_changed(table, entry)
-        at_ms = files.at_ms or self._modified_ms(version)
+        at_ms = files.at_ms or self._entry_path(version).stat().st_mtime_ns // 1_000_000
         self._send_commit(producer, table, files, at_ms)
         digest = hashlib.sha256(entry).hexdigest()
         self._seen = self._look(version)
@@ -300,9 +300,6 @@ class FeedSession:
         except FileNotFoundError:
             return None
         return _Seen(getattr(stat, "st_ino", 0), stat.st_mtime_ns, stat.st_size)
-
-    def _modified_ms(self, version: int) -> int:
-        return self._entry_path(version).stat().st_mtime_ns // 1_000_000
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
         if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:

@@ -70,7 +70,8 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
     with _at(table.path, table.version):
         loaded = load_table(table.path, table.version)
         actions = pa.table(loaded.get_add_actions())
-        alive = _alive(loaded, table.path) if _has_vectors(loaded) else {}
+        has_vectors = "deletionVectors" in (loaded.protocol().reader_features or ())
+        alive = _alive(loaded, table.path) if has_vectors else {}
     files, rows = [], 0
     for action in sorted(actions.to_pylist(), key=lambda a: str(a["path"])):
         path = _local(table.path, action["path"])
@@ -164,10 +165,6 @@ def _files(
             mask = alive[_local(table.path, action["path"])]
         files.append(DataFile(action["path"], action.get("partitionValues") or {}, mask))
     return tuple(files)
-
-
-def _has_vectors(loaded: DeltaTable) -> bool:
-    return "deletionVectors" in (loaded.protocol().reader_features or ())
 
 
 def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:

@@ -103,10 +103,6 @@ def _paths(log: LogEntries) -> Iterator[str]:
                 yield data["path"]
 
 
-def _is_empty(root: Path) -> bool:
-    return next(root.iterdir(), None) is None
-
-
 def _creator(entry: Sequence[Mapping[str, Any]]) -> object:
     creators = (action["commitInfo"].get(CREATOR) for action in entry if "commitInfo" in action)
     return next(creators, None)
@@ -124,16 +120,13 @@ def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
     for path in _paths(LogEntries(root)):
         file = root / unquote(path)
         inside = file.parent.resolve().is_relative_to(real)
-        if inside and "_delta_log" not in file.parts[len(root.parts) :] and _there(file):
+        is_data = inside and "_delta_log" not in file.parts[len(root.parts) :]
+        if is_data and (file.is_file() or file.is_symlink()):
             yield file
     for file in list(root.iterdir()):
         origin = FileOrigin.of_name(file.name)
         if origin is not None and origin.writer in tags:
             yield file
-
-
-def _there(file: Path) -> bool:
-    return file.is_file() or file.is_symlink()
 
 
 def _remove_log(directory: Path) -> None:
@@ -148,7 +141,7 @@ def _remove_log(directory: Path) -> None:
 def _remove_empty(directory: Path, below: Path) -> None:
     """Remove `directory` and its parents below `below` while they are empty."""
     while directory != below and not directory.is_symlink():
-        if directory.exists() and not _is_empty(directory):
+        if directory.exists() and next(directory.iterdir(), None) is not None:
             return
         with suppress(OSError):  # it is gone, or a file system begins there
             directory.rmdir()

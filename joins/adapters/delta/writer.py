@@ -215,7 +215,9 @@ class CommitWriter:
             entry = self._versions.entries.find(version)
             if entry is None or not commit.is_in(entry):
                 continue
-            self._check_place(version, commit)
+            if not self._versions.entries.follows(version):
+                self._versions.entries.remove(version)
+                raise self._conflict(commit, f"the log was shortened beyond version {version}")
             rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
             removed = sorted(unquote(a["remove"]["path"]) for a in entry if "remove" in a)
             expected = sum(file.rows for file in commit.added)
@@ -230,11 +232,6 @@ class CommitWriter:
             f'delta table "{self._versions.path}" does not show a commit that succeeded',
             hint="Another program removes entries of its log; stop it.",
         )
-
-    def _check_place(self, version: int, commit: Commit) -> None:
-        if not self._versions.entries.follows(version):
-            self._versions.entries.remove(version)
-            raise self._conflict(commit, f"the log was shortened beyond version {version}")
 
     def _conflict(self, commit: Commit, why: str) -> SinkError | FencedError:
         """The error of a refused commit: a newer runner, or a concurrent change of the table."""

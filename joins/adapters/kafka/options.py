@@ -156,10 +156,6 @@ def _last_words(receive: Callable[[], _Received]) -> _Received:
     return data, None if data else error
 
 
-def is_secured(properties: Mapping[str, str]) -> bool:
-    return properties.get("security.protocol", "").endswith("SSL")
-
-
 def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
     """The TLS context for a broker; KafkaConfigurationError for an invalid certificate or key."""
     try:
@@ -207,7 +203,7 @@ def client_options(kafka: KafkaOptions) -> dict[str, Any]:
             options[_CLIENT_NAMES[name]] = value
         elif name in _NUMBERS:
             options[_NUMBERS[ClientNumber(name)]] = int(value)
-    if is_secured(properties):
+    if properties.get("security.protocol", "").endswith("SSL"):
         options["ssl_context"] = tls_context(properties)
     if properties.get("sasl.mechanism") == "OAUTHBEARER":
         options["sasl_oauth_token_provider"] = TokenProvider(properties)

@@ -91,12 +91,6 @@ class ClusterPool:
             one.cluster.close()
 
 
-def _keeps_nothing() -> ClusterPool:
-    pool = ClusterPool()
-    pool.close()
-    return pool
-
-
 class OpenClusters:
     """One connection per cluster, until the `with` block ends; from `pool` if there is one.
 
@@ -104,7 +98,9 @@ class OpenClusters:
     """
 
     def __init__(self, pool: ClusterPool | None = None) -> None:
-        self._pool = _keeps_nothing() if pool is None else pool
+        self._pool = ClusterPool() if pool is None else pool
+        if pool is None:
+            self._pool.close()  # it keeps no connections
         self._clusters: dict[KafkaOptions, KafkaCluster] = {}
 
     def of(self, kafka: KafkaOptions) -> KafkaCluster:

@@ -364,12 +364,9 @@ def _alter(parser: Parser, target: Target, modes: Modes) -> Effect:
     if target.is_named(table):
         ignore = "IGNORE" in modifiers
         return effect_of_parts(parts, target, strict=modes.strict, ignore=ignore)
-    moved = [part for part in parts if moves_other_tables(part) and _mentions(part, target)]
-    return Effect.REPLACED if moved else Effect.NONE
-
-
-def _mentions(tokens: Reading, target: Target) -> bool:
-    return any(token.is_name and target.is_named(TableName("", token.text)) for token in tokens)
+    moved = (token for part in parts if moves_other_tables(part) for token in part)
+    is_ours = any(token.is_name and target.is_named(TableName("", token.text)) for token in moved)
+    return Effect.REPLACED if is_ours else Effect.NONE
 
 
 def _maintain(parser: Parser, _target: Target, _modes: Modes) -> Effect:

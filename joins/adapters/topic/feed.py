@@ -156,7 +156,9 @@ class TopicFeedSession:
             is_idle = not self.step(producer)
             self._tell(event, paced=event == "progress")
             event = "progress"
-            self._keep_now_and_then()
+            pause_s = _KEPT_COMPLETE_S if isinstance(self._answer, Complete) else _KEPT_S
+            if time.monotonic() - self._kept_at_s >= pause_s:
+                self._keep()
             if self._is_marked and self._config.source.is_bounded:
                 self._protocol.tell("ended", {})
                 self._protocol.stopped.set()
@@ -175,7 +177,9 @@ class TopicFeedSession:
         if pieces:
             self._process(producer, Window(pieces))
             self._tell("progress", paced=True)
-        self._advance_to(ends)
+        for partition in ends:
+            if not self._order.held(partition):
+                self._done[partition] = self._read[partition]
         self._answer = self._ask()
         self._mark(producer)
         return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
@@ -446,11 +450,6 @@ class TopicFeedSession:
             if not is_named_after(table.connector, self._topic):
                 self._snapshot.forget_notices()
 
-    def _advance_to(self, ends: Mapping[int, int]) -> None:
-        for partition in ends:
-            if not self._order.held(partition):
-                self._done[partition] = self._read[partition]
-
     # What it belongs to
     # -----------------------------------------------------------------------------------------
 
@@ -676,11 +675,6 @@ class TopicFeedSession:
         self._hit("F2")
         if self._group is not None:
             self._group.report(self._done)
-
-    def _keep_now_and_then(self) -> None:
-        pause_s = _KEPT_COMPLETE_S if isinstance(self._answer, Complete) else _KEPT_S
-        if time.monotonic() - self._kept_at_s >= pause_s:
-            self._keep()
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
         if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
