@@ -175,4 +175,4 @@ def test_a_stream_waits_for_its_registry_and_keeps_what_is_not_of_avro(rig: Rig)
             letters = rig.rows(str(job.directory / "dead_letters"))
             reasons = {letter["offset"]: letter["reason"] for letter in letters}
             assert 'of type "PROTOBUF"' in reasons[1]
-            assert "nobody has schema 3" in reasons[2]
+            assert "the registry does not have schema 3" in reasons[2]

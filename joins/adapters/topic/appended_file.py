@@ -8,8 +8,7 @@ import numpy as np
 
 from joins.durable.stored import stored_files
 from joins.kernels.index.hash_table import Hashes
-from joins.kernels.topic.keys import KeyHashes, KnownKeys, RowTimes, Times, time_size
-from joins.kernels.topic.keys import kept_size as key_size
+from joins.kernels.topic.keys import KeyHashes, KnownKeys, RowTimes, Times
 from joins.plan.errors import CheckpointError
 
 
@@ -79,7 +78,7 @@ class KeyFile:
     """Durable `KnownKeys`; `kept` is the number of valid keys in the file."""
 
     def __init__(self, path: Path, kept: int) -> None:
-        self._file = AppendedFile(path, key_size(), kept)
+        self._file = AppendedFile(path, KEY_BYTES, kept)
         self._keys = KnownKeys(path.parent)
         for part in self._file.parts(_PART):
             self._keys.load(part)
@@ -147,4 +146,4 @@ class TimeFile:
     def _numbered(self, count: int, number: int | None = None) -> AppendedFile:
         which = self._number if number is None else number
         path = self._path.with_name(f"{self._path.name}-{which}")
-        return AppendedFile(path, time_size(), count)
+        return AppendedFile(path, TIME_BYTES, count)

@@ -32,19 +32,19 @@ CHANGE_COLUMNS = tuple(_META)
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Which watermark records were read, and what is not known.
+    """Watermark records read so far.
 
     Attributes:
-        watermarks: (partition, generation) to the lowest offset of such a record.
-        floor: partition to the position of the newest streamed change in the fold that an index was
-            made of; empty without one. A fold has forgotten which keys were deleted up to there.
+        watermarks: (partition, generation) → lowest offset of such a record.
+        floor: partition → position of the newest streamed change in the fold that an index was made
+            of; empty without one. A fold does not have the keys that were deleted up to there.
     """
 
     watermarks: Mapping[tuple[int, int], int] = field(default_factory=dict)
     floor: Mapping[int, Position] = field(default_factory=dict)
 
     def with_records(self, records: pa.Table) -> "Progress":
-        """With the watermark records of `records` added."""
+        """Adds the watermark records in `records`."""
         merged = dict(self.watermarks)
         columns = (
             records.column(name).to_pylist() for name in ("_partition", GENERATION, "_offset")
@@ -62,7 +62,7 @@ class Progress:
         return min(newest.values(), default=-1)
 
     def ignored(self, records: pa.Table) -> Mask:
-        """The `r` records behind a watermark record of their or a later generation."""
+        """`r` records behind a watermark record of their or a later generation."""
         ignored = np.zeros(records.num_rows, dtype=np.bool_)
         read = mask_of(pc.equal(records.column("_op"), "r"))
         if not self.watermarks or not read.any():
@@ -75,7 +75,7 @@ class Progress:
         return ignored & read
 
     def is_beyond(self, records: pa.Table) -> Mask:
-        """The records that are newer than all that a fold has forgotten."""
+        """Records that are newer than `floor`."""
         beyond = np.ones(records.num_rows, dtype=np.bool_)
         if not self.floor:
             return beyond
@@ -93,16 +93,15 @@ class Progress:
 class CompactedChanges:
     """The newest record of each key that changed.
 
-    Attributes:
-        rows: the kept columns, position, `_generation`, `_deleted`.
-        progress: including the watermark records among the changes.
+    `rows` has the kept columns, position, `_generation` and `_deleted`; `progress` includes the
+    watermark records among the changes.
     """
 
     rows: pa.Table
     progress: Progress
 
     def followed_by(self, batches: Iterable[pa.RecordBatch], spec: IndexSpec) -> "CompactedChanges":
-        """These and the changes of later commits.
+        """Adds the changes of later commits.
 
         Raises:
             IndexBuildError: as `read_changes`.
@@ -122,11 +121,11 @@ class CompactedChanges:
 def read_changes(
     batches: Iterable[pa.RecordBatch], spec: IndexSpec, progress: Progress
 ) -> CompactedChanges:
-    """Fold `batches`, in any order, after the watermark records of `progress`.
+    """Folds `batches`, in any order, after the watermark records of `progress`.
 
     Raises:
         IndexBuildError: a batch lacks a column or has one of another type; or a row is not newer
-            than the fold that the older rows come from, so nobody knows what it changes.
+            than the fold of the older rows, so that its effect is undefined.
     """
     kept: list[pa.Table] = []
     rows = limit = 0
@@ -164,7 +163,7 @@ def with_rowtime(table: pa.Table, rowtime: str) -> pa.Table:
 def newest_rows(
     table: pa.Table, identity: Sequence[str], *, versioned: str | None = None
 ) -> pa.Table:
-    """The rows of `table` that are the newest of their `identity`, in the order of `table`.
+    """The newest row of each `identity`, in the order of `table`.
 
     The newest has the greatest position, deletion or not, as in `watermark.reference.temporal`.
     With `versioned`, a later copy of the table is newer than all of an earlier one.
@@ -187,7 +186,7 @@ def newest_rows(
 
 
 def place_of(table: pa.Table, *, versioned: str | None) -> list[Rows]:
-    """What says which of two records of one identity is the newer one, most significant first."""
+    """Sort keys that order records of one identity by age, most significant first."""
     position = [numbers(table, part) for part in POSITION]
     if versioned is None:
         return position
@@ -205,7 +204,7 @@ def numbers(table: pa.Table, name: str) -> Rows:
 
 
 def shared_hash(keys: Sequence[pa.Array]) -> Mask:
-    """The rows whose key's hash another row has too."""
+    """Rows whose key has the same hash as that of another row."""
     hashes = hash_rows(keys)
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
@@ -228,7 +227,7 @@ def exact_codes(keys: Sequence[pa.Array]) -> Rows:
 
 
 def _compacted(table: pa.Table, spec: IndexSpec) -> pa.Table:
-    """Fewer rows with the same fold: which `r` records count is known only at the end."""
+    """Fewer rows with the same fold; keeps `r` records, which count or not only at the end."""
     read = pc.equal(table.column("_op"), "r")
     changes = table.filter(pc.invert(read))
     changed = newest_rows(changes, spec.identity, versioned=spec.versioned)

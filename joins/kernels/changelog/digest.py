@@ -19,17 +19,22 @@ from joins.plan.plan import WatermarkSpec
 
 _MOST_MS = 2**53  # far beyond all timestamps
 _NULLS, _FUTURE = "event:null-rowtimes", "event:future-rowtimes"
+Position = tuple[int, int, int, int]
+POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
+DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
+_COMPACTED_READS = "compacted-reads"
+_STREAMED = pa.array(["c", "u", "d"])
 
 
 @dataclass(frozen=True, slots=True)
 class ChangelogEventTime:
-    """What the rows of a changelog up to some version say of event time.
+    """Event time of a changelog's rows up to a version.
 
     Attributes:
-        watermarks: partition → the greatest value, milliseconds, of complete copies.
-        pending: partition → (generation, greatest value) of rows of copies that are not complete.
-        null_rowtimes: rows without a rowtime, which are no versions.
-        future_rowtimes: rows whose rowtime was too far ahead.
+        watermarks: partition → greatest value of complete copies, milliseconds.
+        pending: partition → (generation, greatest value) of incomplete copies.
+        null_rowtimes: number of rows without a rowtime, which are no versions.
+        future_rowtimes: number of rows whose rowtime was too far ahead.
     """
 
     watermarks: Mapping[int, int] = field(default_factory=dict)
@@ -38,7 +43,7 @@ class ChangelogEventTime:
     future_rowtimes: int = 0
 
     def counters(self) -> dict[str, int]:
-        """All of it as named numbers, which a table's log keeps with a commit."""
+        """All values as named numbers, which the table's log keeps with a commit."""
         named = {f"event:watermark:{at}": ms for at, ms in self.watermarks.items()}
         for at, (generation, ms) in self.pending.items():
             named[f"event:pending:{at}"] = ms
@@ -53,7 +58,7 @@ class ChangelogEventTime:
 
     @classmethod
     def of_counters(cls, counters: Mapping[str, int]) -> "ChangelogEventTime":
-        """What `counters` gave."""
+        """Reads `counters`."""
         by_kind: dict[str, dict[int, int]] = {}
         for name, value in counters.items():
             if name not in (_NULLS, _FUTURE):
@@ -67,7 +72,7 @@ class ChangelogEventTime:
     def after(
         self, digest: "EventDigest", marks: Mapping[int, tuple[int, int]]
     ) -> "ChangelogEventTime":
-        """The state behind a commit; `marks` has each partition's newest watermark record then."""
+        """The state after a commit; `marks` are the newest watermark records by partition then."""
         pending = dict(self.pending)
         watermarks = dict(self.watermarks)
         for (at, generation), ms in digest.greatest.items():
@@ -89,7 +94,7 @@ class ChangelogEventTime:
 
 
 class EventDigest:
-    """Sums up what changelog rows say of event time, in any order."""
+    """Aggregates event time of changelog rows, in any order."""
 
     def __init__(self) -> None:
         self.greatest: dict[tuple[int, int], int] = {}  # (partition, generation) → milliseconds
@@ -97,7 +102,7 @@ class EventDigest:
         self.future_rowtimes = 0
 
     def take(self, batch: pa.RecordBatch, spec: WatermarkSpec, clock_ms: int) -> None:
-        """Count the rows of `batch`, which has the declared columns; `clock_ms` is now."""
+        """Counts the rows of `batch`, which has the declared columns; `clock_ms` is now."""
         rows = batch.filter(pc.not_equal(batch.column("_op"), "w"))
         if rows.num_rows == 0:
             return
@@ -131,7 +136,7 @@ class EventDigest:
         }
 
     def merge(self, value: Mapping[str, Any]) -> None:
-        """Add another task's digest of the same batch."""
+        """Adds another task's digest of the same batch."""
         for partition, generation, ms in value["greatest"]:
             self._raise((partition, generation), ms)
         self.null_rowtimes += value["null_rowtimes"]
@@ -142,26 +147,18 @@ def _complete(marks: Mapping[int, tuple[int, int]], partition: int) -> int:
     return marks[partition][0] if partition in marks else -1
 
 
-Position = tuple[int, int, int, int]
-POSITION_COLUMNS = ("_epoch", "_file", "_pos", "_row")
-DIGEST_COLUMNS = ("_op", *POSITION_COLUMNS, "_source_ts", "_partition", "_offset", "_generation")
-_COMPACTED_READS = "compacted-reads"
-_STREAMED = pa.array(["c", "u", "d"])
-
-
 @dataclass(frozen=True, slots=True)
 class ChangelogState:
-    """What the committed part of a changelog table says.
+    """State of the committed part of a changelog table.
 
     Attributes:
         marks: partition → (generation, offset) of its newest watermark record.
         high_water: partition → position of its newest streamed change.
         next_offsets: partition → offset behind its newest record.
-        snapshot_rows: `r` records of the newest generation; those of a copy before it are no rows
-            of this one.
-        generation: the newest that any record has, 0 before the first.
+        snapshot_rows: number of `r` records of the newest generation.
+        generation: of the newest record, 0 before the first.
         source_ts_ms: newest source time of a streamed change, 0 before the first.
-        events: of a dimension with event time; rows alone do not tell it.
+        events: of a dimension with event time; not recoverable from rows.
     """
 
     marks: Mapping[int, tuple[int, int]] = field(default_factory=dict)
@@ -192,7 +189,7 @@ def _positions(batch: pa.RecordBatch) -> np.ndarray:
 
 
 def fresh(positions: np.ndarray, seen: Position | None) -> np.ndarray:
-    """Which rows are newer than every one before them and than `seen`: `bool[rows]`."""
+    """Rows that are newer than all before them and than `seen`: `bool[rows]`."""
     first = np.array([seen if seen is not None else (-1, -1, -1, -1)], dtype=np.int64)
     everything = np.concatenate([first, positions])
     order = np.lexsort(everything.T[::-1])
@@ -205,7 +202,7 @@ def fresh(positions: np.ndarray, seen: Position | None) -> np.ndarray:
 
 
 class ChangelogDigest:
-    """Sums up changelog batches in the order of each partition; continues from `high_water`."""
+    """Aggregates changelog batches in the order of each partition, from `high_water` on."""
 
     def __init__(self, high_water: Mapping[int, Position]) -> None:
         self._high_water = dict(high_water)
@@ -219,7 +216,7 @@ class ChangelogDigest:
         self.events = EventDigest()
 
     def take(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Count `batch` and give it back without its repeats."""
+        """Counts `batch`; returns it without repeated changes."""
         keep = np.ones(batch.num_rows, dtype=bool)
         streamed = pc.is_in(batch.column("_op"), _STREAMED).to_numpy(zero_copy_only=False)
         partitions = batch.column("_partition").to_numpy(zero_copy_only=False)
@@ -237,7 +234,7 @@ class ChangelogDigest:
         return kept
 
     def count(self, batch: pa.RecordBatch) -> None:
-        """Take rows that are all to be kept, in any order."""
+        """Counts rows that are all kept, in any order."""
         if batch.num_rows == 0:
             return
         self.records += batch.num_rows
@@ -295,7 +292,7 @@ class ChangelogDigest:
         }
 
     def merge(self, value: Mapping[str, Any]) -> None:
-        """Add another task's digest of the same batch."""
+        """Adds another task's digest of the same batch."""
         for partition, generation, offset in value["marks"]:
             self.marks[partition] = (generation, offset)
         for partition, *position in value["high_water"]:
@@ -310,7 +307,7 @@ class ChangelogDigest:
         self.events.merge(value["events"])
 
     def state_after(self, before: ChangelogState) -> ChangelogState:
-        """The table's state once these rows are committed behind `before`."""
+        """The table's state once these rows are committed after `before`."""
         marks = dict(before.marks)
         for partition, mark in self.marks.items():
             if partition not in marks or mark[0] > marks[partition][0]:

@@ -1,7 +1,8 @@
 """Records of a changelog topic: wire columns to key and value, and back to changelog rows.
 
 Snapshot and binlog bring each row as *wire columns*, one Arrow type an encoding (`WIRE_TYPES`), and
-both go through `encode_records`: equal rows have equal bytes. ARCHITECTURE.md shows the bytes.
+both go through `encode_records`: equal rows have equal bytes, which are shown in
+docs/reference/contracts.md.
 """
 
 import time
@@ -54,7 +55,7 @@ RECORDS_SCHEMA = pa.schema(
 
 
 class Op(StrEnum):
-    """What a record says: Debezium's letters, and `w` for a watermark."""
+    """Operation of a record: Debezium's letters, and `w` for a watermark."""
 
     READ = "r"
     CREATE = "c"
@@ -65,13 +66,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CapturedColumn:
-    """A captured column of a table, as its records carry it.
-
-    Attributes:
-        name: the member's name, which is the declared column's name.
-        sql_type: the declared type, which the changelog table has.
-        encoding: how the value is written in JSON; follows from the database's type.
-    """
+    """A captured column; `encoding`, from the database type, is its form in JSON."""
 
     name: str
     sql_type: SqlType
@@ -80,10 +75,10 @@ class CapturedColumn:
 
 @dataclass(frozen=True, slots=True, order=True)
 class BinlogPosition:
-    """A place in the binlog, between two transactions; positions of one epoch compare as numbers.
+    """A position between two transactions of the binlog; those of one epoch compare as numbers.
 
     Attributes:
-        epoch: grows whenever positions stop being comparable.
+        epoch: increases whenever positions are not comparable.
         file: number of the binlog file.
         pos: byte position of the next transaction's first event.
     """
@@ -95,7 +90,7 @@ class BinlogPosition:
 
 @dataclass(frozen=True, slots=True)
 class Envelopes:
-    """Rows to be encoded; all arrays have one length.
+    """Rows to encode; all arrays have one length.
 
     Attributes:
         ops: Op values; `r`, `c`, `u` have an `after`, `u`, `d` a `before`.
@@ -112,11 +107,12 @@ class Envelopes:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Records as rows of the changelog table.
+    """Rows of the changelog table.
 
     Attributes:
         batch: `changelog_schema`, in input order, watermark records included.
-        watermarks: (partition, offset, generation, timestamp_ms, use_processing_time) of those.
+        watermarks: (partition, offset, generation, timestamp_ms, use_processing_time) of watermark
+            records.
     """
 
     batch: pa.RecordBatch
@@ -146,7 +142,7 @@ def encode_snapshot(
 ) -> pa.RecordBatch:
     """Snapshot rows (wire columns, BYTES as binary) as records `[key, value, partition]` at LOW.
 
-    They are as `encode_records` makes them; but for the rows all of them is the same.
+    Equal to `encode_records`, but faster: all but the rows is constant.
     """
     made_at_ms = now_ms()
     constants = (low.epoch, low.file, low.pos, _SNAPSHOT_ROW, generation, made_at_ms)
@@ -171,12 +167,7 @@ def encode_records(
 
 @dataclass(frozen=True, slots=True)
 class Limited:
-    """Records of which none has a value above a limit.
-
-    Attributes:
-        records: as `encode_records` makes them.
-        dead: key and bytes of each row that is not among them; its key is deleted there.
-    """
+    """Records whose values fit a limit; `dead` has key and bytes of each row that did not fit."""
 
     records: pa.RecordBatch
     dead: tuple[tuple[bytes, int], ...]
@@ -185,10 +176,10 @@ class Limited:
 def encode_limited(
     changes: Envelopes, primary_key: tuple[str, ...], *, partitions: int, most_bytes: int
 ) -> Limited:
-    """`encode_records`, with values of `most_bytes` at the most.
+    """`encode_records`, with values of at most `most_bytes`.
 
-    What a row was before is shortened first: readers need its key and its times. A new row that is
-    still too large is left out, and the row that its key had before is deleted.
+    `before` is shortened first: readers need only its key and its times. A new row that is still
+    too large is omitted, and the row that its key had before is deleted.
     """
     records = encode_records(changes, primary_key, partitions=partitions)
     large = _larger(records, most_bytes)
@@ -221,7 +212,7 @@ def encode_limited(
 
 
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
-    """Records of a copy without those whose values have more than `most_bytes`."""
+    """Records of a copy whose values have at most `most_bytes`."""
     large = _larger(records, most_bytes)
     if not large.any():
         return Limited(records, ())
@@ -239,7 +230,7 @@ def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
 def _shortened(
     rows: pa.RecordBatch, which: npt.NDArray[np.bool_], primary_key: tuple[str, ...]
 ) -> pa.RecordBatch:
-    """`rows`, with NULL for long texts and bytes of some that are not in the key."""
+    """`rows`, with NULL for long texts and bytes outside of the key in the rows `which`."""
     columns = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         kind = column.type
@@ -289,10 +280,10 @@ def decode(
 ) -> Decoded:
     """Kafka rows `[key, value, partition, offset]` of a changelog topic as changelog rows.
 
-    Of a deleted row there is the key, and what it had in the columns `before`.
+    A deleted row has its key, and the columns `before` of the deleted version.
 
     Raises:
-        SourceError: a record is not one of ours; the first one is named by its coordinates.
+        SourceError: a record is not a changelog record; names the coordinates of the first one.
     """
     # reads better long: one record's fields, in the order of the changelog's columns.
     records = _Records(topic, rows)
@@ -368,7 +359,7 @@ def _watermarks(
 
 @dataclass(frozen=True, slots=True)
 class _Records:
-    """The Kafka rows under decoding, so that every complaint names its record."""
+    """Kafka rows being decoded; errors name their record."""
 
     topic: str
     rows: pa.RecordBatch
@@ -396,11 +387,11 @@ class _Records:
         self._require(pc.equal(has_after, expected), "after does not fit op")
         self._require(pc.equal(self.rows.column("key").is_valid(), pc.invert(is_mark)), "wrong key")
         timestamp, processing = parsed.column("watermark").flatten()
-        ours = pc.and_(
+        is_right = pc.and_(
             pc.fill_null(pc.equal(timestamp, WATERMARK_TIMESTAMP_MS), False),
             pc.fill_null(processing, False),
         )
-        self._require(pc.equal(ours, is_mark), "wrong watermark")
+        self._require(pc.equal(is_right, is_mark), "wrong watermark")
 
     def declare(self, wire: pa.Array, column: CapturedColumn) -> pa.Array:
         checked = to_declared(wire, column.encoding, column.sql_type)
@@ -417,8 +408,7 @@ class _Records:
     def error(self, row: int, complaint: str) -> SourceError:
         partition, offset = (self.rows.column(name)[row] for name in ("partition", "offset"))
         return SourceError(
-            f'record {partition}/{offset} of changelog topic "{self.topic}" is not ours: '
+            f'record {partition}/{offset} of changelog topic "{self.topic}" is invalid: '
             f"{complaint}",
-            hint="Somebody else wrote to this topic, or another version did; "
-            "remove the job and submit it anew, and let nobody else write there.",
+            hint="Remove the job and submit it again, and let no other program write to the topic.",
         )

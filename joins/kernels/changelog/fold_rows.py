@@ -1,7 +1,7 @@
 """Fewer rows with the same meaning: compaction of a changelog, and its fold into the table.
 
 Compaction keeps of the rows given each key's newest record, all watermark records, and for each
-partition the records that tell how far it is (greatest position and newest source time of a
+partition the records that define its progress (greatest position and newest source time of a
 streamed change, greatest offset, newest generation). Repeats behind a watermark record are not a
 key's newest record, as in an index. Records that hide a key go only when all older ones are given,
 too, and only when an index drops them. With event time each version of a key stays that may still
@@ -38,19 +38,24 @@ from joins.kernels.index.hash_table import Hashes, Rows, hash_rows
 from joins.kernels.table_path import TablePath, readable, row_count
 
 _STREAMED = pa.array(["c", "u", "d"])
+FILE_ROWS = 1 << 20
+CHANGE_TYPE = pa.field("_change_type", pa.string())
+_AT = "__at"
+_BATCH_ROWS = 131_072
+_SMALL_ROWS = FILE_ROWS // 2
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """How a changelog is compacted.
+    """A compaction.
 
     Attributes:
-        primary_key: columns whose newest record is the row.
-        progress: the watermark records of the whole changelog.
-        complete: the greatest generation that every partition has completed, -1 for none.
+        primary_key: columns of the key.
+        progress: watermark records of the whole changelog.
+        complete: greatest generation that every partition has completed, -1 for none.
         is_whole: whether no older rows exist than those given.
-        versioned: the rowtime column of a dimension with event time.
-        needed_from_ms: versions that end before are not asked for any more; None keeps all.
+        versioned: rowtime column of a dimension with event time.
+        needed_from_ms: versions that end before it are not needed; None keeps all.
     """
 
     primary_key: tuple[str, ...]
@@ -63,14 +68,13 @@ class CompactionTask:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What is left, watermark records last, and how many `r` records of each generation are not."""
+    """Kept rows, watermark records last; and the number of removed `r` records by generation."""
 
     rows: pa.Table
     dropped_reads: Mapping[int, int]
 
 
 def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
-    """The rows of `rows`, in any order, that are still needed."""
     rows = rows.combine_chunks()
     marks = mask_of(pc.equal(rows.column("_op"), "w"))
     milestones = _milestones(rows)
@@ -86,7 +90,7 @@ def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
 
 
 def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestones: Rows) -> Rows:
-    """Where the newest record of each key is, without those that may go, and its versions."""
+    """Places of each key's newest record, unless it may be removed, and of needed versions."""
     usable = np.flatnonzero(~marks & ~task.progress.ignored(rows))
     rowtime = [] if task.versioned is None else [task.versioned]
     kept = [*task.primary_key, *rowtime, "_op", GENERATION, *POSITION_COLUMNS, "_offset"]
@@ -94,7 +98,15 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
     keyed = rows.select(names).take(pa.array(usable)).append_column(_AT, pa.array(usable))
     newest = newest_rows(keyed, task.primary_key)
     if task.versioned is not None:
-        versions = _versions(keyed, task.primary_key, task.versioned, task.needed_from_ms)
+        # versions that may still be looked up
+        identity = list(dict.fromkeys([*task.primary_key, task.versioned]))
+        dated = with_rowtime(keyed, task.versioned)
+        versions = without_ended(
+            newest_rows(dated, identity, versioned=task.versioned),
+            task.primary_key,
+            task.versioned,
+            task.needed_from_ms,
+        )
         return np.concatenate([numbers(newest, _AT), numbers(versions, _AT)])
     if task.is_whole and newest.num_rows:
         protected = rows.column(task.primary_key[0]).take(pa.array(milestones))
@@ -102,18 +114,8 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
     return numbers(newest, _AT)
 
 
-def _versions(
-    keyed: pa.Table, primary_key: Sequence[str], rowtime: str, from_ms: int | None
-) -> pa.Table:
-    """The versions that somebody may still ask for."""
-    dated = with_rowtime(keyed, rowtime)
-    identity = list(dict.fromkeys([*primary_key, rowtime]))
-    newest = newest_rows(dated, identity, versioned=rowtime)
-    return without_ended(newest, primary_key, rowtime, from_ms)
-
-
 def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedArray) -> Mask:
-    """Records that hide their key and are older than whatever may still be sent again.
+    """Records that hide their key and are older than anything that may be sent again.
 
     The key of a milestone keeps its newest record, for the milestone may be an older one.
     """
@@ -129,7 +131,7 @@ def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedAr
 
 
 def _milestones(rows: pa.Table) -> Rows:
-    """Where the records are that tell how far each partition is."""
+    """Places of the records that define the progress of each partition."""
     partition, offset, generation = (
         numbers(rows, name) for name in ("_partition", "_offset", GENERATION)
     )
@@ -150,30 +152,22 @@ def _milestones(rows: pa.Table) -> Rows:
 
 
 def watermarks(rows: Sequence[pa.Table]) -> Progress:
-    """The watermark records among `rows`."""
     progress = Progress()
     for table in rows:
         progress = progress.with_records(table.filter(pc.equal(table.column("_op"), "w")))
     return progress
 
 
-FILE_ROWS = 1 << 20
-CHANGE_TYPE = pa.field("_change_type", pa.string())
-_AT = "__at"
-_BATCH_ROWS = 131_072
-_SMALL_ROWS = FILE_ROWS // 2
-
-
 @dataclass(frozen=True, slots=True)
 class FoldTask:
-    """What is folded, and how.
+    """A fold.
 
     Attributes:
-        files: data files of the changelog that no fold has, in any order.
-        primary_key: columns whose newest record is the row.
-        progress: the watermark records up to there; `r` records behind them are ignored.
-        complete: rows of generations before this one are gone.
-        current: the data files of the table; none before the first fold.
+        files: data files of the changelog that are not folded yet, in any order.
+        primary_key: columns of the key.
+        progress: watermark records up to there; `r` records behind them are ignored.
+        complete: rows of older generations are removed.
+        current: data files of the table; empty before the first fold.
     """
 
     files: Sequence[TablePath]
@@ -185,11 +179,10 @@ class FoldTask:
 
 @dataclass(frozen=True, slots=True)
 class FoldSlice:
-    """Some rows of the files that a fold writes, and what is new about the table with them.
+    """Rows that a fold writes.
 
-    Attributes:
-        rows: for the table, with its columns.
-        images: rows that came or went, with `CHANGE_TYPE`, as Delta's change data feed has them.
+    `images` are inserted, updated and deleted rows with `CHANGE_TYPE`, for Delta's change data
+    feed.
     """
 
     rows: pa.RecordBatch
@@ -197,10 +190,9 @@ class FoldSlice:
 
 
 class FoldRows:
-    """What a fold does to a table. Rows are numbered: those of its files, then the changelog's.
+    """Result of a fold. Rows are numbered: first those of the table's files, then the changelog's.
 
-    Attributes:
-        rewritten: which files of `task.current` the fold replaces.
+    `rewritten` has the places of the files in `task.current` that the fold replaces.
     """
 
     def __init__(self, task: FoldTask) -> None:
@@ -213,7 +205,7 @@ class FoldRows:
         self.rewritten = self._rewritten()
 
     def slices(self, schema: pa.Schema) -> Iterator[FoldSlice]:
-        """What is written, with the columns of `schema`, in the order of the files."""
+        """Rows to write with the columns of `schema`, in the order of the files."""
         for at in self.rewritten:
             start = int(self._starts[at])
             for rows in _batches(self._task.current[at], schema):
@@ -246,7 +238,7 @@ class FoldRows:
             yield FoldSlice(batch, _typed(batch, own))
 
     def _compared(self) -> tuple[Rows, Rows, Rows]:
-        """Changes that are rows, rows that are gone, and of both those whose key was and is."""
+        """Numbers of changes that become rows, of rows that go, and of those whose key stays."""
         changes = self._changes()
         held = self._replaceable(changes)
         newest = newest_rows(pa.concat_tables([*held, changes]), self._task.primary_key)
@@ -263,17 +255,18 @@ class FoldRows:
         )
 
     def _changes(self) -> pa.Table:
-        """Keys and positions of the records that say something about their key."""
+        """Keys and positions of changes, without watermark records and ignored records."""
         names = list(dict.fromkeys([*self._task.primary_key, *CHANGE_COLUMNS]))
         keyed = []
         starts = self._starts[len(self._task.current) : -1]
         for file, start in zip(self._task.files, starts, strict=True):
             rows = _numbered(_read(file, names), int(start))
-            keyed.append(rows.filter(pa.array(_counted(rows, self._task.progress))))
+            marks = mask_of(pc.equal(rows.column("_op"), "w"))
+            keyed.append(rows.filter(pa.array(~marks & ~self._task.progress.ignored(rows))))
         return pa.concat_tables(keyed)
 
     def _replaceable(self, changes: pa.Table) -> list[pa.Table]:
-        """Keys and positions of the table's rows that a change may be of, or a new generation."""
+        """Keys and positions of the table's rows that a change or a new generation may replace."""
         schema = pa.schema([field for field in changes.schema if field.name != _AT])
         hashes = np.unique(self._hashes(changes))
         held = []
@@ -291,14 +284,14 @@ class FoldRows:
         return hash_rows([whole(rows.column(name)) for name in self._task.primary_key])
 
     def _shared(self, gone: pa.Table, kept: pa.Table) -> Rows:
-        """Numbers of the rows of either whose key the other has, too."""
+        """Numbers of rows in both tables whose key is in the other one."""
         both = pa.concat_tables([gone, kept])
         codes = exact_codes([whole(both.column(name)) for name in self._task.primary_key])
         shared = np.intersect1d(codes[: gone.num_rows], codes[gone.num_rows :])
         return np.sort(numbers(both, _AT)[np.isin(codes, shared)])
 
     def _rewritten(self) -> tuple[int, ...]:
-        """Files that lose rows, and small ones that have no more rows than are written anyway."""
+        """Files that lose rows, and small ones that add no more rows than are written anyway."""
         ends = self._starts[: len(self._task.current) + 1]
         sizes, lost = np.diff(ends), np.diff(np.searchsorted(self._gone, ends))
         chosen = set(np.flatnonzero(lost).tolist())
@@ -308,11 +301,6 @@ class FoldRows:
                 chosen.add(at)
                 written += int(sizes[at])
         return tuple(sorted(chosen))
-
-
-def _counted(rows: pa.Table, progress: Progress) -> Mask:
-    marks = mask_of(pc.equal(rows.column("_op"), "w"))
-    return ~marks & ~progress.ignored(rows)
 
 
 def _is_in(hashes: Hashes, ordered: Hashes) -> Mask:
@@ -342,7 +330,7 @@ def _read(file: TablePath, columns: Sequence[str]) -> pa.Table:
 
 
 def _batches(file: TablePath, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Slices of a file of the table, whoever wrote it."""
+    """Slices of a Parquet file, with the table's types."""
     with pq.ParquetFile(readable(file), coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_BATCH_ROWS, columns=schema.names, use_threads=False):
             rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)

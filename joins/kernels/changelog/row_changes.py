@@ -1,4 +1,4 @@
-"""The changes between two states of some rows of a table, told by its key."""
+"""Changes between two states of some rows of a table, by its key."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,19 +10,14 @@ from joins.kernels.json.encode import encode_objects, encode_values
 
 
 def row_changes(before: pa.RecordBatch, after: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
-    """What turns the rows `before` into the rows `after`, in an order that only they decide.
+    """Changes that turn the rows `before` into `after`, in a deterministic order.
 
-    A key may be once in each; of several rows of a key the last one counts. Rows that are equal on
-    both sides are no change. Deletions come first.
-
-    Args:
-        before: wire columns of rows that were there.
-        after: wire columns of rows that are there now, of the same schema.
-        key: names of the key's columns.
+    Both have the same wire columns. Of several rows of a key the last one counts. Equal rows are no
+    change. Deletions come first.
 
     Returns:
         `op` (`d`, `u`, `c`), `before` (int64 row of `before`, NULL for `c`) and `after` (int64 row
-        of `after`, NULL for `d`).
+            of `after`, NULL for `d`).
     """
     old, new = _newest(before, key), _newest(after, key)
     old_keys, new_keys = old.column("key"), new.column("key")
@@ -54,18 +49,14 @@ def changes_at(
     first: int,
     source: tuple[int, int],
 ) -> Envelopes:
-    """Some rows of `row_changes` as changes to be encoded.
+    """A slice of `row_changes` of both `sides` as changes to encode, all at the position `place`.
 
-    Args:
-        rows: a slice of what `row_changes` gave for `sides`.
-        sides: the rows before and after.
-        place: of all the changes.
-        first: ordinal of the first of them.
-        source: generation, and epoch milliseconds of the commit.
+    `first` is the ordinal of the first one; `source` has generation, and epoch milliseconds of the
+    commit.
     """
     before, after = (
-        _taken(side, rows.column(name))
-        for side, name in zip(sides, ("before", "after"), strict=True)
+        None if taken.null_count == len(taken) else side.take(taken.combine_chunks())
+        for side, taken in zip(sides, (rows.column("before"), rows.column("after")), strict=True)
     )
     ordinals = np.arange(first, first + rows.num_rows)
     return Envelopes(
@@ -79,7 +70,7 @@ def changes_at(
 def source_block(
     ordinals: np.ndarray, place: BinlogPosition, source: tuple[int, int]
 ) -> pa.RecordBatch:
-    """The source block of rows at one place, numbered by `ordinals`; `source` as above."""
+    """Source block of rows at one position, numbered by `ordinals`; `source` as above."""
     count, (generation, at_ms) = len(ordinals), source
     constants = {
         "epoch": place.epoch,
@@ -98,7 +89,7 @@ def source_block(
 
 
 def _newest(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
-    """`key` (its JSON text) and `row` of the last row of each key, in their order."""
+    """`key` (JSON text) and `row` of the last row of each key, in their order."""
     keys = encode_objects(rows.select(list(key)))
     numbers = pa.array(np.arange(rows.num_rows), pa.int64())
     last = pa.table({"key": keys, "row": numbers}).group_by("key").aggregate([("row", "max")])
@@ -109,7 +100,7 @@ def _newest(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
 def _same(
     before: pa.RecordBatch, after: pa.RecordBatch, old: pa.ChunkedArray, new: pa.ChunkedArray
 ) -> np.ndarray:
-    """Which pairs of rows are equal in every column: `bool[pairs]`; NULL equals NULL."""
+    """Pairs of rows that are equal in every column: `bool[pairs]`; NULL equals NULL."""
     same = mask_of(old.combine_chunks().is_valid())
     for name in after.schema.names:
         one, other = (
@@ -126,9 +117,3 @@ def _same(
 def _comparable(values: pa.ChunkedArray) -> pa.Array:
     column = whole(values)
     return encode_values(column) if pa.types.is_nested(column.type) else column
-
-
-def _taken(side: pa.RecordBatch, rows: pa.ChunkedArray) -> pa.RecordBatch | None:
-    if rows.null_count == len(rows):
-        return None
-    return side.take(rows.combine_chunks())

@@ -28,12 +28,10 @@ def signs(kinds: pa.Array) -> pa.StringArray:
 
 
 def rows_left(changes: pa.Table, key: Sequence[str], kind: str) -> pa.Table:
-    """Each key's last row, in the order of `changes`, unless it deletes the key.
+    """Each key's last row in the order of `changes`, unless it deletes the key.
 
-    Args:
-        changes: rows with their kinds in column `kind`; none is called `place`.
-        key: columns of plain types without NaN and -0.0; NULL is a value like others.
-        kind: a column that is kept.
+    The column `kind` has the row kinds, no column is named `place`. `key` has plain types without
+    NaN and -0.0; NULL is a value like others.
     """
     places = pa.array(np.arange(changes.num_rows))
     keyed = changes.select(list(key)).append_column("place", places)

@@ -10,9 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Mask = npt.NDArray[np.bool_]
+
 
 class RecordKind(StrEnum):
-    """What a record is: Debezium's letters of operations, and what is none."""
+    """Kind of a record: Debezium's operation, or what else it is."""
 
     READ = "r"
     CREATE = "c"
@@ -42,12 +44,7 @@ class RecordFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BadRecord:
-    """A record that is not understood in full.
-
-    Attributes:
-        row: its position in the input.
-        reason: a fragment that names the column, where it is one.
-    """
+    """A record that cannot be decoded; `row` is its position, `reason` names a bad column."""
 
     row: int
     fault: RecordFault
@@ -56,10 +53,9 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class ForeignTable:
-    """A table as records of it tell, whatever their topic is named; None is what they do not.
+    """A table as its records name it; None where they do not.
 
-    Attributes:
-        connector: the connector's name (`topic.prefix`), which its notifications tell, too.
+    `connector` is the logical name (`topic.prefix`), which notifications have too.
     """
 
     connector: str | None
@@ -74,26 +70,27 @@ class ForeignTable:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRows:
-    """Records, one row each in the order of the input.
+    """Decoded records, one row each in the order of the input.
 
     Attributes:
-        kind: `RecordKind` of each. A flat record without `__op` is an update. A tombstone is a
-            delete of its key, if nothing of that key was there before.
-        key: the columns of the primary key as declared. NULL of truncates, of messages, of other
-            tables' records, of bad records, and of a tombstone without a key.
-        after: the declared columns; NULL but for reads, creates and updates.
-        before: the columns that were asked for, of deletes and updates that have them; or None.
+        kind: a flat record without `__op` is an update. A tombstone deletes its key if a row of
+            that key exists.
+        key: columns of the primary key. NULL for truncates, messages, other tables' records, bad
+            records, and tombstones without a key.
+        after: declared columns; NULL unless the record is a read, create or update.
+        before: requested columns of deletes and updates, NULL where the record has none; None if no
+            column is requested.
         snapshot: `source.snapshot` as text: `true`, `first`, `first_in_data_collection`,
-            `last_in_data_collection`, `last`, `incremental`, `false`. NULL where a record is none
-            of an envelope, or a flat one that does not tell. Without the member it is `false`.
+            `last_in_data_collection`, `last`, `incremental`, `false`. `false` if an envelope lacks
+            it, NULL for tombstones and for flat rows without it.
         source_ts_ms: `source.ts_ms`, when the database changed the row.
-        position: of reads: where the database's log was then (`source.lsn`, or `file` and `pos`),
-            the same for all rows of one snapshot; NULL where the source does not tell.
-        connector: `source.name`; NULL where a record does not tell, as are the next three.
-        database: `source.db`.
-        schema: `source.schema`.
-        table: `source.table`.
-        bad: those of `RecordKind.BAD`, in their order, each once.
+        position: log position at which a snapshot row was read (`source.lsn`, or `file` and `pos`),
+            the same for all rows of one snapshot; NULL if unknown.
+        connector: `source.name`, NULL if unknown.
+        database: `source.db`, NULL if unknown.
+        schema: `source.schema`, NULL if unknown.
+        table: `source.table`, NULL if unknown.
+        bad: records of `RecordKind.BAD` in their order, each once.
     """
 
     kind: pa.StringArray
@@ -110,7 +107,7 @@ class ChangeRows:
     bad: tuple[BadRecord, ...]
 
     def tables(self) -> list[ForeignTable]:
-        """The tables of all records that tell one and are of no other than is read."""
+        """Tables that records name, except those of `RecordKind.OTHER_TABLE`."""
         columns: list[pa.StringArray] = [self.connector, self.database, self.schema, self.table]
         named = pc.and_(self.table.is_valid(), pc.not_equal(self.kind, RecordKind.OTHER_TABLE))
         if not pc.all(named, min_count=0).as_py():
@@ -122,12 +119,9 @@ class ChangeRows:
         return [ForeignTable(*row) for row in rows]
 
 
-Mask = npt.NDArray[np.bool_]
-
-
 @dataclass(slots=True)
 class Faults:
-    """Faults by record; `sound` marks the records without one."""
+    """The first fault of each record; `sound` marks records without one."""
 
     sound: Mask
     _records: dict[int, BadRecord] = field(default_factory=dict)

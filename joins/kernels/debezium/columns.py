@@ -102,18 +102,12 @@ _NO_READER: Readers = {}
 
 @dataclass(frozen=True, slots=True)
 class ColumnReader:
-    """Reads values of columns as the options say."""
+    """Reads values of columns as `options` say."""
 
     options: DebeziumOptions
 
     def read(self, values: RawValues, kind: SqlType, connect: ConnectType | None) -> Checked:
-        """`values` as the declared type; NULL and marked what is none.
-
-        Args:
-            values: of one column.
-            kind: the declared type.
-            connect: the type in the schema of the records; None without a schema.
-        """
+        """Values of one column as `kind`; `connect` is the type in their schema, if any."""
         if connect is not None and connect.type == UNION_TYPE:
             return self._branches(values, kind, connect)
         if kind.is_nested:
@@ -122,7 +116,7 @@ class ColumnReader:
         return without_specials(values, kind, read, self.options.special_values)
 
     def refused(self, shown: str, kind: SqlType, connect: ConnectType | None) -> str:
-        """Why a value that is shown so was not read."""
+        """The reason for a value that was not read, shown as `shown`."""
         digits = f"({kind.precision})" if kind.name in (TypeName.TIME, *_INSTANTS) else ""
         source = "" if connect is None else f" as {connect}"
         said = f"{shown}{source} is no {kind}{digits}"
@@ -130,7 +124,7 @@ class ColumnReader:
             _may_be_unsigned(kind)
             and self.options.bigint_unsigned is BigintUnsignedHandling.UNKNOWN
         ):
-            return f"{said}, or a BIGINT UNSIGNED: nobody has said how these are written"
+            return f"{said}, or a BIGINT UNSIGNED, whose form is not configured"
         is_cut = connect is not None and str(connect).startswith(_CONNECT)
         is_cut |= connect is None and self.options.time_precision is TimePrecision.CONNECT
         if digits and is_cut and kind.precision > _MILLIS_DIGITS:
@@ -138,7 +132,7 @@ class ColumnReader:
         return said
 
     def unavailable(self, values: RawValues, kind: SqlType) -> Mask:
-        """Which values stand for one that the database did not send."""
+        """Which values are the placeholder for a value that the database did not send."""
         text = self.options.unavailable_value
         quoted = json.dumps(text, ensure_ascii=False)
         plain = text.encode()
@@ -155,15 +149,18 @@ class ColumnReader:
         return np.asarray(np.logical_or.reduce(masks), np.bool_)
 
     def _readers(self, kind: SqlType, connect: ConnectType | None) -> Readers:
-        """Who reads a scalar type, by what a value is in JSON."""
         if kind.name is TypeName.BOOLEAN:
-            return _booleans(connect)
+            if connect is None or str(connect) in _INTEGERS | {"boolean"}:
+                of_integer = readers.integers_as_booleans
+                return {tokens.BOOLEAN: readers.booleans, tokens.INTEGER: of_integer}
+            return _NO_READER
         if kind.name in (TypeName.FLOAT, TypeName.DOUBLE):
             return _floats(kind, connect)
         if kind.name is TypeName.DECIMAL:
             return self._decimals(kind, connect)
         if kind.name is TypeName.STRING:
-            return {tokens.STRING: readers.texts} if _is_text(connect) else _NO_READER
+            is_text = connect is None or connect.type == "string"
+            return {tokens.STRING: readers.texts} if is_text else _NO_READER
         if kind.name is TypeName.BYTES:
             return self._binaries(connect)
         if kind.name in (TypeName.DATE, TypeName.TIME, *_INSTANTS):
@@ -185,7 +182,7 @@ class ColumnReader:
         return self._plain_decimals(kind, connect)
 
     def _plain_decimals(self, kind: SqlType, connect: ConnectType) -> Readers:
-        """Who reads decimals that come as a type that is not a decimal."""
+        """Readers of decimals that have another type in the schema."""
         if connect.type in _INTEGERS:
             if connect.type != "int64" or not _may_be_unsigned(kind):
                 return {tokens.INTEGER: readers.decimals_as_numbers(kind)}
@@ -200,7 +197,7 @@ class ColumnReader:
         return {tokens.STRING: text} if connect.type == "string" else _NO_READER
 
     def _bare_decimals(self, kind: SqlType) -> Readers:
-        """Who reads decimals without a schema."""
+        """Readers of decimals without a schema."""
         handling, unsigned = self.options.decimal_handling, self.options.bigint_unsigned
         number = readers.decimals_as_numbers(kind)
         fraction = readers.rounded_decimals(kind) if handling is DecimalHandling.DOUBLE else number
@@ -216,7 +213,7 @@ class ColumnReader:
         return by_kind
 
     def _longs(self, kind: SqlType) -> Reader:
-        """Who reads integers that are BIGINT UNSIGNED, or a decimal without a fraction."""
+        """Reader of integers that are BIGINT UNSIGNED, or a decimal without a fraction."""
         if self.options.bigint_unsigned is BigintUnsignedHandling.LONG:
             return readers.unsigned_longs
         is_certain = self.options.bigint_unsigned is BigintUnsignedHandling.PRECISE
@@ -255,7 +252,7 @@ class ColumnReader:
         return _NO_READER
 
     def _unit(self, kind: SqlType) -> TimeUnit | None:
-        """What a number without a schema counts; None if there are none in that mode."""
+        """Unit of numbers without a schema; None if the mode does not write numbers."""
         mode = self.options.time_precision
         has_zone = kind.name is TypeName.TIMESTAMP_LTZ  # always a text: a number has no zone
         if has_zone or mode in (TimePrecision.ISOSTRING, TimePrecision.STRUCTURED):
@@ -268,7 +265,7 @@ class ColumnReader:
         return TimeUnit.MILLIS if is_coarse else TimeUnit.MICROS
 
     def _branches(self, values: RawValues, kind: SqlType, union: ConnectType) -> Checked:
-        """Values of a union, each by the type that it is of; a type that does not fit fails."""
+        """Values of a union, each by its own type; a type that does not fit fails."""
         members = members_of(values, list(union.fields))
         by_type = {name: np.flatnonzero(members[name].lasts >= 0) for name in union.fields}
         there = np.concatenate([np.zeros(0, np.int64), *by_type.values()])
@@ -334,7 +331,7 @@ class ColumnReader:
         return Checked(assembled(parts, arrow_type(kind), failed | (values.lasts < 0)), failed)
 
     def _written_maps(self, values: RawValues, kind: SqlType) -> Checked:
-        """Maps as texts that are JSON: `hstore` of PostgreSQL."""
+        """Maps as texts with JSON: `hstore` of PostgreSQL."""
         failed = np.zeros(len(values), np.bool_)
         objects: list[bytes | None] = values.texts().cast(pa.binary()).to_pylist()
         for row, text in enumerate(objects):
@@ -353,7 +350,7 @@ class ColumnReader:
 
 
 def _unsent_arrays(text: str, element: SqlType) -> list[str]:
-    """What stands for an array: one element, or one for each byte, as the element's type has it.
+    """Placeholders of an array: one element, or one for each byte, in the element's type.
 
     Source: Debezium's PostgreSQL connector, `UnchangedToastedPlaceholder`.
     """
@@ -383,12 +380,6 @@ def _may_be_unsigned(kind: SqlType) -> bool:
     return (kind.precision, kind.scale) == _UNSIGNED_DECIMAL
 
 
-def _booleans(connect: ConnectType | None) -> Readers:
-    if connect is None or str(connect) in _INTEGERS | {"boolean"}:
-        return {tokens.BOOLEAN: readers.booleans, tokens.INTEGER: readers.integers_as_booleans}
-    return _NO_READER
-
-
 def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     to = arrow_type(kind)
     plain: Readers = {
@@ -397,7 +388,7 @@ def _integers(kind: SqlType, connect: ConnectType | None) -> Readers:
     }
     if connect is None or str(connect) in _INTEGERS | {"boolean"}:
         is_unsigned = connect is not None and (connect.source_type or "").startswith(_UNSIGNED)
-        return {tokens.INTEGER: readers.unsigned(to)} if is_unsigned else plain
+        return {tokens.INTEGER: readers.integers(to, least=0)} if is_unsigned else plain
     if connect.name in _COUNTS or (connect.type in _INTEGERS and connect.name in _COUNTED_TIMES):
         return {tokens.INTEGER: readers.integers(to)}
     if connect.name == DECIMAL:
@@ -419,12 +410,8 @@ def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
     return {tokens.INTEGER: number, tokens.FRACTION: number, tokens.STRING: named}
 
 
-def _is_text(connect: ConnectType | None) -> bool:
-    return connect is None or connect.type == "string"
-
-
 def _repeats(keys: pa.StringArray, parts: Parts, count: int) -> Mask:
-    """The maps that have a key twice."""
+    """Maps that have a key twice."""
     owners = parts.owners
     assert owners is not None, "a MAP has entries"
     seen: set[tuple[int, str]] = set()

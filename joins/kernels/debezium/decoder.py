@@ -21,8 +21,16 @@ from joins.kernels.debezium.envelopes import (
     flat_rows,
 )
 from joins.kernels.debezium.options import BITS, ConnectType, DebeziumOptions, ValueLayout
-from joins.kernels.debezium.raw import JsonPayloads, PayloadReader, RawValues, counts_of, members_of
+from joins.kernels.debezium.raw import (
+    JsonPayloads,
+    Members,
+    PayloadReader,
+    RawValues,
+    counts_of,
+    members_of,
+)
 from joins.kernels.expressions.casts import mask_of
+from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.plain import ABSENT
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, array_type, arrow_type
@@ -31,21 +39,22 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 _BIT_COLUMN = ConnectType("bytes", BITS)
+_DELETE, _TOMBSTONE = CODES[RecordKind.DELETE], CODES[RecordKind.TOMBSTONE]
+_KEYED = [*WITH_ROW, _DELETE, _TOMBSTONE]
+_WITH_BEFORE = [CODES[RecordKind.UPDATE], _DELETE]
+_OTHER_ROW = "its key is not that of the row before: the row of that key would stay"
+_OTHER_KEY = "it has other columns than the declared primary key"
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedRows:
-    """Columns of some records.
-
-    Attributes:
-        rows: the positions of these records, ascending.
-    """
+    """Columns of the records at the positions `rows`, which ascend."""
 
     rows: Rows
     columns: list[pa.Array]
 
     def spread(self, visible: Mask) -> list[pa.Array]:
-        """The columns for all records: NULL of those that are not here, or not `visible`."""
+        """The columns for all records; NULL where there is no row, or it is not `visible`."""
         if len(self.rows) == len(visible) and visible.all():
             return self.columns
         places = np.full(len(visible), -1, np.int64)
@@ -57,11 +66,10 @@ class PlacedRows:
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """Which rows are read, and what they are called.
+    """Which rows are read.
 
     Attributes:
-        fields: the columns.
-        member: of the schema, that these rows have; empty if it is that of the row itself.
+        member: the schema's field of these rows; empty if the schema is that of the row itself.
         fault: of a column that cannot be read.
     """
 
@@ -72,13 +80,9 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads rows of records.
+    """Reads rows of records in groups of one schema; records that cannot be read go to `faults`.
 
-    Attributes:
-        columns: reads the values.
-        schemas: the number of each record's schema.
-        type_of: the schema of a number, None if there is none.
-        faults: gets the records whose rows cannot be read.
+    `schemas` has the number of each record's schema, `type_of` gives the schema of a number.
     """
 
     columns: ColumnReader
@@ -86,40 +90,14 @@ class RowReader:
     type_of: Callable[[int], ConnectType | None]
     faults: Faults
 
-    def read(self, objects: RawValues, chosen: Mask, place: RowPlace) -> PlacedRows:
-        """The columns of the `objects`, one a record, that are `chosen` and have no fault yet."""
-
-        def of_group(rows: Rows, connect: ConnectType | None) -> list[pa.Array]:
-            names = [item.name for item in place.fields]
-            own = objects if len(rows) == len(objects) else objects.take(rows)
-            members = members_of(own, names)
-            self.faults.add_all(
-                place.fault, {int(rows[at]): said for at, said in members.reasons.items()}
-            )
-            known = None if connect is None else connect.fields
-            return [
-                self._column(members[item.name], rows, item, (known, place.fault))
-                for item in place.fields
-            ]
-
-        return self._by_schema(chosen, place, of_group)
-
-    def read_bare(self, values: RawValues, chosen: Mask, place: RowPlace) -> PlacedRows:
-        """The same of values that are the only column themselves."""
-        (item,) = place.fields
-
-        def of_group(rows: Rows, connect: ConnectType | None) -> list[pa.Array]:
-            known = None if connect is None else {item.name: connect}
-            return [self._column(values.take(rows), rows, item, (known, place.fault))]
-
-        return self._by_schema(chosen, place, of_group)
-
-    def _by_schema(
-        self,
-        chosen: Mask,
-        place: RowPlace,
-        read: Callable[[Rows, ConnectType | None], list[pa.Array]],
+    def read(
+        self, objects: RawValues, chosen: Mask, place: RowPlace, *, is_bare: bool = False
     ) -> PlacedRows:
+        """Columns of the `objects`, one a record, that are `chosen` and have no fault yet.
+
+        With `is_bare` the objects are values of the only column.
+        """
+        names = [item.name for item in place.fields]
         rows = np.flatnonzero(chosen & self.faults.sound)
         numbers = self.schemas[rows]
         groups = np.unique(numbers).tolist()
@@ -132,7 +110,22 @@ class RowReader:
             connect = self.type_of(number)
             if connect is not None and place.member:
                 connect = connect.fields.get(place.member, UNKNOWN)
-            parts.append(read(own, connect))
+            values = objects if len(own) == len(objects) else objects.take(own)
+            known: Mapping[str, ConnectType] | None = None
+            if is_bare:
+                members = Members({names[0]: values}, {})
+                known = None if connect is None else {names[0]: connect}
+            else:
+                members = members_of(values, names)
+                known = None if connect is None else connect.fields
+            reasons = {int(own[at]): said for at, said in members.reasons.items()}
+            self.faults.add_all(place.fault, reasons)
+            parts.append(
+                [
+                    self._column(members[item.name], own, item, known, place.fault)
+                    for item in place.fields
+                ]
+            )
             order.append(own)
         if len(parts) == 1:
             return PlacedRows(rows, parts[0])
@@ -145,10 +138,10 @@ class RowReader:
         values: RawValues,
         rows: Rows,
         item: Field,
-        more: tuple[Mapping[str, ConnectType] | None, RecordFault],
+        fields: Mapping[str, ConnectType] | None,
+        fault: RecordFault,
     ) -> pa.Array:
-        """One column of the records `rows`; `more` are the types in their schema, and the fault."""
-        fields, fault = more
+        """One column of the records `rows`; `fields` are the types in their schema."""
         connect = None if fields is None else fields.get(item.name, UNKNOWN)
         if connect is None and item.name in self.columns.options.bit_columns:
             connect = _BIT_COLUMN
@@ -165,15 +158,8 @@ class RowReader:
         return checked.values
 
 
-_DELETE, _TOMBSTONE = CODES[RecordKind.DELETE], CODES[RecordKind.TOMBSTONE]
-_KEYED = [*WITH_ROW, _DELETE, _TOMBSTONE]
-_WITH_BEFORE = [CODES[RecordKind.UPDATE], _DELETE]
-_OTHER_ROW = "its key is not that of the row before: the row of that key would stay"
-_OTHER_KEY = "it has other columns than the declared primary key"
-
-
 class DebeziumDecoder:
-    """Reads the records of one topic, for one thread; it remembers the schemas that it has seen."""
+    """Decodes records of one topic, on one thread; it caches schemas."""
 
     def __init__(
         self,
@@ -184,14 +170,14 @@ class DebeziumDecoder:
         before: Sequence[str] = (),
         payloads: tuple[PayloadReader, PayloadReader] | None = None,
     ) -> None:
-        """A decoder.
+        """A decoder of `columns`; records may have more.
 
         Args:
-            columns: the declared ones, which a record may have more than.
-            primary_key: names of columns; none of a table without a key.
-            options: Debezium's defaults if there are none.
-            before: the columns of `ChangeRows.before`.
-            payloads: take keys and values apart; None: they are JSON.
+            columns: declared columns.
+            primary_key: names of columns; empty for a table without a key.
+            options: None for Debezium's defaults.
+            before: names of the columns of `ChangeRows.before`.
+            payloads: readers of keys and of values; None for JSON.
         """
         by_name = {column.name: column for column in columns}
         self._options = options or DebeziumOptions()
@@ -206,10 +192,7 @@ class DebeziumDecoder:
         self._keys, self._values = payloads or (JsonPayloads(include), JsonPayloads(include))
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
-        """The changes of `records`, of which `key` and `value` (binary) are read.
-
-        It does not raise for data: what is wrong with a record is told in `ChangeRows.bad`.
-        """
+        """Decodes `key` and `value` (binary); faults of records are in `ChangeRows.bad`."""
         options, faults = self._options, Faults.of(records.num_rows)
         values, keys = (RawValues.of(records.column(name)) for name in ("value", "key"))
         payloads = self._values.unwrapped(values)
@@ -225,86 +208,9 @@ class DebeziumDecoder:
         if self._before.fields:
             has_before = np.isin(changes.codes, _WITH_BEFORE) & (changes.before.lasts >= 0)
             before = rows.read(changes.before, has_before, self._before)
-        return self._finished(changes, (key, after, before), faults)
-
-    def _member(self, name: str) -> str:
-        return name if self._options.layout is ValueLayout.ENVELOPE else ""
-
-    def _after_rows(self, changes: Changes, rows: RowReader) -> PlacedRows:
-        after = rows.read(changes.after, np.isin(changes.codes, WITH_ROW), self._after)
-        for column, values in zip(self._after.fields, after.columns, strict=True):
-            if not column.nullable and values.null_count:
-                for row in after.rows[mask_of(values.is_null())].tolist():
-                    said = f'column "{column.name}": it is NULL, and declared NOT NULL'
-                    rows.faults.add(RecordFault.COLUMN, row, said)
-        return after
-
-    def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
-        """The primary keys of the records that have a key."""
-        is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
-        if not self._key.fields:
-            return PlacedRows(np.zeros(0, np.int64), [])
-        rows = np.flatnonzero(is_keyed)
-        own, chosen = Faults.of(len(rows)), keys.take(rows)
-        payloads = self._keys.unwrapped(chosen)
-        own.add_all(RecordFault.KEY, payloads.reasons)
-        reader = RowReader(self._reader, payloads.schemas, self._keys.type_of, own)
-        values, has_key = payloads.values, payloads.values.lasts >= 0
-        if len(self._key.fields) == 1 and not (values.kinds() == tokens.OBJECT).any():
-            read = reader.read_bare(values, has_key, self._key)
-        else:
-            read = reader.read(values, has_key, self._key)
-            others = dict.fromkeys(np.flatnonzero(~own.sound).tolist(), "")
-            is_other = counts_of(values, others) != len(self._key.fields)
-            own.where(RecordFault.KEY, has_key & is_other, _OTHER_KEY)
-        for bad in own.records():
-            faults.add(bad.fault, int(rows[bad.row]), f"its key: {bad.reason}")
-        return PlacedRows(rows[read.rows], read.columns)
-
-    def _key_columns(
-        self, read: PlacedRows, after: PlacedRows, changes: Changes, rows: RowReader
-    ) -> list[pa.Array]:
-        """The key of all records: of the record's key, or else of its row."""
-        faults, count = rows.faults, len(changes.codes)
-        visible = np.ones(count, np.bool_)
-        has_key, is_new = np.zeros(count, np.bool_), np.isin(changes.codes, WITH_ROW)
-        has_key[read.rows] = True
-        names = [item.name for item in self._after.fields]
-        chosen = [after.columns[names.index(item.name)] for item in self._key.fields]
-        new = PlacedRows(after.rows, chosen).spread(visible)
-        is_old = (changes.codes == _DELETE) & ~has_key & (changes.before.lasts >= 0)
-        old = rows.read(changes.before, is_old, self._old_key).spread(visible)
-        is_both = pa.array(has_key & is_new)
-        was = self._keys_before(changes, has_key, rows).spread(visible)
-        columns = []
-        for own, of_new, of_old, before in zip(read.spread(visible), new, old, was, strict=True):
-            contradicts = pc.fill_null(pc.not_equal(own, before), False)
-            faults.where(RecordFault.KEY, mask_of(contradicts), _OTHER_ROW)
-            differs = pc.and_(is_both, pc.fill_null(pc.not_equal(own, of_new), True))
-            faults.where(RecordFault.KEY, mask_of(differs), "its key is not that of its row")
-            key = pc.if_else(pa.array(has_key), own, pc.coalesce(of_new, of_old))
-            missing = np.isin(changes.codes, _KEYED) & mask_of(key.is_null())
-            faults.where(RecordFault.KEY, missing, "it has no key")
-            columns.append(key)
-        return columns
-
-    def _keys_before(self, changes: Changes, has_key: Mask, rows: RowReader) -> PlacedRows:
-        is_told = np.isin(changes.codes, _WITH_BEFORE) & has_key & (changes.before.lasts >= 0)
-        lenient = replace(rows, faults=Faults.of(len(changes.codes)))
-        return lenient.read(changes.before, is_told, self._old_key)
-
-    def _finished(
-        self,
-        changes: Changes,
-        parts: tuple[list[pa.Array], PlacedRows, PlacedRows | None],
-        faults: Faults,
-    ) -> ChangeRows:
-        """What is left, without that of bad records."""
-        key, after, before = parts
         sound = faults.sound
         codes = np.where(sound, changes.codes, CODES[RecordKind.BAD])
-        everywhere = np.arange(len(codes))
-        keyed = PlacedRows(everywhere, key).spread(sound & np.isin(codes, _KEYED))
+        keyed = PlacedRows(np.arange(len(codes)), key).spread(sound & np.isin(codes, _KEYED))
         return ChangeRows(
             kind=pa.array([kind.value for kind in KINDS], pa.string()).take(pa.array(codes)),
             key=_batch(self._key.fields, keyed, len(codes)),
@@ -322,38 +228,88 @@ class DebeziumDecoder:
             bad=faults.records(),
         )
 
+    def _member(self, name: str) -> str:
+        return name if self._options.layout is ValueLayout.ENVELOPE else ""
+
+    def _after_rows(self, changes: Changes, rows: RowReader) -> PlacedRows:
+        after = rows.read(changes.after, np.isin(changes.codes, WITH_ROW), self._after)
+        for column, values in zip(self._after.fields, after.columns, strict=True):
+            if not column.nullable and values.null_count:
+                for row in after.rows[mask_of(values.is_null())].tolist():
+                    said = f'column "{column.name}": it is NULL, and declared NOT NULL'
+                    rows.faults.add(RecordFault.COLUMN, row, said)
+        return after
+
+    def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
+        """Primary keys of the records that have a key."""
+        is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
+        if not self._key.fields:
+            return PlacedRows(np.zeros(0, np.int64), [])
+        rows = np.flatnonzero(is_keyed)
+        own, chosen = Faults.of(len(rows)), keys.take(rows)
+        payloads = self._keys.unwrapped(chosen)
+        own.add_all(RecordFault.KEY, payloads.reasons)
+        reader = RowReader(self._reader, payloads.schemas, self._keys.type_of, own)
+        values, has_key = payloads.values, payloads.values.lasts >= 0
+        if len(self._key.fields) == 1 and not (values.kinds() == tokens.OBJECT).any():
+            read = reader.read(values, has_key, self._key, is_bare=True)
+        else:
+            read = reader.read(values, has_key, self._key)
+            others = dict.fromkeys(np.flatnonzero(~own.sound).tolist(), "")
+            is_other = counts_of(values, others) != len(self._key.fields)
+            own.where(RecordFault.KEY, has_key & is_other, _OTHER_KEY)
+        for bad in own.records():
+            faults.add(bad.fault, int(rows[bad.row]), f"its key: {bad.reason}")
+        return PlacedRows(rows[read.rows], read.columns)
+
+    def _key_columns(
+        self, read: PlacedRows, after: PlacedRows, changes: Changes, rows: RowReader
+    ) -> list[pa.Array]:
+        """The key of all records: the record's key, or else that of its row."""
+        faults, count = rows.faults, len(changes.codes)
+        visible = np.ones(count, np.bool_)
+        has_key, is_new = np.zeros(count, np.bool_), np.isin(changes.codes, WITH_ROW)
+        has_key[read.rows] = True
+        names = [item.name for item in self._after.fields]
+        chosen = [after.columns[names.index(item.name)] for item in self._key.fields]
+        new = PlacedRows(after.rows, chosen).spread(visible)
+        is_old = (changes.codes == _DELETE) & ~has_key & (changes.before.lasts >= 0)
+        old = rows.read(changes.before, is_old, self._old_key).spread(visible)
+        is_both = pa.array(has_key & is_new)
+        is_told = np.isin(changes.codes, _WITH_BEFORE) & has_key & (changes.before.lasts >= 0)
+        lenient = replace(rows, faults=Faults.of(count))
+        was = lenient.read(changes.before, is_told, self._old_key).spread(visible)
+        columns = []
+        for own, of_new, of_old, before in zip(read.spread(visible), new, old, was, strict=True):
+            contradicts = pc.fill_null(pc.not_equal(own, before), False)
+            faults.where(RecordFault.KEY, mask_of(contradicts), _OTHER_ROW)
+            differs = pc.and_(is_both, pc.fill_null(pc.not_equal(own, of_new), True))
+            faults.where(RecordFault.KEY, mask_of(differs), "its key is not that of its row")
+            key = pc.if_else(pa.array(has_key), own, pc.coalesce(of_new, of_old))
+            missing = np.isin(changes.codes, _KEYED) & mask_of(key.is_null())
+            faults.where(RecordFault.KEY, missing, "it has no key")
+            columns.append(key)
+        return columns
+
 
 def _batch(fields: Sequence[Field], columns: list[pa.Array], count: int) -> pa.RecordBatch:
-    if not fields:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
     schema = pa.schema([(item.name, arrow_type(item.type)) for item in fields])
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return batch_of(columns, schema, count)
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
-    kinds = (
-        SqlType(TypeName.BIGINT),
-        SqlType(TypeName.STRING),
-        SqlType(TypeName.DECIMAL, 10, 2),
-        SqlType(TypeName.DATE),
-        SqlType(TypeName.TIME, 6),
-        SqlType(TypeName.TIMESTAMP_LTZ, 6),
-        SqlType(TypeName.BYTES),
-        array_type(SqlType(TypeName.BOOLEAN)),
-    )
-    values = [
-        "1",
-        '""',
-        '"AA=="',
-        '"1970-01-01"',
-        '"00:00:00"',
-        '"1970-01-01T00:00:00Z"',
-        '"AA=="',
-        "[true]",
-    ]
-    names = [f"c{at}" for at in range(len(kinds))]
-    row = ",".join(f'"{name}":{value}' for name, value in zip(names, values, strict=True))
+    by_type = {
+        SqlType(TypeName.BIGINT): "1",
+        SqlType(TypeName.STRING): '""',
+        SqlType(TypeName.DECIMAL, 10, 2): '"AA=="',
+        SqlType(TypeName.DATE): '"1970-01-01"',
+        SqlType(TypeName.TIME, 6): '"00:00:00"',
+        SqlType(TypeName.TIMESTAMP_LTZ, 6): '"1970-01-01T00:00:00Z"',
+        SqlType(TypeName.BYTES): '"AA=="',
+        array_type(SqlType(TypeName.BOOLEAN)): "[true]",
+    }
+    names = [f"c{at}" for at in range(len(by_type))]
+    row = ",".join(f'"{name}":{value}' for name, value in zip(names, by_type.values(), strict=True))
     value = f'{{"schema":null,"payload":{{"op":"c","after":{{{row}}},"source":{{}}}}}}'
     records = pa.RecordBatch.from_pydict(
         {
@@ -361,6 +317,6 @@ def warm_up() -> None:
             "value": pa.array([value.encode()] * 2, pa.binary()),
         }
     )
-    columns = [Field(name, kind) for name, kind in zip(names, kinds, strict=True)]
+    columns = [Field(name, kind) for name, kind in zip(names, by_type, strict=True)]
     with one_at_a_time():
         DebeziumDecoder(columns, names[:1]).decode(records)

@@ -13,7 +13,7 @@ from joins.kernels.debezium.changes import Faults, RecordFault, RecordKind
 from joins.kernels.debezium.options import CapturedName
 from joins.kernels.debezium.raw import Payloads, RawValues, members_of
 from joins.kernels.debezium.readers import Readers
-from joins.kernels.expressions.casts import Checked, mask_of
+from joins.kernels.expressions.casts import Checked, mask_of, sound
 from joins.kernels.json.plain import ABSENT
 
 Rows = npt.NDArray[np.int64]
@@ -35,11 +35,7 @@ _POSITION = ("lsn", "file", "pos")
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where changes are from, a row a record; NULL where they do not tell.
-
-    Attributes:
-        position: in the database's log, of rows of snapshots only.
-    """
+    """Origin of changes, a row a record; NULL if unknown. Only snapshot rows have a `position`."""
 
     snapshot: pa.StringArray
     ts_ms: pa.Int64Array
@@ -52,14 +48,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Changes whose rows are not read yet.
-
-    Attributes:
-        codes: of `KINDS`.
-        before: objects, or none.
-        after: objects, or none.
-        source: where they are from.
-    """
+    """Changes whose rows are not read yet; `codes` are places in `KINDS`."""
 
     codes: Codes
     before: RawValues
@@ -68,7 +57,6 @@ class Changes:
 
 
 def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) -> Changes:
-    """Payloads that are envelopes."""
     members = members_of(payloads.values, ("before", "after", "source", "op"))
     faults.add_all(RecordFault.UNREADABLE, members.reasons)
     op, after, before = members["op"], members["after"], members["before"]
@@ -96,7 +84,7 @@ def envelopes(payloads: Payloads, table: CapturedName | None, faults: Faults) ->
 def flat_rows(
     payloads: Payloads, prefix: str, table: CapturedName | None, faults: Faults
 ) -> Changes:
-    """Payloads that are rows, with what `prefix` marks beside them."""
+    """Changes of flat rows, whose metadata members begin with `prefix`."""
     long = [f"{prefix}source_{name}" for name in _SOURCE]
     short = [f"{prefix}{name}" for name in _TABLE]
     places = [f"{prefix}source_{name}" for name in _POSITION]
@@ -116,7 +104,12 @@ def flat_rows(
         name, value = (op_name, op) if no_op[row] else (deleted_name, deleted)
         faults.add(RecordFault.LAYOUT, row, f'"{name}" is {value.shown(row)}, which says nothing')
     said_of = [members[name] for name in long]
-    said_of[3:] = [_either(a, members[name]) for a, name in zip(said_of[3:], short, strict=True)]
+    for at, name in enumerate(short, 3):
+        first, second = said_of[at], members[name]
+        has_first = first.lasts != ABSENT
+        firsts = np.where(has_first, first.firsts, second.firsts)
+        lasts = np.where(has_first, first.lasts, second.lasts)
+        said_of[at] = RawValues(firsts, lasts, first.kept)
     positions = _positions([members[name] for name in places], codes)
     source = _source_of(said_of, positions, np.zeros(len(rows), np.bool_), faults)
     _leave_others(codes, source, table, faults)
@@ -131,14 +124,8 @@ def _codes_of(op: RawValues) -> Codes:
     return _LETTERS[letters]
 
 
-def _either(first: RawValues, second: RawValues) -> RawValues:
-    has_first = first.lasts != ABSENT
-    firsts = np.where(has_first, first.firsts, second.firsts)
-    return RawValues(firsts, np.where(has_first, first.lasts, second.lasts), first.kept)
-
-
 def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:
-    """Where rows of snapshots were read: all of one snapshot have the same, whoever reads them."""
+    """Positions of snapshot rows in the log; all rows of one snapshot have the same."""
     chosen = np.flatnonzero(codes == CODES[RecordKind.READ])
     lsn, file, pos = (values.copied(chosen) for values in said_of)
     positions = pc.coalesce(
@@ -152,7 +139,7 @@ def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:
 def _source_of(
     said_of: Sequence[RawValues], positions: pa.BinaryArray, has_block: Mask, faults: Faults
 ) -> Source:
-    """Where changes are from; in a source block that says nothing of a snapshot it is `false`."""
+    """Origin of changes; in a source block without `snapshot` it is `false`."""
     by_kind: Readers = {tokens.STRING: readers.texts, tokens.BOOLEAN: _boolean_words}
     columns = []
     for name, value in zip(_SOURCE, said_of, strict=True):
@@ -171,7 +158,7 @@ def _source_of(
 
 
 def _read(values: RawValues, by_kind: Readers, to: pa.DataType) -> Checked:
-    """`values` by the reader of each one's kind; what is the same in all records is read once."""
+    """`values` by the reader of each one's kind; a value that all records have is read once."""
     count = len(values)
     if count > 1 and values.lasts[0] >= 0 and values.are(values.at(0)).all():
         one = readers.read_by_kind(values.take(np.zeros(1, np.int64)), by_kind, to)
@@ -180,12 +167,11 @@ def _read(values: RawValues, by_kind: Readers, to: pa.DataType) -> Checked:
 
 
 def _boolean_words(values: RawValues) -> Checked:
-    words = readers.booleans(values).values.cast(pa.string())
-    return Checked(words, np.zeros(len(values), np.bool_))
+    return sound(readers.booleans(values).values.cast(pa.string()))
 
 
 def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faults: Faults) -> None:
-    """Mark the records of tables other than `table`; one that does not tell its own is bad."""
+    """Marks records of tables other than `table`; a record without a table is bad."""
     if table is None:
         return
     pairs = (
@@ -193,9 +179,10 @@ def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faul
         ("schema", source.schema, table.schema),
         ("database", source.database, table.database),
     )
-    tells = codes != CODES[RecordKind.TOMBSTONE]
+    other = CODES[RecordKind.OTHER_TABLE]
+    has_table = codes != CODES[RecordKind.TOMBSTONE]
     for word, column, name in pairs:
         if name is not None:
-            silent = tells & mask_of(column.is_null()) & (codes != CODES[RecordKind.OTHER_TABLE])
-            faults.where(RecordFault.LAYOUT, silent, f"it does not tell its {word}")
-            codes[mask_of(pc.not_equal(column, name))] = CODES[RecordKind.OTHER_TABLE]
+            silent = has_table & mask_of(column.is_null()) & (codes != other)
+            faults.where(RecordFault.LAYOUT, silent, f"it does not name its {word}")
+            codes[mask_of(pc.not_equal(column, name))] = other

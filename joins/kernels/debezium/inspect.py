@@ -69,33 +69,36 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\dZ?")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
-_YEARS = 1_990, 2_100  # whoever counts milliseconds or microseconds mostly means these
+_RECENT = tuple(datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in (1_990, 2_100))
 _DAYS = range(7_000, 48_000)  # 1989 to 2101
 _INT = range(-(2**31), 2**31)
+_OPERATIONS = frozenset("rcudtm")
+_PREFIX = "__"
+Row = Mapping[str, object]
+_KINDS: Mapping[type, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class TypeGuess:
-    """A type to declare.
-
-    Attributes:
-        sql: None if no type can be declared.
-        note: what else it may be, or why there is none.
-    """
+    """A proposed type, None if there is none; `note` has alternatives or the reason."""
 
     sql: str | None
     note: str = ""
 
 
 def of_schema(connect: ConnectType) -> TypeGuess:
-    """The type of a column whose schema is known."""
     sql = _sql(connect)
     if sql is None:
         return TypeGuess(None, f"{connect} cannot be declared")
     if connect.name == VARIABLE_SCALE_DECIMAL:
-        return TypeGuess(
-            sql, "each value has a scale of its own: declare as many digits as it needs"
-        )
+        return TypeGuess(sql, "each value has its own scale: declare as many digits as it needs")
     if connect.type == "int16":
         return TypeGuess(sql, "BOOLEAN if it is a TINYINT(1) of 0 and 1")
     if (connect.source_type or "").startswith("BIGINT UNSIGNED") and connect.type == "int64":
@@ -154,18 +157,13 @@ def _of_integers(values: Sequence[int]) -> TypeGuess:
     if set(values) <= {0, 1}:
         return TypeGuess(sql, "or BOOLEAN")
     for divisor, kind in ((1_000, "TIMESTAMP(3)"), (1_000_000, "TIMESTAMP(6)")):
-        if all(_is_recent(value / divisor) for value in values):
+        if all(_RECENT[0] <= value / divisor < _RECENT[1] for value in values):
             shown = datetime.fromtimestamp(values[-1] / divisor, UTC).replace(tzinfo=None)
             return TypeGuess(sql, f"or {kind}: {shown.isoformat(' ')}")
     if all(value in _DAYS for value in values):
         shown = datetime.fromtimestamp(values[-1] * 86_400, UTC)
         return TypeGuess(sql, f"or DATE: {shown.date().isoformat()}")
     return TypeGuess(sql)
-
-
-def _is_recent(seconds: float) -> bool:
-    least, greatest = (datetime(year, 1, 1, tzinfo=UTC).timestamp() for year in _YEARS)
-    return least <= seconds < greatest
 
 
 def _of_texts(values: Sequence[str]) -> TypeGuess:
@@ -182,7 +180,7 @@ def _of_texts(values: Sequence[str]) -> TypeGuess:
 def _of_objects(values: Sequence[dict[str, object]]) -> TypeGuess:
     if all(value.keys() == {"scale", "value"} for value in values):
         scale = max(int(str(value["scale"])) for value in values)
-        return TypeGuess(f"DECIMAL(38, {min(scale, 38)})", "each value has a scale of its own")
+        return TypeGuess(f"DECIMAL(38, {min(scale, 38)})", "each value has its own scale")
     if all({"year", "month", "day"} <= value.keys() for value in values):
         if any("offsetSeconds" in value for value in values):
             return TypeGuess("TIMESTAMP_LTZ(6)")
@@ -198,22 +196,14 @@ def _of_objects(values: Sequence[dict[str, object]]) -> TypeGuess:
     return TypeGuess(f"ROW<{parts}>", "or MAP<STRING, STRING>, if it is an hstore")
 
 
-_OPERATIONS = frozenset("rcudtm")
-_PREFIX = "__"
-
-Row = Mapping[str, object]
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
     """A column of the rows.
 
     Attributes:
-        encodings: how its values are written, the most frequent first: the schema's type, or the
-            kind of JSON.
-        sql: the type that is proposed, None if there is none for it.
-        note: what else it may be, or why there is no type; empty if nothing is to be said.
-        in_key: whether the record's key has it.
+        encodings: types in the schema, or else kinds of JSON, by descending frequency.
+        sql: the proposed type, None if there is none.
+        note: alternatives, or why there is no type.
     """
 
     name: str
@@ -228,14 +218,14 @@ class TopicReport:
     """What a sample shows.
 
     Attributes:
-        records: how many were looked at.
-        layout: None if the records are no changes that are known.
-        with_schema: how many values have a schema in front.
-        kinds: operations and how often they are there; `tombstone`, `flat`, `unreadable`.
-        tables: (database, schema, table) and how often they are there.
-        columns: of the rows, in the order of the newest row.
-        key: the columns of the keys, in their order.
-        marks: by partition the marks of snapshots, and how often they are there.
+        records: size of the sample.
+        layout: None if the records are no known changes.
+        with_schema: number of values with a schema in front.
+        kinds: frequency by operation, `tombstone`, `flat` or `unreadable`.
+        tables: frequency by (database, schema, table).
+        columns: in the order of the rows.
+        key: columns of the keys.
+        marks: by partition the frequency of each snapshot mark.
     """
 
     records: int
@@ -248,7 +238,7 @@ class TopicReport:
     marks: Mapping[int, Mapping[str, int]]
 
     def create_table(self, name: str, options: Mapping[str, str]) -> str:
-        """A CREATE TABLE of the columns that have a type; notes are comments."""
+        """CREATE TABLE with the columns that have a type; notes are comments."""
         lines: list[tuple[str, str]] = []
         comments = []
         for column in self.columns:
@@ -286,11 +276,9 @@ def _literal(text: str) -> str:
 def inspect_topic(
     records: pa.RecordBatch, payloads: tuple[PayloadReader, PayloadReader] | None = None
 ) -> TopicReport:
-    """What `records` look like, of which `key`, `value` (binary) and `partition` are read.
+    """Reports on `key`, `value` (binary) and `partition` of a sample in the order of its offsets.
 
-    Args:
-        records: a sample, in the order of their offsets.
-        payloads: take keys and values apart; None: they are JSON.
+    `payloads` are the readers of keys and of values; None for JSON.
     """
     keys, values = payloads or (JsonPayloads(), JsonPayloads())
     sample = _Sample()
@@ -320,8 +308,6 @@ def inspect_topic(
 
 @dataclass(slots=True)
 class _Values:
-    """What a column has in the sample."""
-
     values: list[object] = field(default_factory=list)
     encodings: Counter[str] = field(default_factory=Counter)
     connect: ConnectType | None = None
@@ -336,7 +322,6 @@ class _Sample:
     marks: dict[int, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, payload: object, connect: ConnectType | None, partition: int) -> None:
-        """Look at the payload of one more record."""
         self.with_schema += connect is not None
         if payload is None:
             self.kinds["tombstone"] += 1
@@ -380,33 +365,22 @@ class _Sample:
                 column.encodings[_KINDS[type(value)] if known is None else str(known)] += 1
 
 
-_KINDS: Mapping[type, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    list: "array",
-    dict: "object",
-}
-
-
 def _taken_apart(
     column: pa.Array, reader: PayloadReader
 ) -> Iterator[tuple[int, object, ConnectType | None]]:
-    """Position, payload and type of each; an odd payload is a text."""
+    """Position, payload and type of each; an unreadable payload is an empty text."""
     payloads = reader.unwrapped(RawValues.of(column))
     numbers = payloads.schemas.tolist()
     for at, text in enumerate(payloads.values.copied().to_pylist()):
         number = numbers[at]
         connect = None if number == NO_SCHEMA else reader.type_of(number)
-        yield at, _parsed(text) if at not in payloads.reasons else "", connect
-
-
-def _parsed(text: bytes | None) -> object:
-    try:
-        return None if text is None else json.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError):
-        return ""
+        payload: object = "" if at in payloads.reasons else None
+        if text is not None and at not in payloads.reasons:
+            try:
+                payload = json.loads(text.decode("utf-8"))
+            except (ValueError, RecursionError):
+                payload = ""
+        yield at, payload, connect
 
 
 def _column(name: str, seen: _Values, *, in_key: bool) -> ColumnReport:

@@ -20,14 +20,14 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 
 class SnapshotFamily(StrEnum):
-    """What a notification is about: its `aggregate_type`."""
+    """Kind of snapshot: the notification's `aggregate_type`."""
 
     INITIAL = "Initial Snapshot"
     INCREMENTAL = "Incremental Snapshot"
 
 
 class SnapshotEvent(StrEnum):
-    """What has happened: its `type`."""
+    """Event in a snapshot: the notification's `type`."""
 
     STARTED = "STARTED"
     IN_PROGRESS = "IN_PROGRESS"
@@ -42,7 +42,7 @@ class SnapshotEvent(StrEnum):
 
 
 class ScanStatus(StrEnum):
-    """How the scan of a table has ended."""
+    """Result of the scan of a table."""
 
     SUCCEEDED = "SUCCEEDED"
     EMPTY = "EMPTY"
@@ -54,18 +54,17 @@ class ScanStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotNotification:
-    """A notification about a snapshot.
+    """A notification about a snapshot; what it does not say is None.
 
     Attributes:
-        id: the connector's own; of an incremental snapshot that of the signal.
-        connector: its logical name, None if it does not tell.
-        timestamp_ms: when it was made, by the clock of the connector; None if it does not tell.
-        tables: all that the snapshot is about, as the connector names them (`shop.items`).
-        table: the one that this notification is about, None if it is about none.
-        rows: of a scanned table, None if it does not tell.
-        status: of a scanned table, None if it does not tell.
-        chunk: (index, how many there are) of a chunk.
-        more: what else there is.
+        id: of the connector; in an incremental snapshot that of the signal.
+        connector: its logical name.
+        timestamp_ms: by the connector's clock.
+        tables: all tables of the snapshot, as the connector names them (`shop.items`).
+        table: the table of this notification.
+        rows: of a scanned table.
+        chunk: (index, number of chunks).
+        more: other data.
     """
 
     family: SnapshotFamily
@@ -83,12 +82,7 @@ class SnapshotNotification:
 
 @dataclass(frozen=True, slots=True)
 class UnknownNotification:
-    """A record that is no notification about a snapshot, or one that is not understood.
-
-    Attributes:
-        reason: what is not understood.
-        text: the record, or its beginning.
-    """
+    """A record that is no notification about a snapshot, why, and its beginning."""
 
     reason: str
     text: str
@@ -97,11 +91,9 @@ class UnknownNotification:
 def read_notification(
     key: bytes | None, value: bytes | None
 ) -> SnapshotNotification | UnknownNotification:
-    """The notification that a record is, with a schema in front or without; it does not raise.
+    """The notification in a record, with or without a schema in front; it does not raise.
 
-    Args:
-        key: an object of the notification's `id`, which the value has, too.
-        value: the notification.
+    `key` is an object with the notification's `id`, which is read if the value lacks it.
     """
     try:
         return _notification(_payload(value), key)
@@ -109,8 +101,7 @@ def read_notification(
         return UnknownNotification(str(exc), (value or b"")[:_SHOWN_BYTES].decode(errors="replace"))
 
 
-class _NotUnderstoodError(Exception):
-    """A record is not understood."""
+class _NotUnderstoodError(Exception): ...
 
 
 def _payload(text: bytes | None) -> Mapping[str, object]:
@@ -136,7 +127,7 @@ def _notification(value: Mapping[str, object], key: bytes | None) -> SnapshotNot
     if event is SnapshotEvent.TABLE_SCAN_COMPLETED and table is None:
         table = collections or None  # of a scan of one table
         if table is None or "," in table:
-            raise _NotUnderstoodError("it does not tell which table was scanned")
+            raise _NotUnderstoodError("it does not name the scanned table")
     for name in _TABLE_NAMES:
         more.pop(name, None)
     rows, status = more.pop("total_rows_scanned", None), more.pop("status", None)

@@ -13,21 +13,22 @@ SOURCE_TYPE = "__debezium.source.column.type"
 BITS = "io.debezium.data.Bits"
 UNION_TYPE = "union"  # of several types, whose values are objects with the type's name
 FLOAT_BITS, DOUBLE_BITS = "float bits", "double bits"  # types whose values are written as integers
+UNAVAILABLE_VALUE = "__debezium_unavailable_value"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectType:
-    """The type of a value.
+    """Type of a value in a schema of Kafka Connect.
 
     Attributes:
         type: `int8` … `int64`, `float`, `double`, `boolean`, `string`, `bytes`, `array`, `map`,
             `struct`.
-        name: of the logical type, if it is one.
+        name: of the logical type.
         scale: of a DECIMAL.
-        precision: of a DECIMAL, where the schema tells it.
-        source_type: of the database's column, where the connector propagates it.
+        precision: of a DECIMAL, if the schema has it.
+        source_type: the database's type, if the connector propagates it.
         fields: of a struct, or the types of a union, by name.
-        items: of an array its elements, of a map its values.
+        items: type of an array's elements or a map's values.
     """
 
     type: str
@@ -41,7 +42,7 @@ class ConnectType:
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Self:
-        """The type that a schema describes.
+        """The type in a schema.
 
         Raises:
             ValueError: it is no schema of Connect.
@@ -68,7 +69,7 @@ class ConnectType:
 
     @classmethod
     def parsed(cls, text: bytes) -> Self | None:
-        """The type that a schema in JSON describes; None of `null`.
+        """The type in a schema in JSON; None for `null`.
 
         Raises:
             ValueError: it is no schema of Connect.
@@ -88,11 +89,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value
 
 
-UNAVAILABLE_VALUE = "__debezium_unavailable_value"
-
-
 class SpecialValues(StrEnum):
-    """What becomes of infinite times and NaN: the record is bad, NULL, or the last or first day."""
+    """Handling of infinite times and NaN: the record is bad, NULL, or the last or first day."""
 
     FAIL = "fail"
     NULL = "null"
@@ -100,7 +98,7 @@ class SpecialValues(StrEnum):
 
 
 class ValueLayout(StrEnum):
-    """What a value of a topic is: the whole envelope, or what ExtractNewRecordState makes of it."""
+    """Values of a topic are envelopes, or rows as ExtractNewRecordState makes them."""
 
     ENVELOPE = "envelope"
     FLAT = "flat"
@@ -115,9 +113,9 @@ class DecimalHandling(StrEnum):
 
 
 class BigintUnsignedHandling(StrEnum):
-    """`bigint.unsigned.handling.mode`: what does not fit 63 bits is negative, or a decimal.
+    """`bigint.unsigned.handling.mode`: numbers beyond 63 bits are negative, or decimals.
 
-    `UNKNOWN` is none of Debezium's: nobody has said.
+    `UNKNOWN` is not a mode of Debezium: the option is not set.
     """
 
     UNKNOWN = "unknown"
@@ -138,7 +136,7 @@ class TimePrecision(StrEnum):
 
 
 class BinaryHandling(StrEnum):
-    """`binary.handling.mode`: of `bytes` JSON has base64, too."""
+    """`binary.handling.mode`; `bytes` is base64 in JSON, too."""
 
     BYTES = "bytes"
     BASE64 = "base64"
@@ -148,13 +146,7 @@ class BinaryHandling(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CapturedName:
-    """The table whose records are read; what is None is not looked at.
-
-    Attributes:
-        table: its name.
-        schema: the schema of a database that has some, like PostgreSQL.
-        database: the database.
-    """
+    """The table whose records are read; parts that are None match any."""
 
     table: str
     schema: str | None = None
@@ -163,26 +155,26 @@ class CapturedName:
 
 @dataclass(frozen=True, slots=True)
 class DebeziumOptions:
-    """How values of a topic are to be read.
+    """How to read the values of a topic.
 
     Attributes:
-        layout: envelopes, or rows.
-        schema_include: whether keys and values carry their schema; None: each tells by itself.
-        decimal_handling: what a text is for a DECIMAL, without a schema.
-        bigint_unsigned: what a BIGINT UNSIGNED is, which is declared as DECIMAL(20, 0). While that
-            is unknown, what may be one or a real DECIMAL(20, 0) is bad: a negative integer, and
-            without a schema a text where `decimal_handling` says that it is decimal.
-        time_precision: what a number is for a TIME or TIMESTAMP, without a schema. The adaptive
-            modes go by the precision of the declared type: it must be that of the database.
-        binary_handling: what a text is for BYTES, without a schema that says `bytes`.
+        layout: envelopes or rows.
+        schema_include: whether keys and values carry their schema; None: decided by each value.
+        decimal_handling: meaning of a text for a DECIMAL without a schema.
+        bigint_unsigned: form of a BIGINT UNSIGNED, which is declared as DECIMAL(20, 0). While it is
+            unknown, an ambiguous value is bad: a negative integer, and without a schema a text that
+            `decimal_handling` makes a decimal.
+        time_precision: meaning of a number for a TIME or TIMESTAMP without a schema. The adaptive
+            modes go by the precision of the declared type, which must be that of the database.
+        binary_handling: meaning of a text for BYTES, without a schema that says `bytes`.
         bit_columns: columns that are BIT(n) in the database: without a schema they look like BYTES,
-            which `binary_handling` is about, but are always base64.
-        unavailable_value: what stands for a large value that was not changed.
-        special_values: what becomes of infinite times, and of NaN and infinity for a DECIMAL.
-        field_prefix: of what a flat record has beside the row (`__op`, `__deleted`).
-        null_if_missing: a declared column that a record does not have is NULL; else it is bad.
-        table: whose records are read, those of others are `RecordKind.OTHER_TABLE`, and one that
-            does not tell its table is bad; None: any.
+            but are always base64.
+        unavailable_value: placeholder of a large value that was not changed.
+        special_values: handling of infinite times, and of NaN and infinity for a DECIMAL.
+        field_prefix: of metadata in a flat record (`__op`, `__deleted`).
+        null_if_missing: a missing declared column is NULL, else the record is bad.
+        table: whose records are read; others are `RecordKind.OTHER_TABLE`, records without a table
+            are bad; None: any.
     """
 
     layout: ValueLayout = ValueLayout.ENVELOPE

@@ -1,4 +1,4 @@
-"""Values of JSON as addresses of their bytes: taken apart, not copied, not yet read.
+"""Values of JSON as addresses of their bytes: split, but not copied or parsed.
 
 What the compiled pass does not take is normalised first (`normal`). Payloads are values without the
 schema that a converter has put in front. All records of a table begin with the same schema: its
@@ -21,12 +21,21 @@ from joins.kernels.json.plain import ABSENT, NULL, raw_members
 from joins.kernels.json.scan import unescape
 from joins.kernels.texts import bytes_of, text_array
 
+Rows = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Codes = npt.NDArray[np.uint8]
+
+_SHOWN_BYTES = 60
+NO_SCHEMA = -1
+_WRAPPED = ("schema", "payload")
+_MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
+
 
 def normal(value: bytes) -> bytes:
-    """The same JSON as the compiled pass takes it.
+    """Equal JSON for the compiled pass: names have no escapes, numbers keep their digits.
 
     Raises:
-        ValueError: it is no JSON, with the reason.
+        ValueError: it is no JSON, or an object has two members of one name; with the reason.
     """
     try:
         return _written(_DECODER.decode(value.decode("utf-8"))).encode("utf-8")
@@ -74,21 +83,14 @@ def _text(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-Rows = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
-Codes = npt.NDArray[np.uint8]
-
-_SHOWN_BYTES = 60
-
-
 @dataclass(frozen=True, slots=True)
 class RawValues:
     """Values of JSON.
 
     Attributes:
-        firsts: where each begins, an address.
-        lasts: where it ends; `NULL` or `ABSENT` of none.
-        kept: what the addresses are in, so that it stays there.
+        firsts: address of each one's first byte.
+        lasts: address behind its last byte; `NULL` or `ABSENT` without a value.
+        kept: keeps the memory of the addresses alive.
     """
 
     firsts: Rows
@@ -100,7 +102,7 @@ class RawValues:
 
     @classmethod
     def of(cls, values: pa.Array) -> Self:
-        """Binary values, which need not be JSON; what is NULL in Arrow is `ABSENT`."""
+        """Binary values, which need not be JSON; NULL in Arrow is `ABSENT`."""
         data, bounds = bytes_of(values)
         bounds += data.ctypes.data
         firsts, lasts = bounds[:-1], bounds[1:].copy()
@@ -116,7 +118,6 @@ class RawValues:
         return type(self)(self.firsts[rows], self.lasts[rows], self.kept)
 
     def at(self, row: int) -> bytes:
-        """The bytes of one."""
         return self.copied(np.array([row]))[0].as_py() or b""
 
     def shown(self, row: int) -> str:
@@ -125,7 +126,7 @@ class RawValues:
         return text[:_SHOWN_BYTES].decode("utf-8", "replace") + cut
 
     def copied(self, rows: Rows | None = None) -> pa.BinaryArray:
-        """The bytes of all, or of those at `rows`."""
+        """The bytes of all values, or of those at `rows`."""
         chosen = self if rows is None else self.take(rows)
         valid = chosen.lasts >= 0
         offsets = np.zeros(len(chosen) + 1, np.int64)
@@ -138,7 +139,7 @@ class RawValues:
         return self.copied().view(pa.string())
 
     def texts(self) -> pa.StringArray:
-        """What the values say, which are strings or nothing."""
+        """The unescaped texts; all values are strings or absent."""
         valid = self.lasts >= 0
         firsts, lasts = self.firsts + 1, np.where(valid, self.lasts - 1, ABSENT)
         out = np.empty(int(np.where(valid, lasts - firsts, 0).sum()), np.uint8)
@@ -152,7 +153,7 @@ class RawValues:
         return kinds
 
     def are(self, text: bytes) -> Mask:
-        """Which have exactly these bytes."""
+        """Which values have exactly these bytes."""
         equal = np.zeros(len(self), np.bool_)
         if ((self.lasts - self.firsts) == len(text)).any():
             data = np.frombuffer(text, np.uint8)
@@ -162,11 +163,7 @@ class RawValues:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The members of objects, by name; `ABSENT` of what is no object.
-
-    Attributes:
-        reasons: why there are none, by position.
-    """
+    """Members of objects by name, `ABSENT` for what is no object; `reasons` why, by position."""
 
     values: dict[str, RawValues]
     reasons: dict[int, str]
@@ -176,7 +173,7 @@ class Members:
 
 
 def members_of(objects: RawValues, names: Sequence[str]) -> Members:
-    """The members of `objects` with these names, which differ; what is not there has none."""
+    """Members of `objects` with these different names; `ABSENT` without one."""
     present = np.flatnonzero(objects.lasts >= 0)
     count = len(objects)
     chosen = objects if len(present) == count else objects.take(present)
@@ -230,19 +227,14 @@ def _parts(owners: RawValues) -> tuple[Rows, RawValues, RawValues]:
     return counts, names, RawValues(firsts, lasts, owners.kept)
 
 
-NO_SCHEMA = -1
-_WRAPPED = ("schema", "payload")
-_MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
-
-
 @dataclass(frozen=True, slots=True)
 class Payloads:
     """Payloads of keys or values.
 
     Attributes:
-        values: `ABSENT` of what there is none of, `NULL` of what is null.
-        schemas: the number of each one's schema of its reader, or `NO_SCHEMA`.
-        reasons: why there is none, by position.
+        values: `ABSENT` for an unreadable one, `NULL` for null.
+        schemas: the number of each one's schema in its reader, or `NO_SCHEMA`.
+        reasons: why a payload is unreadable, by position.
     """
 
     values: RawValues
@@ -251,24 +243,22 @@ class Payloads:
 
 
 class PayloadReader(Protocol):
-    """Takes the keys, or the values, of a topic apart; it remembers schemas."""
+    """Separates payloads and schemas of a topic's keys, or of its values; caches schemas."""
 
     def unwrapped(self, values: RawValues) -> Payloads:
         """The payloads of `values`, in JSON."""
         ...
 
     def type_of(self, number: int) -> ConnectType | None:
-        """The schema with a number of `Payloads.schemas`, None if there is none."""
+        """The schema of a number in `Payloads.schemas`, None for `NO_SCHEMA`."""
         ...
 
 
 @dataclass(slots=True)
 class JsonPayloads:
-    """Payloads of JSON, of which a schema may be in front.
+    """Payloads in JSON, with or without a schema in front.
 
-    Attributes:
-        include: whether there is one; None: each value tells by itself, an object of `schema` and
-            `payload` and nothing else is one that has it.
+    With `include` None, an object of the members `schema` and `payload` only is one with a schema.
     """
 
     include: bool | None = None
@@ -277,15 +267,15 @@ class JsonPayloads:
     _prefixes: dict[bytes, int] = field(default_factory=dict)
 
     def unwrapped(self, values: RawValues) -> Payloads:
-        """The payloads of `values`."""
         if len(self._types) > _MOST_TYPES:
             self._types, self._numbers, self._prefixes = [], {}, {}
-        work = _Unwrapping.of(values)
+        work = _Unwrapping.of(values, is_required=bool(self.include))
         if self.include is False:
             work.lasts[:] = values.lasts
         else:
-            self._take_apart(work, must=bool(self.include))
-        payloads = work.payloads()
+            self._take_apart(work)
+        raw = RawValues(work.firsts, work.lasts, work.kept)
+        payloads = Payloads(raw, work.schemas, work.reasons)
         tokens.trim(work.firsts, work.lasts)
         work.lasts[payloads.values.are(b"null")] = NULL
         for number in np.unique(payloads.schemas).tolist():
@@ -299,27 +289,27 @@ class JsonPayloads:
         known = self._types[number] if number != NO_SCHEMA else None
         return None if isinstance(known, str) else known
 
-    def _take_apart(self, work: "_Unwrapping", *, must: bool) -> None:
+    def _take_apart(self, work: "_Unwrapping") -> None:
         for prefix, number in self._prefixes.items():
             work.match(prefix, number)
-        others = work.open_rows()
+        others = np.flatnonzero((work.lasts == ABSENT) & (work.values.lasts >= 0))
         doubtful = np.zeros(len(others), np.bool_)
         chosen = work.values.take(others)
         tokens.may_be_wrapped(chosen.firsts, chosen.lasts, doubtful)
-        work.leave(others[~doubtful], must=must)
+        work.leave(others[~doubtful])
         others = others[doubtful]
         for _ in range(_MOST_PREFIXES):
             if not len(others):
                 return
             if len(self._prefixes) >= _MOST_PREFIXES:
                 self._prefixes.clear()
-            self._read(work, others[:1], must=must)
+            self._read(work, others[:1])
             others = others[1:]
             others = others[work.lasts[others] == ABSENT]
-        self._read(work, others, must=must)
+        self._read(work, others)
 
-    def _read(self, work: "_Unwrapping", rows: Rows, *, must: bool) -> None:
-        """Take apart what looks as if it had a schema, and remember what these begin with."""
+    def _read(self, work: "_Unwrapping", rows: Rows) -> None:
+        """Splits values that may have a schema, and caches the bytes that they begin with."""
         chosen = work.values.take(rows)
         members = members_of(chosen, _WRAPPED)
         schemas, inner = members["schema"], members["payload"]
@@ -327,7 +317,7 @@ class JsonPayloads:
         is_wrapped &= (schemas.lasts != ABSENT) & (inner.lasts != ABSENT)
         sound = ~is_wrapped
         sound[list(members.reasons)] = False
-        work.leave(rows[sound], must=must)
+        work.leave(rows[sound])
         work.reasons.update({int(rows[at]): said for at, said in members.reasons.items()})
         work.kept += inner.kept
         texts = schemas.copied()
@@ -342,7 +332,7 @@ class JsonPayloads:
                 work.match(prefix, number)
 
     def _number_of(self, text: bytes | None) -> int:
-        """The number of the schema in JSON, `NO_SCHEMA` of `null`."""
+        """The number of a schema in JSON, `NO_SCHEMA` for `null`."""
         if text is None:
             return NO_SCHEMA
         if text not in self._numbers:
@@ -357,9 +347,13 @@ class JsonPayloads:
 
 @dataclass(slots=True)
 class _Unwrapping:
-    """Values of which some are taken apart already."""
+    """Values of which some are split already; `lasts` is `ABSENT` for the others.
+
+    With `is_required`, a value without a schema is bad.
+    """
 
     values: RawValues
+    is_required: bool
     firsts: Rows
     lasts: Rows
     schemas: Rows
@@ -367,33 +361,27 @@ class _Unwrapping:
     reasons: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, values: RawValues) -> Self:
+    def of(cls, values: RawValues, *, is_required: bool) -> Self:
         absent = np.full(len(values), ABSENT, np.int64)
         schemas = np.full(len(values), NO_SCHEMA, np.int64)
-        return cls(values, values.firsts.copy(), absent, schemas, values.kept)
-
-    def open_rows(self) -> Rows:
-        return np.flatnonzero((self.lasts == ABSENT) & (self.values.lasts >= 0))
+        return cls(values, is_required, values.firsts.copy(), absent, schemas, values.kept)
 
     def match(self, prefix: bytes, number: int) -> None:
-        """Take off what values have in front that begin with these bytes."""
+        """Splits the values that begin with `prefix`."""
         data, was_open = np.frombuffer(prefix, np.uint8), self.lasts == ABSENT
         text, places = (data.ctypes.data, len(data)), (self.firsts, self.lasts)
         if tokens.unwrap(self.values.firsts, self.values.lasts, text, places):
             self.schemas[was_open & (self.lasts != ABSENT)] = number
 
-    def leave(self, rows: Rows, *, must: bool) -> None:
-        if must:
+    def leave(self, rows: Rows) -> None:
+        if self.is_required:
             self.reasons.update(dict.fromkeys(rows.tolist(), "it has no schema in front"))
         else:
             self.lasts[rows] = self.values.lasts[rows]
 
-    def payloads(self) -> Payloads:
-        return Payloads(RawValues(self.firsts, self.lasts, self.kept), self.schemas, self.reasons)
-
 
 def counts_of(objects: RawValues, reasons: dict[int, str]) -> Rows:
-    """How many members there are in each object that has no reason against it."""
+    """The number of members of each object, 0 for those with a reason."""
     lasts = objects.lasts.copy()
     lasts[list(reasons)] = ABSENT
     counts = np.empty(len(objects), np.int64)

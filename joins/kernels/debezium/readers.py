@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from joins.kernels.debezium import tokens
 from joins.kernels.debezium.options import FLOAT_BITS
 from joins.kernels.debezium.raw import RawValues, members_of
-from joins.kernels.expressions.casts import Checked, cast, from_text, mask_of
+from joins.kernels.expressions.casts import Checked, cast, from_text, mask_of, sound
 from joins.kernels.texts import text_array, validity
 from joins.plan.types import SqlType, TypeName, arrow_type
 
@@ -35,12 +35,11 @@ _WHOLE = SqlType(TypeName.DECIMAL, 38)
 
 
 def read_by_kind(values: RawValues, readers: Readers, to: pa.DataType) -> Checked:
-    """`values` by the reader of each one's kind."""
     kinds = values.kinds()
     counts = np.bincount(kinds, minlength=tokens.ARRAY + 1)
     present = [kind for kind in range(1, len(counts)) if counts[kind]]
     if not present:
-        return Checked(pa.nulls(len(values), to), np.zeros(len(values), np.bool_))
+        return sound(pa.nulls(len(values), to))
     if len(present) == 1:
         return readers.get(present[0], _none_of(to))(values)
     order, parts = [], []
@@ -67,19 +66,12 @@ def int64s(values: RawValues) -> tuple[Rows, Mask]:
     return numbers, fits
 
 
-def integers(to: pa.DataType) -> Reader:
-    def read(values: RawValues) -> Checked:
-        return ranged(*int64s(values), values.lasts >= 0, to)
-
-    return read
-
-
-def unsigned(to: pa.DataType) -> Reader:
-    """Of integers that cannot be negative those in the range of a type."""
-
+def integers(to: pa.DataType, least: int | None = None) -> Reader:
     def read(values: RawValues) -> Checked:
         numbers, fits = int64s(values)
-        return ranged(numbers, fits & (numbers >= 0), values.lasts >= 0, to)
+        if least is not None:
+            fits &= numbers >= least
+        return ranged(numbers, fits, values.lasts >= 0, to)
 
     return read
 
@@ -93,7 +85,7 @@ def ranged(numbers: Rows, fits: Mask, valid: Mask, to: pa.DataType) -> Checked:
 
 
 def booleans_as_integers(to: pa.DataType) -> Reader:
-    """1 for `true`, 0 for `false`: of TINYINT(1) a connector knows in some places only."""
+    """1 for `true`, 0 for `false`: connectors write a TINYINT(1) as either."""
 
     def read(values: RawValues) -> Checked:
         numbers, valid = np.empty(len(values), np.int64), values.lasts >= 0
@@ -121,11 +113,11 @@ def _bits(numbers: Rows, good: Mask, valid: Mask) -> Checked:
 
 
 def texts(values: RawValues) -> Checked:
-    return Checked(values.texts(), np.zeros(len(values), np.bool_))
+    return sound(values.texts())
 
 
 def doubles(values: RawValues) -> Checked:
-    """Numbers that a DOUBLE keeps: integers of many digits only if it has all of them."""
+    """Numbers as DOUBLE; integers of many digits only if all of them survive."""
     numbers = values.numbers()
     read = from_text(numbers, pa.float64())
     failed = read.failed | ~mask_of(pc.fill_null(pc.is_finite(read.values), True))
@@ -154,7 +146,7 @@ def _narrowed(exact: npt.NDArray[np.float64], good: Mask, valid: Mask) -> Checke
 
 
 def floats_of_bits(kind: SqlType, connect: str) -> Reader:
-    """FLOAT or DOUBLE of the bits of one of them."""
+    """FLOAT or DOUBLE from the bits of either, as `connect` says."""
 
     def read(values: RawValues) -> Checked:
         numbers, fits = int64s(values)
@@ -173,15 +165,10 @@ def floats_of_bits(kind: SqlType, connect: str) -> Reader:
 
 
 def decimals_of_bits(kind: SqlType, connect: str) -> Reader:
-    """DECIMAL of the bits of a FLOAT or DOUBLE."""
+    """DECIMAL from the bits of a FLOAT or DOUBLE."""
     own = SqlType(TypeName.FLOAT if connect == FLOAT_BITS else TypeName.DOUBLE)
     number = floats_of_bits(own, connect)
-
-    def read(values: RawValues) -> Checked:
-        wide = number(values)
-        return _trusted(decimals_of(wide.values.cast(pa.string()), kind), kind)
-
-    return read
+    return lambda values: _trusted(decimals_of(number(values).values.cast(pa.string()), kind), kind)
 
 
 def named_floats(to: pa.DataType) -> Reader:
@@ -201,17 +188,11 @@ def named_floats(to: pa.DataType) -> Reader:
 
 
 def decimals_as_text(kind: SqlType) -> Reader:
-    def read(values: RawValues) -> Checked:
-        return decimals_of(values.texts(), kind)
-
-    return read
+    return lambda values: decimals_of(values.texts(), kind)
 
 
 def decimals_as_numbers(kind: SqlType) -> Reader:
-    def read(values: RawValues) -> Checked:
-        return decimals_of(values.numbers(), kind)
-
-    return read
+    return lambda values: decimals_of(values.numbers(), kind)
 
 
 def rounded_decimals(kind: SqlType) -> Reader:
@@ -220,7 +201,7 @@ def rounded_decimals(kind: SqlType) -> Reader:
 
 
 def _trusted(read: Checked, kind: SqlType) -> Checked:
-    """What was a double without the numbers of more digits than one keeps."""
+    """Decimals that were doubles, without numbers of more digits than a double keeps."""
     if kind.precision <= _EXACT_DIGITS:
         return read
     limit = Decimal(10) ** (_EXACT_DIGITS - kind.scale)
@@ -232,7 +213,7 @@ def _trusted(read: Checked, kind: SqlType) -> Checked:
 
 
 def not_negative(reader: Reader) -> Reader:
-    """What `reader` reads without the negative numbers."""
+    """`reader` without negative numbers."""
 
     def read(values: RawValues) -> Checked:
         read = reader(values)
@@ -246,7 +227,7 @@ def decimals_of(numbers: pa.StringArray, kind: SqlType) -> Checked:
 
 
 def unsigned_longs(values: RawValues) -> Checked:
-    """BIGINT UNSIGNED as DECIMAL(20, 0): a number beyond 63 bits comes as a negative one."""
+    """BIGINT UNSIGNED as DECIMAL(20, 0): a number beyond 63 bits is written as a negative one."""
     numbers, fits = int64s(values)
     words = np.stack([numbers, np.zeros_like(numbers)], axis=1)
     valid = values.lasts >= 0
@@ -273,7 +254,7 @@ def unscaled_decimals(kind: SqlType, scale: int) -> Reader:
 
 
 def _unscaled_each(values: RawValues, kind: SqlType, scale: int) -> Checked:
-    """The same for any size of numbers and another scale than the declared one."""
+    """The same for numbers of any size and a scale other than the declared one."""
     unscaled = binaries(is_url=False)(values)
     written: list[str | None] = []
     for each in unscaled.values.to_pylist():
@@ -310,7 +291,7 @@ def variable_decimals(kind: SqlType) -> Reader:
 
 
 def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> Reader:
-    """Integers that come as decimals of no scale, as `reader` reads those."""
+    """Integers that are written as decimals without scale, by `reader`."""
     to = arrow_type(kind)
     limits = np.iinfo(as_type(type, to.to_pandas_dtype()))
 
@@ -324,7 +305,7 @@ def decimals_as_integers(reader: Callable[[SqlType], Reader], kind: SqlType) -> 
 
 
 def binaries(*, is_url: bool) -> Reader:
-    """Bytes of base64, whose digits are those of addresses with `is_url`."""
+    """Bytes in base64, in the URL-safe alphabet if `is_url`."""
 
     def read(values: RawValues) -> Checked:
         sizes = np.empty(len(values), np.int64)
@@ -340,7 +321,7 @@ def binaries(*, is_url: bool) -> Reader:
 
 
 def hexadecimals(values: RawValues) -> Checked:
-    """Bytes of two digits each, small ones as Debezium writes them."""
+    """Bytes of two lower-case digits each."""
     texts = values.texts().to_pylist()
     made = [
         bytes.fromhex(each) if each is not None and _HEX.fullmatch(each) else None for each in texts

@@ -60,7 +60,7 @@ def kinds_of(firsts: Rows, lasts: Rows, kinds: Bytes) -> None:
 @compiled
 def _kind(at: int, end: int) -> int:
     if at >= end:
-        return FRACTION  # nothing is a number that nobody can read
+        return FRACTION  # an empty text is a number that fails
     byte = byte_at(at)
     if byte == QUOTE:
         return STRING

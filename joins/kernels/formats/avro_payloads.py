@@ -23,7 +23,7 @@ from joins.kernels.debezium.options import ConnectType, DebeziumOptions
 from joins.kernels.debezium.raw import NO_SCHEMA, Payloads, RawValues
 from joins.kernels.formats.avro_schema import DEEPEST, Program
 from joins.kernels.formats.avro_transcode import DONE, FULL, Machine, write_rows
-from joins.kernels.formats.parsed import BadRow, ParsedRows
+from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of
 from joins.kernels.json.plain import ABSENT
 from joins.plan.plan import Field
 from joins.plan.types import arrow_type
@@ -31,7 +31,7 @@ from joins.plan.types import arrow_type
 Rows = npt.NDArray[np.int64]
 
 WriterSchema = Callable[[int], str | None]
-"""The schema of that number in JSON; None if there is none; ValueError if it is not read."""
+"""Gives the schema of an id in JSON; None if it does not exist; ValueError if unreadable."""
 
 _HEADER_BYTES = 5
 _HEX_GUID = re.compile(rb"[0-9a-f]{32}")
@@ -42,24 +42,25 @@ _LARGEST = 1 << 26  # of one value in JSON
 
 @dataclass(slots=True)
 class AvroMemory:
-    """The schemas that were seen in the keys, or the values, of a topic.
-
-    Attributes:
-        schema_of: asks for one; what it raises goes through.
-    """
+    """Values in the wire format; caches their schemas. What `schema_of` raises goes through."""
 
     schema_of: WriterSchema
     _programs: dict[int, Program | str] = field(default_factory=dict)
 
     def unwrapped(self, values: RawValues) -> Payloads:
-        """The payloads of `values`, and the numbers of their schemas."""
         schemas = np.full(len(values), NO_SCHEMA, np.int64)
         tokens.schema_ids(values.firsts, values.lasts, schemas)
         firsts, lasts = values.firsts.copy(), np.full(len(values), ABSENT, np.int64)
         reasons: dict[int, str] = {}
         kept: tuple[object, ...] = ()
         odd = np.flatnonzero((schemas == NO_SCHEMA) & (values.lasts >= 0))
-        reasons.update((row, _form_of(values.at(row))) for row in odd.tolist())
+        for row in odd.tolist():
+            value = values.at(row)
+            shown = value[:5].hex(" ") or "nothing"
+            reasons[row] = _other_form(value) or (
+                f"it is not in Confluent's wire format, a byte 0 and four bytes of the schema's "
+                f"id, but begins with {shown}; ids in a header of the record are not read"
+            )
         for number in np.unique(schemas).tolist():
             if number == NO_SCHEMA:
                 continue
@@ -87,7 +88,7 @@ class AvroMemory:
             try:
                 schema = self.schema_of(number)
                 if schema is None:
-                    return f"nobody has schema {number}"  # it may come
+                    return f"the registry does not have schema {number}"  # it may come
                 known = Program.of(schema)
             except ValueError as exc:
                 known = f"its schema {number} cannot be read: {exc}"
@@ -95,16 +96,8 @@ class AvroMemory:
         return known
 
 
-def _form_of(value: bytes) -> str:
-    shown = value[:5].hex(" ") or "nothing"
-    return _other_form(value) or (
-        f"it is not in Confluent's wire format, a byte 0 and four bytes of the schema's id, but "
-        f"begins with {shown}; ids in a header of the record are not read"
-    )
-
-
 def _other_form(value: bytes) -> str | None:
-    """What another registry's, or another, serializer has written; None if that is not seen."""
+    """Describes the wire format of another registry or serializer; None if it is not recognised."""
     if len(value) >= 18 and value[0] == 3 and value[1] in (0, 5):
         schema = UUID(bytes=value[2:18])
         return (
@@ -132,16 +125,11 @@ def _other_form(value: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class OneSchema:
-    """Values of one schema, which they do not name.
-
-    Attributes:
-        program: of the schema.
-    """
+    """Values of one schema, without a header."""
 
     program: Program
 
     def unwrapped(self, values: RawValues) -> Payloads:
-        """The payloads of `values`, all of the schema 0."""
         there = np.flatnonzero(values.lasts >= 0)
         firsts, lasts = values.firsts.copy(), np.full(len(values), ABSENT, np.int64)
         written = _written(values.take(there), self.program, header=0)
@@ -162,7 +150,7 @@ def warm_up() -> None:
 
 
 def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -> RawValues:
-    """Values of one schema as JSON, behind a header of so many bytes; `ABSENT` of broken ones."""
+    """Values of one schema as JSON, behind a header of `header` bytes; `ABSENT` if broken."""
     starts, count = values.firsts + header, len(values)
     texts = np.frombuffer(program.texts, np.uint8)
     size = int((values.lasts - starts).sum()) * _ROOM + count * (len(texts) + _ROW_ROOM)
@@ -190,7 +178,7 @@ def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -
 
 
 class AvroRows:
-    """Reads values of one topic, for one thread; it remembers the schemas that it has seen."""
+    """Reads the columns of a topic's values, on one thread; it caches schemas."""
 
     def __init__(
         self,
@@ -202,10 +190,10 @@ class AvroRows:
         """A reader of the declared `columns`.
 
         Args:
-            columns: those of which a record has some, by name.
-            schema: asks for the schema of a number, and what it raises goes through; or the schema
-                of all values, which are without Confluent's header then.
-            null_if_missing: a column that a record does not have is NULL; else the record is bad.
+            columns: matched with the record's fields by name.
+            schema: gives the schema of an id; or the schema of all values, which have no header
+                then.
+            null_if_missing: a missing column is NULL, else the record is bad.
         """
         self._columns = tuple(columns)
         self._memory: OneSchema | AvroMemory = (
@@ -214,7 +202,6 @@ class AvroRows:
         self._reader = ColumnReader(DebeziumOptions(null_if_missing=null_if_missing))
 
     def parse(self, values: pa.Array) -> ParsedRows:
-        """The rows of `values` (binary, nullable), as `parse` gives those of JSON."""
         raw = RawValues.of(values)
         faults = Faults.of(len(raw))
         payloads = self._memory.unwrapped(raw)
@@ -227,10 +214,6 @@ class AvroRows:
         read = rows.read(payloads.values, chosen, place)
         good = faults.sound[read.rows]
         schema = pa.schema([(item.name, arrow_type(item.type)) for item in self._columns])
-        if self._columns:
-            batch = pa.RecordBatch.from_arrays(read.columns, schema=schema)
-        else:
-            empty = pa.array([{}] * len(read.rows), pa.struct([]))
-            batch = pa.RecordBatch.from_struct_array(empty)
+        batch = batch_of(read.columns, schema, len(read.rows))
         bad = tuple(BadRow(each.row, each.reason) for each in faults.records())
         return ParsedRows(batch.filter(pa.array(good)), pa.array(read.rows[good]), bad)

@@ -60,18 +60,34 @@ _LOGICAL = {
 _NULLS: tuple[object, ...] = ("null", {"type": "null"})
 DEEPEST = 32
 _MOST_NODES = 10_000
+LEGACY_TIMESTAMPS = "timestamp_mapping.legacy"
+_RECORD = "org.apache.flink.avro.generated.record"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MILLIS_DIGITS = 3
+_AS_DERIVED = (
+    "Correct the format's option schema, or remove it: the schema is derived of the columns then."
+)
+_DERIVED: Mapping[TypeName, str] = {
+    TypeName.BOOLEAN: "boolean",
+    TypeName.TINYINT: "int",
+    TypeName.SMALLINT: "int",
+    TypeName.INT: "int",
+    TypeName.BIGINT: "long",
+    TypeName.FLOAT: "float",
+    TypeName.DOUBLE: "double",
+    TypeName.STRING: "string",
+    TypeName.BYTES: "bytes",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a record of a schema is made of.
+    """A schema as arrays for the compiled writer.
 
     Attributes:
-        nodes: a row a type: what it is, where its parts begin in `parts`, how many there are; of
-            FIXED how many bytes there are.
-        parts: a row a part: its node, and where its text begins and ends in `texts`: of a field
-            the name as JSON with its colon, of an enum's symbol that as JSON.
-        texts: all of these.
+        nodes: a row a type: kind, first part in `parts`, number of parts (of FIXED its bytes).
+        parts: a row a part: its node, and start and end of its text in `texts`: a field's name in
+            JSON with a colon, or an enum's symbol in JSON.
         connect: the type of the whole.
     """
 
@@ -116,7 +132,7 @@ class _Builder:
     _open: list[str] = field(default_factory=list)
 
     def node(self, schema: object, space: str, depth: int) -> tuple[int, ConnectType]:
-        """Number and type of a schema, whose names are of the namespace `space`."""
+        """Number and type of a schema; `space` is the enclosing namespace."""
         if depth >= DEEPEST or len(self.nodes) > _MOST_NODES:
             raise ValueError("it is nested too deeply")
         if isinstance(schema, str):
@@ -147,7 +163,6 @@ class _Builder:
     def _close(
         self, number: int, parts: Sequence[tuple[int, str]], count: int | None = None
     ) -> None:
-        """Give a node its parts, each a node and a text."""
         first = len(self.parts)
         for part, text in parts:
             data = text.encode()
@@ -158,7 +173,6 @@ class _Builder:
         self.nodes[number] = (kind, first, len(parts) if count is None else count)
 
     def _called(self, name: str, space: str, depth: int) -> tuple[int, ConnectType]:
-        """A type by its name."""
         if name in _PLAIN:
             kind, connect = _PLAIN[name]
             return self._add(kind), ConnectType(connect)
@@ -180,7 +194,7 @@ class _Builder:
     def _made(
         self, schema: Mapping[str, Any], space: str, full: str, depth: int
     ) -> tuple[int, ConnectType]:
-        """A record, an enum, a fixed: it is written out wherever it is used."""
+        """A record, enum or fixed; it is expanded wherever it is used."""
         if full in self._open:
             raise ValueError(f'the type "{full}" is a part of itself')
         if schema["type"] == "fixed":
@@ -211,10 +225,10 @@ class _Builder:
         return number, _described(ConnectType(schema["type"], items=connect), schema)
 
     def _union(self, branches: list[object], space: str, depth: int) -> tuple[int, ConnectType]:
-        """A union: of NULL and one type it is of that type.
+        """A union; one of NULL and one type has that type.
 
-        A value of one with more types is written as an object whose one member has the name of its
-        type: `{"string": "x"}`.
+        A value of a union with more types is an object whose member has the type's name:
+        `{"string": "x"}`.
         """
         number = self._add(UNION)
         is_plain = sum(branch not in _NULLS for branch in branches) < 2
@@ -246,7 +260,7 @@ def _branch_name(branch: object) -> str:
 
 
 def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
-    """A type with what its schema says of what it stands for."""
+    """`connect` with the logical type and the properties of the schema."""
     logical = connect.type, str(schema.get("logicalType"))
     name = schema.get("connect.name") or _LOGICAL.get(logical)
     scale = schema.get("scale", 0) if name == DECIMAL else None
@@ -264,28 +278,8 @@ def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
     )
 
 
-LEGACY_TIMESTAMPS = "timestamp_mapping.legacy"
-_RECORD = "org.apache.flink.avro.generated.record"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MILLIS_DIGITS = 3
-_AS_DERIVED = (
-    "Correct the format's option schema, or remove it: the schema is derived of the columns then."
-)
-_DERIVED: Mapping[TypeName, str] = {
-    TypeName.BOOLEAN: "boolean",
-    TypeName.TINYINT: "int",
-    TypeName.SMALLINT: "int",
-    TypeName.INT: "int",
-    TypeName.BIGINT: "long",
-    TypeName.FLOAT: "float",
-    TypeName.DOUBLE: "double",
-    TypeName.STRING: "string",
-    TypeName.BYTES: "bytes",
-}
-
-
 class NoAvroError(ValueError):
-    """Columns that Flink's formats of Avro do not have; says which, and what to do."""
+    """Columns without a counterpart in Flink's formats of Avro."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -293,19 +287,15 @@ class NoAvroError(ValueError):
 
 
 def is_legacy(form: RecordFormat) -> bool:
-    """Whether TIMESTAMP is an instant in milliseconds, and TIMESTAMP_LTZ nothing, as by default."""
+    """Whether TIMESTAMP is an instant in milliseconds and TIMESTAMP_LTZ unsupported (default)."""
     return form.text(LEGACY_TIMESTAMPS, "true").lower() == "true"
 
 
 def avro_schema(columns: Sequence[Field], *, legacy: bool) -> str:
-    """The schema in JSON.
-
-    Args:
-        columns: the declared ones.
-        legacy: as `is_legacy`.
+    """The schema of `columns` in JSON; `legacy` as `is_legacy`.
 
     Raises:
-        NoAvroError: a name or a type is none of Avro.
+        NoAvroError: a name or a type does not exist in Avro.
     """
     members = [Member(item.name, item.type, item.nullable) for item in columns]
     schema = _Derivation(legacy).record(members, _RECORD)
@@ -313,10 +303,10 @@ def avro_schema(columns: Sequence[Field], *, legacy: bool) -> str:
 
 
 def schema_to_write(form: RecordFormat, columns: Sequence[Field]) -> str:
-    """The schema of the rows that a sink writes: the one that the format names, or the derived one.
+    """The schema that the format names, else the derived one.
 
     Raises:
-        NoAvroError: as `avro_schema`; or rows as they are written are none of the named schema.
+        NoAvroError: as `avro_schema`; or the named schema does not fit the rows.
     """
     derived = avro_schema(columns, legacy=is_legacy(form))
     named = form.text(SCHEMA)
@@ -336,18 +326,12 @@ def schema_to_write(form: RecordFormat, columns: Sequence[Field]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Derivation:
-    """Schemas as JSON.
-
-    Attributes:
-        legacy: as `is_legacy`.
-        names: of the records so far.
-    """
+    """Derives schemas; `names` are those of the records so far."""
 
     legacy: bool
     names: set[str] = field(default_factory=set)
 
     def record(self, members: Sequence[Member], name: str) -> dict[str, Any]:
-        """A row with these fields; `name` is that of the record."""
         if name in self.names:
             raise NoAvroError(
                 f'two columns are ROWs that Avro calls "{name.rpartition(".")[2]}"',

@@ -46,15 +46,14 @@ _WRONG, _NO_ROOM = -1, -2
 
 
 class Machine(NamedTuple):
-    """What the writer goes by, and where it writes.
+    """Schema and memory of the writer.
 
     Attributes:
         nodes: as `Program.nodes`.
         parts: as `Program.parts`.
         texts: address of `Program.texts`.
-        out: gets the JSON.
-        stack: a row for each object and list that is open: its node, how many parts are left of a
-            block, how many are written.
+        out: receives the JSON.
+        stack: a row for each open object and list: node, parts left in the block, parts written.
     """
 
     nodes: Rows
@@ -66,16 +65,10 @@ class Machine(NamedTuple):
 
 @compiled
 def write_rows(firsts: Rows, lasts: Rows, machine: Machine, bounds: Rows) -> tuple[int, int]:
-    """Writes values, until one is broken or there is no room for it.
+    """Writes values until one is broken or does not fit into `machine.out`.
 
-    Args:
-        firsts: where each value begins.
-        lasts: where it ends.
-        machine: of their schema.
-        bounds: where the JSON of the first begins; gets where each value's ends.
-
-    Returns:
-        The value that was not written, and `BROKEN` or `FULL`; or how many there are and `DONE`.
+    `bounds` has the position of the first value's JSON and receives the ends. Returns the number of
+    values written, and `DONE`, or `BROKEN` or `FULL` for the next one.
     """
     to = bounds[0]
     for row in range(len(firsts)):
@@ -88,7 +81,7 @@ def write_rows(firsts: Rows, lasts: Rows, machine: Machine, bounds: Rows) -> tup
 
 @compiled
 def _write(at: int, end: int, to: int, machine: Machine) -> tuple[int, int]:
-    """Writes the value there; the place behind it, or `_WRONG` or `_NO_ROOM`."""
+    """Writes one value; the address behind it, or `_WRONG` or `_NO_ROOM`."""
     node, depth = 0, 0
     while True:
         node, at = _chosen(node, at, end, machine)
@@ -111,7 +104,7 @@ def _write(at: int, end: int, to: int, machine: Machine) -> tuple[int, int]:
 
 @compiled
 def _chosen(node: int, at: int, end: int, machine: Machine) -> tuple[int, int]:
-    """The branch of a union that the value is of; any other node itself."""
+    """The chosen branch of a union; other nodes are returned as they are."""
     while machine.nodes[node, 0] == UNION:
         branch, at = _long(at, end)
         if at < 0 or branch < 0 or branch >= machine.nodes[node, 2]:
@@ -122,7 +115,6 @@ def _chosen(node: int, at: int, end: int, machine: Machine) -> tuple[int, int]:
 
 @compiled
 def _open(node: int, at: int, to: int, machine: Machine, depth: int) -> tuple[int, int]:
-    """Begins an object or a list."""
     if to + _LONGEST > len(machine.out):
         return _NO_ROOM, to
     machine.out[to] = _OPEN_LIST if machine.nodes[node, 0] == ARRAY else _OPEN_OBJECT
@@ -134,7 +126,7 @@ def _open(node: int, at: int, to: int, machine: Machine, depth: int) -> tuple[in
 
 @compiled
 def _next(at: int, end: int, to: int, machine: Machine, depth: int) -> tuple[int, int, int]:
-    """Begins the next part of what is open, and tells its node; or ends it, then -1."""
+    """Begins the next part of the open object or list and returns its node; or ends it, then -1."""
     node, _, written = machine.stack[depth]
     kind, part = machine.nodes[node, 0], machine.nodes[node, 1]
     left, at = _left(at, end, machine, depth)
@@ -158,7 +150,7 @@ def _next(at: int, end: int, to: int, machine: Machine, depth: int) -> tuple[int
 
 @compiled
 def _left(at: int, end: int, machine: Machine, depth: int) -> tuple[int, int]:
-    """How many parts are to come, at least; the place behind what tells it."""
+    """Least number of parts to come, and the address behind it."""
     node, left, written = machine.stack[depth]
     if machine.nodes[node, 0] == RECORD:
         return machine.nodes[node, 2] - written, at
@@ -167,7 +159,6 @@ def _left(at: int, end: int, machine: Machine, depth: int) -> tuple[int, int]:
 
 @compiled
 def _key(at: int, end: int, to: int, out: Bytes) -> tuple[int, int]:
-    """Writes the name of a member of a map."""
     at, to = _text(at, end, to, out)
     if at >= 0:
         out[to] = _COLON
@@ -177,7 +168,7 @@ def _key(at: int, end: int, to: int, out: Bytes) -> tuple[int, int]:
 
 @compiled
 def _block(at: int, end: int) -> tuple[int, int]:
-    """How many parts come in a row; the place is `_WRONG` if there cannot be so many."""
+    """Number of parts in the next block; the address is `_WRONG` if it is invalid."""
     count, at = _long(at, end)
     if count < 0 and at >= 0:
         count = -count
@@ -238,7 +229,7 @@ def _rare(node: int, text: tuple[int, int], to: int, machine: Machine) -> tuple[
 
 @compiled
 def _long(at: int, end: int) -> tuple[int, int]:
-    """The signed number there and the place behind it, or -1."""
+    """A signed number and the address behind it, or -1."""
     value, shift = 0, 0
     if at < 0:
         return 0, _WRONG
@@ -291,7 +282,7 @@ def _bits(at: int, end: int, size: int, to: int, out: Bytes) -> tuple[int, int]:
 
 @compiled
 def _text(at: int, end: int, to: int, out: Bytes) -> tuple[int, int]:
-    """Writes a string; that it is UTF-8 is seen when the JSON is read."""
+    """Writes a string; UTF-8 is checked when the JSON is read."""
     length, at = _long(at, end)
     if at < 0 or length < 0 or length > end - at:
         return _WRONG, to

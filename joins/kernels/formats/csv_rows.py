@@ -19,6 +19,7 @@ from joins.kernels.expressions.casts import (
     from_text,
     mask_of,
     null_where,
+    sound,
     time_from_text,
     try_each,
 )
@@ -36,7 +37,7 @@ from joins.kernels.formats.csv_scan import (
     split_rows,
     unescape,
 )
-from joins.kernels.formats.parsed import BadRow, CsvDialect, ParsedRows
+from joins.kernels.formats.parsed import BadRow, CsvDialect, ParsedRows, batch_of
 from joins.kernels.texts import bytes_of, text_array, texts_at
 from joins.plan.plan import Field
 from joins.plan.types import SqlType, TypeName, arrow_type
@@ -48,16 +49,18 @@ _NOT_FINITE: Mapping[str, float] = {
     "-Infinity": -np.inf,
 }
 _UNTRIMMED = (TypeName.STRING, TypeName.BYTES)
+_SHOWN_CHARACTERS = 60
+_WRONG = {
+    OPEN_QUOTE: "a quoted cell does not end",
+    BEHIND_QUOTE: "there is something between a quoted cell and the next one",
+    OPEN_ESCAPE: "it ends with an escape character",
+}
 
 
 def typed(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -> Checked:
-    """The values of cells, of which those that are NULL are so already.
+    """Cells as values of `kind`; cells for NULL are NULL already.
 
-    Args:
-        text: the cells.
-        kind: their type.
-        elements: what stands between the parts of an ARRAY or a ROW.
-        null: the text of a part that is NULL, None for no text.
+    `elements` separates the parts of an ARRAY or a ROW; `null` is the text of a part that is NULL.
     """
     if kind.name is TypeName.ARRAY:
         return _array(text, kind, elements, null)
@@ -69,7 +72,7 @@ def typed(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) 
 def _scalar(text: pa.StringArray, kind: SqlType) -> Checked:
     to = arrow_type(kind)
     if kind.name is TypeName.STRING:
-        return Checked(text, np.zeros(len(text), np.bool_))
+        return sound(text)
     if kind.name is TypeName.BYTES:
         return from_base64(text)
     if kind.name is TypeName.BOOLEAN:
@@ -92,7 +95,7 @@ def _boolean(text: pa.StringArray) -> Checked:
 
 
 def _floating(text: pa.StringArray, to: pa.DataType) -> Checked:
-    """A finite number that no such type holds does not fit."""
+    """A finite number beyond the type's range does not fit."""
     names = pa.array(list(_NOT_FINITE), pa.string())
     named = mask_of(pc.is_in(text, names)) if len(text) else np.zeros(0, np.bool_)
     read = from_text(null_where(text, named), to)
@@ -150,24 +153,15 @@ def _row(text: pa.StringArray, kind: SqlType, elements: str, null: str | None) -
     return Checked(assembled(Parts(children, None), arrow_type(kind), missing), failed)
 
 
-_SHOWN_CHARACTERS = 60
-_WRONG = {
-    OPEN_QUOTE: "a quoted cell does not end",
-    BEHIND_QUOTE: "there is something between a quoted cell and the next one",
-    OPEN_ESCAPE: "it ends with an escape character",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class CsvRows:
     """Reads rows of CSV.
 
     Attributes:
-        columns: the declared ones, in the order of the cells.
-        read: which of them become columns, by name and in this order.
-        dialect: what stands between the cells.
-        ignores_errors: as Flink's `csv.ignore-parse-errors`: a cell that does not fit is NULL, as
-            are cells that are not there, and what is no row is passed over.
+        columns: declared columns in the order of the cells.
+        read: names of the columns to read, in this order.
+        ignores_errors: Flink's `csv.ignore-parse-errors`: cells that do not fit or are missing are
+            NULL, and values that are no row are skipped.
     """
 
     columns: tuple[Field, ...]
@@ -176,7 +170,7 @@ class CsvRows:
     ignores_errors: bool = False
 
     def parse(self, values: pa.Array) -> ParsedRows:
-        """The rows of `values` (binary, large binary or string, nullable), of which each is one."""
+        """The rows of `values` (binary, large binary or string, nullable), one each."""
         if pa.types.is_string(values.type):
             values = values.cast(pa.binary())
         data, bounds = bytes_of(pc.fill_null(values, b"") if values.null_count else values)
@@ -189,20 +183,10 @@ class CsvRows:
     def field_of(self, name: str) -> Field:
         return next(item for item in self.columns if item.name == name)
 
-    @property
-    def marks(self) -> CsvMarks:
-        return marks_of(self.dialect)
-
 
 @dataclass(slots=True)
 class _RowsOfTexts:
-    """Texts that are read.
-
-    Attributes:
-        bounds: where each begins, and the end.
-        reasons: what is wrong, by row.
-        passed_over: rows that are neither good nor bad.
-    """
+    """Texts being read; rows in `passed_over` are neither good nor bad."""
 
     reader: CsvRows
     data: Bytes
@@ -213,7 +197,6 @@ class _RowsOfTexts:
 
     @classmethod
     def of(cls, reader: CsvRows, data: Bytes, bounds: Rows) -> Self:
-        """The cells of the texts."""
         shape = (len(reader.read), len(bounds) - 1)
         cells = Cells.of(*shape)
         slots = np.full(len(reader.columns), -1, np.int64)
@@ -221,28 +204,24 @@ class _RowsOfTexts:
             if item.name in reader.read:
                 slots[at] = reader.read.index(item.name)
         each = (bounds[:-1].copy(), bounds[1:].copy())
-        read_rows(data, each, reader.marks, slots, cells)
+        read_rows(data, each, marks_of(reader.dialect), slots, cells)
         return cls(reader, data, bounds, cells, {}, np.zeros(shape[1], np.bool_))
 
     def look_at_whole(self) -> None:
-        """See what is wrong with rows as a whole."""
+        """Finds rows with a wrong number of cells, and comments."""
         counts, declared, ends = self.cells.counts, len(self.reader.columns), self.bounds[1:]
         if self.reader.dialect.has_comments:
             self.passed_over = (counts == 0) & (self.bounds[:-1] < ends)
         is_short = (counts > 0) & (counts < declared) & (not self.reader.ignores_errors)
         for row in np.flatnonzero(is_short | (counts > declared)).tolist():
             said = "1 cell" if counts[row] == 1 else f"{counts[row]} cells"
-            self._note(row, f"it has {said}, expected {declared}")
+            self.reasons.setdefault(row, f"it has {said}, expected {declared}")
         for row in np.flatnonzero((counts <= 0) & ~self.passed_over).tolist():
-            self._note(row, _WRONG.get(int(counts[row]), "the value is empty"))
+            self.reasons.setdefault(row, _WRONG.get(int(counts[row]), "the value is empty"))
         for row in np.flatnonzero(self.cells.stops < ends).tolist():
-            self._note(row, "it has more than one row")
-
-    def _note(self, row: int, reason: str) -> None:
-        self.reasons.setdefault(row, reason)
+            self.reasons.setdefault(row, "it has more than one row")
 
     def parsed(self) -> ParsedRows:
-        """The rows without those that are bad."""
         reader = self.reader
         is_bad = self.passed_over.copy()
         is_bad[list(self.reasons)] = True
@@ -250,17 +229,14 @@ class _RowsOfTexts:
         schema = pa.schema([(n, arrow_type(reader.field_of(n).type)) for n in reader.read])
         keep = ~self.passed_over
         keep[list(self.reasons)] = False
-        if arrays:
-            batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-        else:
-            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(keep), pa.struct([])))
+        batch = batch_of(arrays, schema, len(keep))
         batch = batch if keep.all() else batch.filter(pa.array(keep))
         reasons = {} if reader.ignores_errors else self.reasons
         bad = tuple(BadRow(row, reasons[row]) for row in sorted(reasons))
         return ParsedRows(batch, pa.array(np.flatnonzero(keep)), bad)
 
     def _column(self, slot: int, is_bad: Mask) -> pa.Array:
-        """The values of a column that is read; rows where it does not fit become bad."""
+        """One column; rows whose cell does not fit become bad."""
         reader, dialect = self.reader, self.reader.dialect
         item = reader.field_of(reader.read[slot])
         texts = null_where(self._texts(slot), is_bad)
@@ -272,30 +248,31 @@ class _RowsOfTexts:
         if reader.ignores_errors:
             return checked.values
         for row in np.flatnonzero(decoded.failed).tolist():
-            self._note(row, f'field "{item.name}" is not UTF-8')
+            self.reasons.setdefault(row, f'field "{item.name}" is not UTF-8')
         for row in np.flatnonzero(checked.failed).tolist():
             shown = text[row].as_py()[:_SHOWN_CHARACTERS]
-            self._note(row, f'field "{item.name}": "{shown}" is not {_named(item.type)}')
+            reason = f'field "{item.name}": "{shown}" is not {_named(item.type)}'
+            self.reasons.setdefault(row, reason)
         return checked.values
 
     def _texts(self, slot: int) -> pa.Array:
-        """The cells of a column, binary; NULL where there is none."""
+        """Cells of a column, binary; NULL if missing."""
         firsts, lasts, kinds = (each[slot] for each in self.cells[:3])
         there = firsts >= 0
         if (kinds[there] == PLAIN).all():
             return texts_at(self.data, firsts, lasts)
         out = np.empty(int((lasts - firsts)[there].sum()), np.uint8)
         offsets = np.zeros(len(firsts) + 1, np.int64)
-        unescape(self.data, (firsts, lasts, kinds), self.reader.marks, out, offsets)
+        unescape(self.data, (firsts, lasts, kinds), marks_of(self.reader.dialect), out, offsets)
         return text_array(out[: int(offsets[-1])], offsets, there, pa.binary())
 
 
 class CsvFormatError(ValueError):
-    """A file is no CSV from some row on; says which, from 1."""
+    """A file that is no CSV from some row on, which the message numbers from 1."""
 
 
 def rows_of_file(data: bytes | pa.Buffer, dialect: CsvDialect) -> pa.LargeBinaryArray:
-    """The rows of a file, as `CsvRows.parse` takes them; comments and empty lines are left out.
+    """The rows of a file for `CsvRows.parse`, without comments and empty lines.
 
     Raises:
         CsvFormatError: a quote is not closed, or text follows it.
@@ -311,7 +288,6 @@ def rows_of_file(data: bytes | pa.Buffer, dialect: CsvDialect) -> pa.LargeBinary
 
 
 def marks_of(dialect: CsvDialect) -> CsvMarks:
-    """The characters as bytes."""
     return CsvMarks(
         ord(dialect.delimiter),
         -1 if dialect.quote is None else ord(dialect.quote),

@@ -19,7 +19,7 @@ _LINE_FEED, _RETURN, _HASH, _NONE = 10, 13, 35, -1
 
 
 class CsvMarks(NamedTuple):
-    """The characters with a meaning, as bytes; -1 for none."""
+    """Special characters as bytes; -1 for none."""
 
     delimiter: int
     quote: int
@@ -28,15 +28,15 @@ class CsvMarks(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """What was read, by column that is read, and by row.
+    """Cells by column that is read and by row.
 
     Attributes:
-        firsts: where the cell begins, behind its quote; negative where there is none.
-        lasts: where it ends.
+        firsts: start of the cell behind its quote, negative if missing.
+        lasts: its end.
         kinds: `PLAIN`, `QUOTED` or `ESCAPED`.
-        counts: of each row how many cells it has; 0 of one that is empty, or what is wrong with it.
-            An empty cell behind the last declared one does not count, as in Jackson.
-        stops: where the row ends, behind its line break and the empty lines and comments there.
+        counts: number of cells by row, 0 for an empty row, negative for an error. An empty cell
+            behind the last declared column does not count, as in Jackson.
+        stops: end of the row, behind its line break and following empty lines and comments.
     """
 
     firsts: Rows
@@ -47,7 +47,6 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, columns: int, rows: int) -> Self:
-        """Room for so many."""
         shape = (columns, rows)
         counts, stops = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         firsts, lasts = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -58,14 +57,14 @@ class Cells(NamedTuple):
 def read_rows(
     data: Bytes, bounds: tuple[Rows, Rows], marks: CsvMarks, slots: Rows, cells: Cells
 ) -> None:
-    """Read one row of each text.
+    """Reads one row of each text.
 
     Args:
-        data: what the texts are in.
-        bounds: where each begins and ends.
+        data: bytes of the texts.
+        bounds: starts and ends of the texts.
         marks: the dialect.
         slots: by declared column its place in `cells`, -1 if it is not read.
-        cells: receives them.
+        cells: receives the cells.
     """
     firsts, lasts = bounds
     for row in range(len(firsts)):
@@ -76,12 +75,9 @@ def read_rows(
 
 @compiled
 def split_rows(data: Bytes, marks: CsvMarks, bounds: Rows) -> int:
-    """Where the rows of a file end; returns how many there are, or -1 less the wrong one's number.
+    """Splits a file into rows; returns their number, or minus the number of the row that is wrong.
 
-    Args:
-        data: the file.
-        marks: the dialect.
-        bounds: receives where each row begins, and where the last one ends: room for a row a byte.
+    `bounds`, with room for a row a byte, receives the start of each row and the end of the last.
     """
     at, row = 0, 0
     while True:
@@ -136,7 +132,7 @@ def _read_row(
 
 @compiled
 def _cell(data: Bytes, at: int, end: int, marks: CsvMarks) -> tuple[int, int, int, int]:
-    """Where a cell begins and ends, what it is or what is wrong with it, and the place behind."""
+    """Start and end of a cell, its kind or error, and the position behind it."""
     if at < end and data[at] == marks.quote:
         return _quoted(data, at + 1, end, marks)
     first, kind = at, PLAIN
@@ -173,7 +169,7 @@ def _is_break(byte: int) -> bool:
 
 @compiled
 def _behind_break(data: Bytes, at: int, end: int) -> int:
-    """Behind a line break, if there is one; one of two characters is one."""
+    """Behind a line break, if there is one; CR LF is one."""
     if at < end and data[at] == _RETURN:
         at += 1
         return at + (at < end and data[at] == _LINE_FEED)
@@ -206,14 +202,9 @@ def unescape(
     out: Bytes,
     offsets: Rows,
 ) -> None:
-    """The texts of cells of one column, one behind the other.
+    """Writes the texts of one column's cells to `out`, and their ends to `offsets` behind a 0.
 
-    Args:
-        data: what they are in.
-        cells: where each begins, negative where there is none, where it ends, what it is.
-        marks: the dialect.
-        out: receives the texts.
-        offsets: receives where each ends, behind a 0.
+    `cells` are the starts (negative if missing), the ends and the kinds.
     """
     firsts, lasts, kinds = cells
     to = 0
@@ -233,7 +224,7 @@ def unescape(
 
 @compiled
 def _meant(byte: int) -> int:
-    """What an escaped character stands for, as in Jackson."""
+    """The byte that an escaped character stands for, as in Jackson."""
     if byte == 48:  # 0
         return 0
     if byte == 110:  # n

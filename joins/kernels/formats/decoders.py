@@ -27,24 +27,19 @@ from joins.plan.formats import (
 from joins.plan.plan import Field
 
 SchemasOf = Callable[[RegistryOptions], Callable[[int], str | None]]
-"""Of a registry what tells the schema of a number; picklable."""
+"""Gives, for a registry, a function from id to schema; picklable."""
 
 
 class ValueDecoder(Protocol):
     """Reads the keys, or the values, of a topic."""
 
     def parse(self, values: pa.Array) -> ParsedRows:
-        """The rows of `values` (binary, nullable), with the columns that are read."""
+        """The rows of `values` (binary, nullable)."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonDecoder:
-    """Reads JSON objects.
-
-    Attributes:
-        format: its options.
-        read: the columns that are read.
-    """
+    """Reads the columns `read` of JSON objects."""
 
     format: RecordFormat
     read: tuple[Field, ...]
@@ -64,28 +59,26 @@ def decoder_of(
     read: tuple[str, ...],
     schemas: SchemasOf | None = None,
 ) -> ValueDecoder:
-    """What reads keys or values of the format `form`; kept, for it may remember what it has seen.
+    """A decoder of keys or values, from a cache: it may cache schemas itself.
 
     Args:
         form: the format.
-        columns: that are declared, in their order.
-        read: the names of those that are read, in the order of the rows' columns.
-        schemas: of the registries of schemas.
+        columns: declared columns in their order.
+        read: names of the columns to read, in this order.
+        schemas: gives the schemas of a registry.
     """
     if form.name is KafkaFormat.CSV:
-        from joins.kernels.formats.csv_rows import (
-            CsvRows,  # loads numba, which who plans does without
-        )
+        from joins.kernels.formats.csv_rows import CsvRows
 
         return CsvRows(columns, read, dialect_of(form), form.flag(IGNORE_PARSE_ERRORS))
     if form.name is KafkaFormat.RAW:
-        from joins.kernels.formats.raw import RawForm  # as above
+        from joins.kernels.formats.raw import RawForm
 
         return RawForm.of(form, columns[0], read=bool(read))
     by_name = {item.name: item for item in columns}
     chosen = tuple(by_name[name] for name in read)
     if form.name in (KafkaFormat.AVRO, KafkaFormat.AVRO_CONFLUENT):
-        from joins.kernels.formats.avro_payloads import AvroRows  # as above
+        from joins.kernels.formats.avro_payloads import AvroRows
 
         if form.name is KafkaFormat.AVRO:
             return AvroRows(chosen, avro_schema(columns, legacy=is_legacy(form)))
@@ -98,11 +91,11 @@ def decoder_of(
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
-    """What the physical columns of a table are in a record.
+    """Places of a table's physical columns in a record.
 
     Attributes:
-        fields: all of them, in the order of the DDL.
-        key: None of records whose key is no column.
+        fields: all columns in the order of the DDL.
+        key: None if no column is in the key.
     """
 
     fields: tuple[Field, ...]
@@ -121,7 +114,7 @@ class RecordColumns:
 
     @property
     def of_key(self) -> tuple[Field, ...]:
-        """The columns of the key, as they are called there."""
+        """Columns of the key, with their names in the key."""
         if self.key is None:
             return ()
         by_name = {item.name: item for item in self.fields}
@@ -129,7 +122,7 @@ class RecordColumns:
 
     @property
     def needed(self) -> frozenset[str]:
-        """The columns that are read whoever reads them."""
+        """Columns that are always read."""
         names = {item.name for item in self.of_value} if self.value.needs_all else set()
         key = self.key
         if key is not None and not key.is_in_value and key.format.needs_all:
@@ -143,7 +136,7 @@ class RecordColumns:
     def read(
         self, records: pa.RecordBatch, names: Sequence[str], schemas: SchemasOf | None = None
     ) -> ParsedRows:
-        """The columns `names` of `records`, of which `value` and, if need be, `key` are looked at.
+        """Columns `names` of `records`; reads `value` and, if needed, `key`.
 
         A record is bad if either of them is.
         """
@@ -165,7 +158,7 @@ class RecordColumns:
     def read_keys(
         self, keys: pa.Array, names: Sequence[str], schemas: SchemasOf | None = None
     ) -> ParsedRows:
-        """The columns `names`, as they are called in SQL, of keys."""
+        """Columns `names`, by their names in SQL, of keys."""
         assert self.key is not None, "there are columns of the key"
         own = tuple(map(self.key.name_of, names))
         parsed = one_a_record(decoder_of(self.key.format, self.of_key, own, schemas).parse(keys))
@@ -181,7 +174,7 @@ class RecordColumns:
 
 
 def one_a_record(parsed: ParsedRows) -> ParsedRows:
-    """`parsed` where each record has one row: those with several, arrays of JSON, are bad."""
+    """`parsed`, with records of several rows (arrays of JSON) made bad."""
     index = parsed.row_index.to_numpy()
     repeats = np.unique(index[1:][index[1:] == index[:-1]])
     if not len(repeats):
@@ -196,7 +189,7 @@ def one_a_record(parsed: ParsedRows) -> ParsedRows:
 def _rows_of_both(
     values: ParsedRows, keys: ParsedRows
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.Int64Array]:
-    """The rows of `values` with a key, the keys of these, and their positions in the input."""
+    """Rows of `values` with a key, these keys, and their positions in the input."""
     index, of_keys = values.row_index.to_numpy(), keys.row_index.to_numpy()
     if np.array_equal(index, of_keys):
         return values.batch, keys.batch, values.row_index

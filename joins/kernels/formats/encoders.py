@@ -45,18 +45,26 @@ from joins.plan.formats import (
 from joins.plan.plan import Field
 from joins.plan.types import Member, SqlType, TypeName
 
-_GOES = (UPDATE_BEFORE, DELETE)
+_OF_NUMBERS = frozenset("+-.:/= ")
+"""Characters in cells of other types than STRING, beside letters and digits."""
+_NORMALIZED = Context(prec=76, Emax=MAX_EMAX)
+_NULL, _THERE = (pa.scalar(each, pa.binary()) for each in (b"\x00", b"\x02"))
+_NOTHING = pa.scalar(b"", pa.binary())
+_MILLIS_DIGITS = 3
+_LONGEST = 10  # bytes of a long
+_UNSCALED = Context(prec=76)
+NumberOf = Callable[[RecordFormat, str], int]
+"""The number of a schema in the registry of a format."""
 
 
 def debezium_values(objects: pa.StringArray, kinds: pa.Array | None) -> pa.StringArray:
-    """Rows, given as JSON objects, in Debezium's envelope as Flink's debezium-json writes it.
+    """Rows as JSON objects in the envelopes that Flink's debezium-json writes.
 
-    A row that comes (`+I`, `+U`) is `c`, one that goes (`-U`, `-D`) is `d`: an update is both.
+    `+I` and `+U` are `c`, `-U` and `-D` are `d`: an update is both.
     """
     if kinds is None:
-        comes = [pa.scalar('{"before":null,"after":'), objects, pa.scalar(',"op":"c"}')]
-        return join_text(comes)
-    goes = is_any(kinds, _GOES)
+        return join_text([pa.scalar('{"before":null,"after":'), objects, pa.scalar(',"op":"c"}')])
+    goes = is_any(kinds, (UPDATE_BEFORE, DELETE))
     opening = pc.if_else(goes, '{"before":', '{"before":null,"after":')
     closing = pc.if_else(goes, ',"after":null,"op":"d"}', ',"op":"c"}')
     return join_text([opening, objects, closing])
@@ -68,30 +76,20 @@ def without_gone(values: pa.Array, kinds: pa.Array | None) -> pa.Array:
     return pc.if_else(is_any(kinds, (DELETE,)), pa.scalar(None, values.type), values)
 
 
-_OF_NUMBERS = frozenset("+-.:/= ")
-"""What cells of other types than STRING have beside letters and digits."""
-_NORMALIZED = Context(prec=76, Emax=MAX_EMAX)
-
-
 def csv_rows(rows: pa.RecordBatch, kinds: Sequence[SqlType], dialect: CsvDialect) -> pa.StringArray:
     is_alone = rows.num_columns == 1
-    cells = [
-        _csv_cells(column, kind, dialect, is_alone=is_alone)
-        for column, kind in zip(rows.columns, kinds, strict=True)
-    ]
+    marks = {dialect.delimiter, dialect.quote, dialect.escape}
+    cells = []
+    for column, kind in zip(rows.columns, kinds, strict=True):
+        text = _csv_texts(column, kind, dialect)
+        if kind.is_nested or kind.name is TypeName.STRING or marks & _OF_NUMBERS:
+            text = _protected(text, dialect, is_alone=is_alone)
+        cells.append(pc.fill_null(text, dialect.null or ""))
     return pc.binary_join_element_wise(*cells, dialect.delimiter)
 
 
-def _csv_cells(column: pa.Array, kind: SqlType, dialect: CsvDialect, *, is_alone: bool) -> pa.Array:
-    text = _csv_texts(column, kind, dialect)
-    marks = {dialect.delimiter, dialect.quote, dialect.escape}
-    if kind.is_nested or kind.name is TypeName.STRING or marks & _OF_NUMBERS:
-        text = _protected(text, dialect, is_alone=is_alone)
-    return pc.fill_null(text, dialect.null or "")
-
-
 def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:
-    """What is in the cells; NULL of a NULL."""
+    """Text of the cells, NULL for NULL."""
     if kind.is_nested:
         return _csv_nested(column, kind, dialect)
     if kind.name is TypeName.TIME:
@@ -99,7 +97,10 @@ def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Strin
     if kind.name is TypeName.BYTES:
         return base64_text(column)
     if kind.name is TypeName.DECIMAL:
-        return _scientific(column) if dialect.is_scientific else decimal_text(column)
+        if not dialect.is_scientific:
+            return decimal_text(column)
+        texts = [None if v is None else str(v.normalize(_NORMALIZED)) for v in column.to_pylist()]
+        return pa.array(texts, pa.string())
     text = column.cast(pa.string())
     if pa.types.is_floating(column.type):
         text = pc.replace_substring_regex(text, r"^(-?)inf$", r"\1Infinity")
@@ -107,13 +108,8 @@ def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Strin
     return text
 
 
-def _scientific(column: pa.Array) -> pa.StringArray:
-    texts = [None if v is None else str(v.normalize(_NORMALIZED)) for v in column.to_pylist()]
-    return pa.array(texts, pa.string())
-
-
 def _csv_nested(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:
-    """The elements of an ARRAY, the fields of a ROW, one behind the other."""
+    """Elements of an ARRAY or fields of a ROW, joined."""
     parts = parts_of(column)
     nothing = dialect.null or ""
     texts = [
@@ -153,7 +149,7 @@ def _quoted(cells: pa.StringArray, dialect: CsvDialect) -> pa.StringArray:
 
 
 def _escaped(cells: pa.StringArray, dialect: CsvDialect) -> pa.StringArray:
-    """Without quotes; the statement is refused where a text could need an escape and has none."""
+    """Cells without quotes; DDL without an escape character is refused if a cell could need one."""
     escape = dialect.escape
     if escape is None:
         return cells
@@ -163,15 +159,8 @@ def _escaped(cells: pa.StringArray, dialect: CsvDialect) -> pa.StringArray:
     return pc.replace_substring_regex(cells, "^#", f"{first}#")
 
 
-_NULL, _THERE = (pa.scalar(each, pa.binary()) for each in (b"\x00", b"\x02"))
-_NOTHING = pa.scalar(b"", pa.binary())
-_MILLIS_DIGITS = 3
-_LONGEST = 10  # bytes of a long
-_UNSCALED = Context(prec=76)
-
-
 def avro_rows(rows: pa.RecordBatch, columns: Sequence[Field], before: bytes) -> pa.BinaryArray:
-    """The rows as records of the schema that `columns` have; `before` stands in front of each."""
+    """The rows as records of the schema of `columns`, each behind the bytes `before`."""
     members = [Member(item.name, item.type, item.nullable) for item in columns]
     parts = [
         _avro_member(column, member) for column, member in zip(rows.columns, members, strict=True)
@@ -182,7 +171,7 @@ def avro_rows(rows: pa.RecordBatch, columns: Sequence[Field], before: bytes) -> 
 
 
 def _avro_member(column: pa.Array, member: Member) -> pa.Array:
-    """What may be NULL is a union of NULL and its type."""
+    """A nullable value is a union of NULL and its type."""
     values = _avro_values(column, member.type)
     if not member.nullable:
         return values
@@ -194,7 +183,7 @@ def _avro_member(column: pa.Array, member: Member) -> pa.Array:
 
 
 def _avro_values(column: pa.Array, kind: SqlType) -> pa.Array:
-    """The values of a column, whatever of a NULL."""
+    """Values of a column; those of NULLs are arbitrary."""
     if kind.is_nested:
         return _avro_nested(column, kind)
     if kind.name is TypeName.BOOLEAN:
@@ -220,7 +209,7 @@ def _counts(column: pa.Array, kind: SqlType) -> npt.NDArray[np.int64]:
 
 
 def _longs(numbers: npt.NDArray[np.integer]) -> pa.BinaryArray:
-    """Of each number seven bits a byte, those of the least value first, its sign before them."""
+    """Zigzag numbers with seven bits a byte, the least significant first."""
     signed = np.asarray(numbers, np.int64)
     rest = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
     digits = np.zeros((len(rest), _LONGEST), np.uint8)
@@ -245,7 +234,7 @@ def _avro_floats(column: pa.Array) -> pa.BinaryArray:
 
 
 def _unscaled(column: pa.Array, kind: SqlType) -> pa.Array:
-    """The number without its point in as few bytes as it takes, the highest first."""
+    """Unscaled values in as few bytes as possible, big-endian."""
     values: list[bytes | None] = []
     for value in column.to_pylist():
         if value is None:
@@ -278,23 +267,17 @@ class ValueEncoder(Protocol):
     """Writes the keys, or the values, of a topic; picklable."""
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array | None) -> pa.Array:
-        """One text or binary value a row; `kinds` tells those of the rows, None: all are `+I`."""
+        """One text or binary value a row; `kinds` are row kinds, None if all are `+I`."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonEncoder:
-    """Writes JSON objects, or what Debezium makes of them.
-
-    Attributes:
-        format: with its options.
-        columns: what the rows have.
-    """
+    """Writes rows of `columns` as JSON objects, or as Debezium's envelopes."""
 
     format: RecordFormat
     columns: tuple[Field, ...]
 
     def encode(self, rows: pa.RecordBatch, kinds: pa.Array | None) -> pa.StringArray:
-        """An object, or an envelope, a row."""
         style = JsonStyle(
             is_iso=self.format.text(TIMESTAMP_FORMAT) == ISO_8601,
             omits_nulls=self.format.flag(IGNORE_NULL_FIELDS),
@@ -308,11 +291,7 @@ class JsonEncoder:
 
 @dataclass(frozen=True, slots=True)
 class CsvEncoder:
-    """Writes CSV.
-
-    Attributes:
-        columns: what the rows have.
-    """
+    """Writes rows of `columns` as CSV."""
 
     dialect: CsvDialect
     columns: tuple[Field, ...]
@@ -323,11 +302,7 @@ class CsvEncoder:
 
 @dataclass(frozen=True, slots=True)
 class AvroEncoder:
-    """Writes Avro of the schema that the columns have.
-
-    Attributes:
-        number: of the schema, which stands in front of each value then; None for none.
-    """
+    """Writes Avro; with the schema's id `number`, in Confluent's wire format."""
 
     columns: tuple[Field, ...]
     number: int | None = None
@@ -337,14 +312,9 @@ class AvroEncoder:
         return avro_rows(rows, self.columns, before)
 
 
-NumberOf = Callable[[RecordFormat, str], int]
-"""The number of a schema in the registry of a format."""
-
-
 def encoder_of(
     form: RecordFormat, columns: tuple[Field, ...], number_of: NumberOf | None = None
 ) -> ValueEncoder:
-    """What writes `columns` as keys or values of the format `form`."""
     if form.name is KafkaFormat.AVRO:
         return AvroEncoder(columns)
     if form.name is KafkaFormat.AVRO_CONFLUENT:

@@ -1,6 +1,7 @@
-"""What a decoder makes of keys or values, and the dialect of CSV, which encoders share."""
+"""What decoders make of keys and values, and the dialect of CSV, which encoders share."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,12 +11,7 @@ from joins.plan.formats import RecordFormat
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A value that gave no row.
-
-    Attributes:
-        row: its position in the input.
-        reason: what is wrong with it, naming the field where that is known.
-    """
+    """A value that gives no row: its position in the input, and a reason that names the field."""
 
     row: int
     reason: str
@@ -23,12 +19,11 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class ParsedRows:
-    """The good rows in input order, and the bad ones; what is in neither is passed over on purpose.
+    """Good rows and bad ones in input order; values in neither are skipped on purpose.
 
     Attributes:
-        batch: the good rows, with exactly the schema asked for.
-        row_index: the position of each good row in the input.
-        bad: in input order.
+        batch: the good rows with the requested schema.
+        row_index: position of each good row in the input.
     """
 
     batch: pa.RecordBatch
@@ -36,20 +31,27 @@ class ParsedRows:
     bad: tuple[BadRow, ...]
 
 
+def batch_of(columns: Sequence[pa.Array], schema: pa.Schema, count: int) -> pa.RecordBatch:
+    """A batch of `count` rows, also if there is no column."""
+    if columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+
+
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """The characters of a table's CSV, each of one byte; by Flink's names.
+    """Characters of a table's CSV, each of one byte; in brackets Flink's options.
 
     Attributes:
         delimiter: between cells (`field-delimiter`).
-        quote: around a cell that has such characters, doubled in it (`quote-character`); None with
+        quote: around a cell with special characters, doubled in it (`quote-character`); None with
             `disable-quote-character`.
-        escape: before a character that is not meant as one of these (`escape-character`).
-        has_comments: lines that begin with `#` are none of the rows (`allow-comments`).
-        null: the text of a cell, quoted or not, that is NULL (`null-literal`); None for no text.
+        escape: before a special character that is meant literally (`escape-character`).
+        has_comments: lines that begin with `#` are skipped (`allow-comments`).
+        null: text of a cell, quoted or not, that is NULL (`null-literal`).
         elements: between the parts of an ARRAY or a ROW (`array-element-delimiter`).
-        is_scientific: DECIMAL is written without zeros at its end, in powers of ten where it has
-            some before its point (`write-bigdecimal-in-scientific-notation`).
+        is_scientific: a DECIMAL is written without trailing zeros, with an exponent if it is large
+            (`write-bigdecimal-in-scientific-notation`).
     """
 
     delimiter: str = ","
@@ -62,7 +64,6 @@ class CsvDialect:
 
 
 def dialect_of(form: RecordFormat) -> CsvDialect:
-    """What the options of a format say."""
     plain = CsvDialect()
     has_quotes = not form.flag("disable-quote-character")
     escape = form.text("escape-character")
@@ -78,7 +79,7 @@ def dialect_of(form: RecordFormat) -> CsvDialect:
 
 
 def character(text: str) -> str | None:
-    r"""The character that an option names, as itself, `\t` or `\u0001`; None if it is none."""
+    r"""The character of an option: itself, `\t` or `\u0001`; None if it is not one character."""
     if text == "\\t":
         return "\t"
     if re.fullmatch(r"\\u00[0-7][0-9a-fA-F]", text):

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Checked, mask_of, null_where, try_each
-from joins.kernels.formats.parsed import BadRow, ParsedRows
+from joins.kernels.expressions.casts import Checked, mask_of, null_where, sound, try_each
+from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of
 from joins.kernels.texts import bytes_of, text_array
 from joins.plan.formats import CHARSETS, RecordFormat
 from joins.plan.plan import Field
@@ -30,11 +30,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class RawForm:
-    """The column, and how its values are bytes.
-
-    Attributes:
-        read: whether it is read; if not, only the rows are.
-    """
+    """The column and the encoding of its values; if `read` is false only the rows are read."""
 
     column: Field
     charset: str = "utf-8"
@@ -54,14 +50,13 @@ class RawForm:
         rows = np.flatnonzero(checked.failed)
         bad = tuple(BadRow(int(row), self._reason(values[int(row)].as_py())) for row in rows)
         good = np.flatnonzero(~checked.failed)
-        name, taken = self.column.name, checked.values.take(pa.array(good))
-        batch = pa.RecordBatch.from_arrays([taken], names=[name])
-        if not self.read:
-            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(good), pa.struct([])))
+        columns = [checked.values.take(pa.array(good))] if self.read else []
+        schema = pa.schema([(self.column.name, column.type) for column in columns])
+        batch = batch_of(columns, schema, len(good))
         return ParsedRows(batch, pa.array(good), bad)
 
     def encode(self, rows: pa.RecordBatch, _: pa.Array | None) -> pa.BinaryArray:
-        """The value of each row, NULL of a NULL."""
+        """The value of each row, NULL for NULL."""
         column, kind = rows.column(0), self.column.type.name
         if kind is TypeName.BYTES:
             return column
@@ -84,7 +79,7 @@ class RawForm:
     def _texts(self, values: pa.Array) -> Checked:
         whole = values.cast(pa.binary())
         if self.column.type.name is TypeName.BYTES:
-            return Checked(whole, np.zeros(len(whole), np.bool_))
+            return sound(whole)
         if self.charset == "utf-8":
             return try_each(whole, lambda part: part.cast(pa.string()), pa.string())
         failed = np.zeros(len(whole), np.bool_)

@@ -29,6 +29,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.kernels.expressions.casts import from_text, time_from_text
+from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.lines import WrittenNumber
 
 OF_TEXT = {b"sql": b"TEXT"}
@@ -53,19 +54,18 @@ _ESCAPES = {chr(code): f"\\u{code:04X}" for code in range(32)}
 _ESCAPES |= {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _ESCAPES |= {'"': '\\"', "\\": "\\\\"}
 _ESCAPED = str.maketrans(_ESCAPES)
+_Reader = Callable[[Any, str], object]
 
 
 class _Constant(str):
-    """NaN or an infinity, which are no JSON."""
+    """NaN or an infinity, which JSON does not have."""
 
     __slots__ = ()
 
 
-class _BadValueError(ValueError):
-    """A value, or a record, is not what is asked for; says why."""
+class _BadValueError(ValueError): ...
 
 
-_Reader = Callable[[Any, str], object]
 _DECODER = json.JSONDecoder(
     strict=False,
     object_pairs_hook=tuple,
@@ -77,10 +77,11 @@ _DECODER = json.JSONDecoder(
 
 @dataclass(frozen=True, slots=True)
 class JsonRules:
-    """What becomes of records that do not fit.
+    """Treatment of records that do not fit.
 
     Attributes:
-        ignores_errors: what does not fit is NULL, at any depth, and what is no object no row.
+        ignores_errors: a value that does not fit is NULL, at any depth; a record that is no object
+            has no row.
         needs_all: an object without a declared member is bad.
     """
 
@@ -93,12 +94,11 @@ STRICT = JsonRules()
 
 @dataclass(frozen=True, slots=True)
 class EachRow:
-    """What records have given.
+    """Rows and bad records.
 
     Attributes:
-        batch: the rows.
-        records: the record of each row, ascending; one that is an array may have several rows.
-        reasons: by record why it gives nothing.
+        records: the record of each row, ascending; an array may have several rows.
+        reasons: by bad record.
     """
 
     batch: pa.RecordBatch
@@ -109,7 +109,7 @@ class EachRow:
 def read_each(
     values: Sequence[bytes | None], schema: pa.Schema, rules: JsonRules = STRICT
 ) -> EachRow:
-    """The rows of `values` with the columns of `schema`, as `joins.kernels.json.rows.parse`."""
+    """The rows of `values` with the columns of `schema`."""
     reader = _RecordReader(schema, rules)
     rows: list[Mapping[str, object]] = []
     records: list[int] = []
@@ -123,16 +123,11 @@ def read_each(
             continue
         rows += own
         records += [record] * len(own)
-    if not len(schema):
-        nothing = pa.array([{}] * len(rows), pa.struct([]))
-        return EachRow(pa.RecordBatch.from_struct_array(nothing), records, reasons)
     columns = [pa.array([row.get(item.name) for row in rows], item.type) for item in schema]
-    return EachRow(pa.RecordBatch.from_arrays(columns, schema=schema), records, reasons)
+    return EachRow(batch_of(columns, schema, len(rows)), records, reasons)
 
 
 class _RecordReader:
-    """Reads records into the columns of a schema."""
-
     def __init__(self, schema: pa.Schema, rules: JsonRules) -> None:
         self._rules = rules
         self._readers = {item.name: _nullable(_reader_of(item, rules), rules) for item in schema}
@@ -151,7 +146,7 @@ class _RecordReader:
         yield row
 
     def _elements(self, text: str) -> Iterator[Mapping[str, object]]:
-        """Of an array its objects; NULL is none."""
+        """The objects of an array; NULL elements are skipped."""
         at = _behind_blanks(text, 1)
         if text.startswith("]", at):
             at += 1
@@ -174,7 +169,7 @@ class _RecordReader:
             raise _BadValueError("invalid JSON: there is text behind the array")
 
     def _object(self, text: str, at: int) -> tuple[Mapping[str, object], int]:
-        """The members of the object at `at` that are read, and the place behind it."""
+        """The members of the object at `at` that are read, and the position behind it."""
         members: dict[str, object] = {}
         at = _behind_blanks(text, at + 1)
         if text.startswith("}", at):
@@ -213,22 +208,20 @@ class _RecordReader:
 
 
 def _text_of(value: bytes | None) -> str:
-    """The text of a record from its first bracket to its last."""
+    """The text of a record without blanks around it."""
     if value is None:
         raise _BadValueError("the value is null")
-    text = _decoded(value).strip(" \t\n\r")
+    for encoding in (json.detect_encoding(value), "utf-8"):
+        with suppress(UnicodeDecodeError):
+            text = value.decode(encoding).strip(" \t\n\r")
+            break
+    else:
+        raise _BadValueError("the value is not UTF-8")
     if not text:
         raise _BadValueError("the value is empty")
     if text[0] not in "{[":
         raise _BadValueError(_NO_OBJECT)
     return text
-
-
-def _decoded(value: bytes) -> str:
-    for encoding in (json.detect_encoding(value), "utf-8"):
-        with suppress(UnicodeDecodeError):
-            return value.decode(encoding)
-    raise _BadValueError("the value is not UTF-8")
 
 
 def _broken(error: Exception) -> _BadValueError:
@@ -259,7 +252,7 @@ def _name(text: str, at: int) -> tuple[str, int]:
 
 
 def _behind_value(text: str, at: int) -> int:
-    """Behind the value at `at`, however deep it is and whatever numbers it has."""
+    """The position behind the value at `at`, of any depth and with any numbers."""
     open_brackets: list[str] = []
     while True:
         sign = text[at : at + 1]
@@ -294,7 +287,7 @@ def _behind_value(text: str, at: int) -> int:
 
 
 def _nullable(read: _Reader, rules: JsonRules) -> _Reader:
-    """`read` for values that may be NULL, or are NULL where they do not fit."""
+    """`read`, with NULL for NULL and, if errors are ignored, for values that do not fit."""
 
     def read_or_null(value: object, place: str) -> object:
         if value is None:
@@ -310,7 +303,7 @@ def _nullable(read: _Reader, rules: JsonRules) -> _Reader:
 
 
 def _reader_of(item: pa.Field, rules: JsonRules) -> _Reader:
-    """Reads values of a type; a TIME is told by the metadata of `item`."""
+    """Reader of a type; the metadata of `item` marks a TIME."""
     kind = item.type
     if item.metadata and item.metadata.get(b"sql") == b"TIME":
         return _times(lambda text: time_from_text(text), "a time")
@@ -395,7 +388,7 @@ def _integers(kind: pa.DataType) -> _Reader:
 
 
 def _integral(text: str) -> int | None:
-    """The integer that a JSON number with a fraction or a power is, if it is one."""
+    """The integer that a JSON number with a fraction or an exponent equals, if any."""
     try:
         number = Decimal(text)
     except InvalidOperation:  # of a power beyond all bounds
@@ -467,7 +460,7 @@ def _string(value: object, place: str) -> str:
 
 
 def _written(value: object, place: str) -> str:
-    """A value as JSON without blanks; numbers stay as they were written."""
+    """A value as JSON without blanks, with the digits of its numbers."""
     if isinstance(value, WrittenNumber):
         return str(value)
     if isinstance(value, _Constant):
@@ -531,7 +524,7 @@ def _structs(kind: pa.StructType, rules: JsonRules) -> _Reader:
 
 
 def _maps(kind: pa.MapType, rules: JsonRules) -> _Reader:
-    """Of two members of one name the last one counts; one whose name is no text is left out."""
+    """Of two equal names the last one counts; with errors ignored, invalid names are skipped."""
     read_item = _nullable(_reader_of(kind.item_field, rules), rules)
 
     def read(value: object, place: str) -> object:

@@ -15,10 +15,14 @@ from joins.kernels.expressions.time_casts import shown_time
 from joins.plan.types import SqlType, TypeName
 
 _BREAKS = {"\n": r"\n", "\r": r"\r"}
+_NULL = "null"
+_TO_ESCAPE = r'["\\\x00-\x1f]'
+_CONTROL = r"[\x00-\x1f]"
+_CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
 
 
 def with_text_times(rows: pa.RecordBatch, kinds: Sequence[SqlType]) -> pa.RecordBatch:
-    """`rows` with TIME columns, which Arrow carries as microseconds, as `HH:MM:SS[.f]` text."""
+    """`rows` with TIME columns (microseconds in Arrow) as `HH:MM:SS[.f]` text."""
     columns = list(rows.columns)
     for place, kind in enumerate(kinds):
         if kind.name is TypeName.TIME:
@@ -52,10 +56,7 @@ def _nested_shown(column: pa.Array) -> pa.Array:
 
 
 def render_objects(rows: pa.RecordBatch, kinds: pa.Array | None = None) -> pa.Array:
-    """One line a row: its kind and a JSON object, such as `+I{"id": "1", "name": null}`.
-
-    Values are the texts of `render_rows`, which cannot be told apart there. `kinds` as there.
-    """
+    """A line a row: its kind and a JSON object of texts, such as `+I{"id": "1", "name": null}`."""
     names = rows.schema.names
     texts = [_shown(column).to_pylist() for column in rows.columns]
     signed = ["+I"] * rows.num_rows if kinds is None else signs(kinds).to_pylist()
@@ -68,10 +69,10 @@ def render_objects(rows: pa.RecordBatch, kinds: pa.Array | None = None) -> pa.Ar
 
 
 def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = None) -> pa.Array:
-    r"""One line a row: `+I[…]`, with `identifier> ` before it if given; NULL is `null`.
+    r"""A line a row: `+I[…]`, behind `identifier> ` if given; NULL is `null`.
 
-    A line break in a value is `\n` or `\r`, or what follows it would pass for a row or a log entry.
-    `kinds` are the kinds of the rows; without them all are `+I`.
+    Line breaks in values are written as `\n` and `\r`: what follows one would look like another row
+    or log entry. Without `kinds` all rows are `+I`.
     """
     if rows.num_rows == 0:
         return pa.array([], pa.string())
@@ -89,12 +90,12 @@ def render_rows(rows: pa.RecordBatch, identifier: str, kinds: pa.Array | None = 
 
 @dataclass(frozen=True, slots=True)
 class JsonStyle:
-    """How values are written.
+    """Style of values.
 
     Attributes:
-        floats: gives the text of floating point numbers; None for the usual one.
-        is_iso: a `T` stands between date and time of a timestamp, else a blank.
-        omits_nulls: a ROW, and a whole object, is without the members that are NULL.
+        floats: writes floating point numbers; None for the default.
+        is_iso: timestamps have a `T` between date and time, else a blank.
+        omits_nulls: a ROW, and a whole object, omits members that are NULL.
     """
 
     floats: Callable[[pa.Array], pa.StringArray] | None = None
@@ -103,21 +104,17 @@ class JsonStyle:
 
 
 _USUAL = JsonStyle()
-_NULL = "null"
-_TO_ESCAPE = r'["\\\x00-\x1f]'
-_CONTROL = r"[\x00-\x1f]"
-_CONTROL_ESCAPES = {chr(code): json.dumps(chr(code))[1:-1] for code in range(0x20)}
 
 
 def encode_objects(
     batch: pa.RecordBatch, before: str = "", behind: str = "", style: JsonStyle = _USUAL
 ) -> pa.StringArray:
-    """One JSON object a row, without blanks, members in column order; NULL is the member `null`.
+    """A JSON object a row between `before` and `behind`, without blanks, members in column order.
 
     Integers, floats (shortest text that reads back as the same binary value) and decimals (plain,
     with all digits of the scale) are numbers; NaN and infinities are `null`; binary is base64.
     Dates and timestamps are SQL text, `2026-11-21` and `2026-11-21 06:07:08.000009`; instants end
-    in `Z`. Structs and maps are objects, lists arrays. `before` and `behind` stand around each.
+    in `Z`. Structs and maps are objects, lists arrays.
     """
     if batch.num_columns == 0:
         return pa.array([f"{before}{{}}{behind}"] * batch.num_rows, pa.string())
@@ -128,7 +125,7 @@ def encode_objects(
 def _members(
     names: Sequence[str], columns: Sequence[pa.Array], style: JsonStyle
 ) -> list[str | pa.Array]:
-    """What joined gives an object of each row."""
+    """Pieces that joined give an object for each row."""
     quoted = [f"{json.dumps(name, ensure_ascii=False)}:" for name in names]
     if style.omits_nulls:
         return ["{", _present_members(quoted, columns, style), "}"]
@@ -172,7 +169,7 @@ def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
 
 
 def _pieces(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
-    """What joined gives the JSON text of each value of a column."""
+    """Pieces that joined give the JSON text of each value of a column."""
     if pa.types.is_nested(column.type):
         return _nested(column, style)
     if style.floats is not None and pa.types.is_floating(column.type):
@@ -189,7 +186,6 @@ def _pieces(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
 
 
 def _nested(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
-    """An object of the members of each struct or map, an array of the elements of each list."""
     parts = parts_of(column)
     if parts.lengths is None:
         pieces = _members([item.name for item in column.type], parts.children, style)
@@ -221,7 +217,7 @@ def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
 
 
 def _escaped(text: pa.StringArray) -> pa.StringArray:
-    """`text` with JSON's escapes; only the values that need one are rewritten."""
+    """`text` with JSON's escapes; rewrites only values that need one."""
     if not _has_bytes_to_escape(text):
         return text
     needs = pc.fill_null(pc.match_substring_regex(text, _TO_ESCAPE), False)
@@ -236,7 +232,7 @@ def _escaped(text: pa.StringArray) -> pa.StringArray:
 
 
 def _has_bytes_to_escape(text: pa.StringArray) -> bool:
-    """Whether there may be one: all bytes at once, those of NULL values too."""
+    """Whether any byte may need an escape, those of NULL values included."""
     _, offset_buffer, data_buffer = text.buffers()
     if offset_buffer is None or data_buffer is None:
         return False

@@ -38,17 +38,19 @@ from joins.plan.types import SqlType, TypeName, arrow_type
 _PLACE = ("partition", "offset")
 _SCHEMA = pa.schema([("partition", pa.int32()), ("offset", pa.int64()), ("row", pa.string())])
 Place = tuple[int | None, int | None]
+_TIME = re.compile(r"(-?)(\d{2,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
+_MICROS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two sets of rows differ, for one record.
+    """A difference between two sets of rows in one record.
 
     Attributes:
         kind: `missing` (expected, not found), `extra` (found, not expected) or `changed`.
-        partition: of the record, None where the rows do not tell.
-        expected: the row as JSON text; None if `kind` is `extra`.
-        actual: likewise, None if `kind` is `missing`.
+        partition: None if the rows have no partition.
+        expected: JSON text of the row; None if `kind` is `extra`.
+        actual: JSON text of the row; None if `kind` is `missing`.
     """
 
     kind: str
@@ -66,7 +68,16 @@ class CanonicalRows:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[pa.RecordBatch, pa.RecordBatch | None]]) -> Self:
-        tables = [_table(rows, coordinates) for rows, coordinates in parts]
+        tables = []
+        for rows, coordinates in parts:
+            if coordinates is None:
+                count = rows.num_rows
+                places = [pa.nulls(count, pa.int32()), pa.nulls(count, pa.int64())]
+            else:
+                places = [
+                    coordinates.column(name).cast(_SCHEMA.field(name).type) for name in _PLACE
+                ]
+            tables.append(pa.table([*places, row_texts(rows)], schema=_SCHEMA))
         whole = pa.concat_tables([_SCHEMA.empty_table(), *tables])
         return cls(whole.sort_by([(name, "ascending") for name in _SCHEMA.names]))
 
@@ -85,7 +96,7 @@ class CanonicalRows:
         return int(self.table.num_rows)
 
     def without_places(self) -> Self:
-        """The same rows without the records that they come from."""
+        """The same rows without partitions and offsets."""
         count = len(self)
         columns = [pa.nulls(count, pa.int32()), pa.nulls(count, pa.int64())]
         table = pa.table([*columns, self.table.column("row")], schema=_SCHEMA)
@@ -103,7 +114,7 @@ class CanonicalRows:
         return list(zip(*columns, strict=True))
 
     def digest(self) -> str:
-        """SHA-256 over all rows; equal for equal multisets of rows."""
+        """SHA-256 over all rows."""
         lines = pc.binary_join_element_wise(
             *(
                 pc.fill_null(self.table.column(name).cast(pa.string()), "")
@@ -124,7 +135,7 @@ class CanonicalRows:
 
 
 def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Difference]:
-    """What of `expected` is not in `actual` and the other way round, by record."""
+    """Symmetric difference of both sets, by record."""
     if expected.table.equals(actual.table):
         return []
     missing = _by_place(expected.counted() - actual.counted())
@@ -136,10 +147,7 @@ def differences(expected: CanonicalRows, actual: CanonicalRows) -> list[Differen
 
 
 def row_texts(rows: pa.RecordBatch) -> pa.Array:
-    """One JSON object a row, members in the order of the columns; no value is lost.
-
-    Unlike in the output of a Kafka sink, NaN and infinities are told apart, as strings.
-    """
+    """A lossless JSON object a row, members in column order; NaN and infinities are strings."""
     if rows.num_columns == 0:
         return pa.array(["{}"] * rows.num_rows, pa.string())
     names = encode_values(pa.array(rows.schema.names, pa.string())).to_pylist()
@@ -154,14 +162,6 @@ def _exact(column: pa.Array) -> pa.Array:
     text = column.cast(pa.string())
     quoted = join_text([pa.scalar('"'), text, pa.scalar('"')])
     return pc.fill_null(pc.if_else(pc.is_finite(column), text, quoted), "null")
-
-
-def _table(rows: pa.RecordBatch, coordinates: pa.RecordBatch | None) -> pa.Table:
-    if coordinates is None:
-        places = [pa.nulls(rows.num_rows, pa.int32()), pa.nulls(rows.num_rows, pa.int64())]
-    else:
-        places = [coordinates.column(name).cast(_SCHEMA.field(name).type) for name in _PLACE]
-    return pa.table([*places, row_texts(rows)], schema=_SCHEMA)
 
 
 def _by_place(rows: Counter[tuple[int | None, int | None, str]]) -> dict[Place, list[str]]:
@@ -181,12 +181,8 @@ def _paired(place: Place, missing: list[str], extra: list[str]) -> list[Differen
     ]
 
 
-_TIME = re.compile(r"(-?)(\d{2,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
-_MICROS = 1_000_000
-
-
 def json_values(column: pa.Array, kind: SqlType | None = None) -> list[object]:
-    """The values of `column`; `kind` tells TIME from BIGINT, both are int64."""
+    """The values of `column`; a TIME needs `kind`, for it is int64 like BIGINT."""
     if kind is not None and kind.name is TypeName.TIME:
         return [None if micros is None else _time_text(micros) for micros in column.to_pylist()]
     arrow = column.type
@@ -227,7 +223,7 @@ def _nested(column: pa.Array) -> list[object]:
 
 
 def typed_values(texts: Sequence[str | None], kind: SqlType) -> Checked:
-    """The values that `json_values` shows as `texts`; what cannot be one is marked."""
+    """Reads texts of `json_values`; marks texts that do not fit."""
     column = pa.array(texts, pa.string())
     if kind.name is TypeName.TIME:
         return rowwise(lambda text: _micros(str(text)), [column], arrow_type(kind))

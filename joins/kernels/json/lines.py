@@ -25,16 +25,21 @@ from joins.kernels.expressions.casts import Mask, is_beyond_scales, mask_of, nul
 
 _SHORT = 300  # so many digits are below the greatest double
 _Reader = Callable[[Any], object]
+_DOUBTFUL = r"[eE]-[0-9]{2}|\\u"  # what is escaped may be a number, too
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str)
+_Bytes = npt.NDArray[np.uint8]
+_Rows = npt.NDArray[np.int64]
+_CONSTANTS = (b"NaN", b"Inf")  # which Arrow's reader takes for numbers
+_WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was given
 
 
 class WrittenNumber(str):
-    """A number with the digits that the JSON text has."""
+    """A number with its digits in the JSON text."""
 
     __slots__ = ()
 
 
-class _UnfitError(ValueError):
-    """A line is not what is asked for."""
+class _UnfitError(ValueError): ...
 
 
 def has_map(kind: pa.DataType) -> bool:
@@ -49,11 +54,10 @@ def broken(error: Exception) -> str:
 
 
 def with_entries(lines: pa.Array, schema: pa.Schema) -> pa.Array:
-    """`lines`, one JSON object each or NULL, with a list of entries for each map of `schema`.
+    """`lines` with a list of entries for each map of `schema`; lines that do not fit become NULL.
 
-    Args:
-        lines: strings, or NULL; those that do not fit become NULL.
-        schema: of the columns that will be read.
+    Numbers keep their digits, members that are not read are omitted, and of equal keys in a map the
+    last one counts, as in Flink.
     """
     read = _members({item.name: item.type for item in schema})
     doubtful = mask_of(pc.match_substring(lines, r"\ud", ignore_case=True))
@@ -86,7 +90,7 @@ _FRAGMENTS = json.JSONDecoder(
 
 
 def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
-    """Reads the members of an object that are asked for; the others are ignored."""
+    """Reads the members that are in `fields`."""
     readers = {name: _reader(kind) for name, kind in fields.items()}
 
     def read(members: tuple[tuple[str, object], ...]) -> object:
@@ -103,9 +107,10 @@ def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
 
 
 def _reader(kind: pa.DataType) -> _Reader:
-    """Brings values into the form for Arrow's reader; types are looked at once."""
+    """Converts values for Arrow's reader."""
     if pa.types.is_list(kind):
-        return _expecting(list, _elements(_reader(kind.value_type)))
+        element = _reader(kind.value_type)
+        return _expecting(list, lambda values: [element(value) for value in values])
     if pa.types.is_map(kind):
         return _expecting(tuple, _entries(_reader(kind.item_type)))
     if pa.types.is_struct(kind):
@@ -114,7 +119,7 @@ def _reader(kind: pa.DataType) -> _Reader:
 
 
 def _expecting(right: type, read: _Reader) -> _Reader:
-    """`read` for values of the right kind; NULL stays NULL."""
+    """`read` for values of the type `right`; NULL stays NULL."""
 
     def checked(value: object) -> object:
         if value is None:
@@ -124,10 +129,6 @@ def _expecting(right: type, read: _Reader) -> _Reader:
         return read(value)
 
     return checked
-
-
-def _elements(read: _Reader) -> _Reader:
-    return lambda values: [read(value) for value in values]
 
 
 def _entries(read: _Reader) -> _Reader:
@@ -143,10 +144,6 @@ def _scalar(value: object) -> object:
     return {} if type(value) is tuple else value
 
 
-_DOUBTFUL = r"[eE]-[0-9]{2}|\\u"  # what is escaped may be a number, too
-_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str)
-
-
 def has_decimal(kind: pa.DataType) -> bool:
     if pa.types.is_decimal(kind):
         return True
@@ -154,31 +151,22 @@ def has_decimal(kind: pa.DataType) -> bool:
 
 
 def with_bearable_decimals(lines: pa.Array, schema: pa.Schema) -> pa.Array:
-    """`lines`, one JSON object each or NULL, with NULL where there is such a decimal.
-
-    Args:
-        lines: strings, or NULL.
-        schema: of the columns that will be read.
-    """
+    """`lines` (JSON objects or NULL), with NULL for lines that have a very small decimal."""
     doubtful = mask_of(pc.match_substring_regex(lines, _DOUBTFUL))
     if not doubtful.any():
         return lines
     kind, texts = pa.struct(list(schema)), lines.to_pylist()
     for row in doubtful.nonzero()[0].tolist():
-        if not _is_bearable(str(texts[row]), kind):
+        try:
+            is_bearable = not _has_tiny(_DECODER.decode(str(texts[row])), kind)
+        except (ValueError, RecursionError):
+            is_bearable = False
+        if not is_bearable:
             texts[row] = None
     return pa.array(texts, pa.string())
 
 
-def _is_bearable(line: str, kind: pa.DataType) -> bool:
-    try:
-        return not _has_tiny(_DECODER.decode(line), kind)
-    except (ValueError, RecursionError):
-        return False
-
-
 def _has_tiny(value: object, kind: pa.DataType) -> bool:
-    """Whether there is a decimal in `value` that is too small."""
     if pa.types.is_decimal(kind) and isinstance(value, str):
         return is_beyond_scales(value, kind)
     if pa.types.is_struct(kind) and isinstance(value, tuple):
@@ -189,23 +177,14 @@ def _has_tiny(value: object, kind: pa.DataType) -> bool:
     return False
 
 
-_Bytes = npt.NDArray[np.uint8]
-_Rows = npt.NDArray[np.int64]
-
-_CONSTANTS = (b"NaN", b"Inf")  # which Arrow's reader takes for numbers
-_WINDOW_BYTES = 64 << 10  # each error of Python's decoder copies what it was given
-
-
 def lines_of(values: pa.Array) -> pa.Array:
-    """Strings that are one line each, as long as `values`; NULL for what must not be in a block.
-
-    Args:
-        values: binary or large binary, at most 2 GiB of it.
-    """
+    """A line for each of `values` (at most 2 GiB), NULL for values that must not be in a block."""
     try:
         text = values.cast(pa.string())
     except pa.ArrowInvalid:
-        text = _decoded(values)
+        invalid = _not_utf_8(values.cast(pa.binary())) & mask_of(values.is_valid())
+        rest = pc.if_else(pa.array(invalid), pa.scalar(None, values.type), values)
+        text = try_each(rest, lambda part: part.cast(pa.string()), pa.string()).values
     odd = np.flatnonzero(_are_odd(text))
     if len(odd):
         is_odd = np.zeros(len(text), dtype=np.bool_)
@@ -218,17 +197,10 @@ def lines_of(values: pa.Array) -> pa.Array:
     return null_where(text, mask_of(pc.match_substring_regex(text, "NaN|Inf")))
 
 
-def _decoded(values: pa.Array) -> pa.Array:
-    invalid = _not_utf_8(values.cast(pa.binary())) & mask_of(values.is_valid())
-    rest = pc.if_else(pa.array(invalid), pa.scalar(None, values.type), values)
-    return try_each(rest, lambda part: part.cast(pa.string()), pa.string()).values
-
-
 def _not_utf_8(values: pa.Array) -> Mask:
-    """The values that Python cannot decode, found in one pass over all bytes.
+    """Values that are not UTF-8, found in one pass over all bytes.
 
-    A value that begins in the middle of a character is cut from the one before, which it might
-    complete.
+    A value that begins inside a character is cut from the one before, which it might complete.
     """
     ends, data = _content(values)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
@@ -255,7 +227,7 @@ def _not_utf_8(values: pa.Array) -> Mask:
 
 
 def _content(text: pa.Array) -> tuple[_Rows, _Bytes]:
-    """Where each value ends in the bytes of all values, and these bytes."""
+    """The end of each value in the bytes of all values, and these bytes."""
     _, offset_buffer, data_buffer = text.buffers()
     if offset_buffer is None or data_buffer is None:
         return np.zeros(len(text), dtype=np.int64), np.zeros(0, dtype=np.uint8)
@@ -265,7 +237,7 @@ def _content(text: pa.Array) -> tuple[_Rows, _Bytes]:
 
 
 def _are_odd(text: pa.Array) -> Mask:
-    """The values that do not begin with `{`, end with `}` and have no byte below 14 between."""
+    """Values that do not begin with `{` and end with `}`, or have a byte below 14."""
     ends, data = _content(text)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])[: len(ends)]
     odd: Mask = ends == starts

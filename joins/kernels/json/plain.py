@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.kernels.compiled import compiled, inlined, one_at_a_time
+from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.each import OF_TEXT
 from joins.kernels.json.scan import (
     CLOSED_OBJECT,
@@ -57,29 +58,24 @@ _UNKNOWN = 1 << 40  # is longer than a name
 
 
 class PlainRows(NamedTuple):
-    """What the pass has read.
-
-    Attributes:
-        batch: of the read schema.
-        rows: the position of each.
-    """
+    """Rows that the pass has read, and their positions."""
 
     batch: pa.RecordBatch
     rows: Rows
 
 
 class _Columns(NamedTuple):
-    """The members to be read.
+    """Members to read.
 
     Attributes:
-        names: of all, one after the other; it keeps what `bounds` names.
-        bounds: where each begins, and the end.
-        heads: by the hash of a name the first column that may be it, -1 for none.
-        nexts: by column the next one of its hash.
+        names: all names, one after the other; keeps the memory of `bounds` alive.
+        bounds: addresses of their starts, and of the end.
+        heads: by hash of a name the first column with it, -1 for none.
+        nexts: by column the next column with the same hash.
         kinds: by column.
-        limits: by column the least and the greatest integer, or the digits of a number before and
-            behind its point, or the bracket with which a nested value begins, 0 for any; of a text
-            1 if it has to be in quotes.
+        limits: by column the range of an integer, the most digits of a number before and behind the
+            point, or the opening bracket of a nested value (0 for any); for a text 1 if it must be
+            in quotes.
     """
 
     names: Bytes
@@ -91,7 +87,12 @@ class _Columns(NamedTuple):
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Self:
-        return cls._named(schema.names, [_limited(item) for item in schema])
+        described = []
+        for item in schema:
+            kind, low, high = _described(item.type)
+            is_quoted = kind == _STRING and item.metadata == OF_TEXT
+            described.append((kind, 1 if is_quoted else low, high))
+        return cls._named(schema.names, described)
 
     @classmethod
     def raw(cls, names: Sequence[str]) -> Self:
@@ -113,12 +114,12 @@ class _Columns(NamedTuple):
 
 
 class _Cells(NamedTuple):
-    """What was read, by column and row.
+    """Values by column and row.
 
     Attributes:
-        firsts: the integer, or where the text begins.
-        lasts: where the text ends, or what is not negative; else `ABSENT` or `NULL`.
-        escaped: the columns with a text that has escapes.
+        firsts: the integer, or the address of the text.
+        lasts: end of the text, or any value >= 0; else `ABSENT` or `NULL`.
+        escaped: columns with escapes in a text.
     """
 
     firsts: npt.NDArray[np.int64]
@@ -133,7 +134,7 @@ class _Cells(NamedTuple):
         )
 
     def column(self, at: int, count: int, kind: pa.DataType, data: Bytes) -> pa.Array:
-        """The first values of a column, whose texts lie in `data`."""
+        """The first `count` values of a column; `data` has their texts."""
         firsts, lasts = self.firsts[at, :count], self.lasts[at, :count]
         valid = lasts >= 0
         if pa.types.is_boolean(kind):
@@ -153,12 +154,12 @@ class _Cells(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """The members of the record before, in their order: most records are like it.
+    """Members of the previous record in their order: most records are like it.
 
     Attributes:
-        starts: of their names, which are followed by a quotation mark.
-        lengths: of these.
-        columns: that they are, or -1.
+        starts: addresses of the names, which end with a quotation mark.
+        lengths: of the names.
+        columns: of the names, or -1.
     """
 
     starts: Rows
@@ -167,9 +168,9 @@ class _Path(NamedTuple):
 
 
 def read_plain(values: pa.Array, schema: pa.Schema) -> PlainRows | None:
-    """The rows of `values` (binary or large binary) that are plain, in their order.
+    """The plain rows of `values` (binary or large binary) in their order.
 
-    None if there is a column that is not read here.
+    None if `schema` has a column that the pass does not read.
     """
     if not all(_is_read_here(item.type) for item in schema):
         return None
@@ -191,11 +192,8 @@ def _is_read_here(kind: pa.DataType) -> bool:
 
 
 def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainRows:
-    """The objects that begin and end there, in `data`, that are plain, with the objects in them."""
+    """The plain objects between the given addresses in `data`, with nested objects."""
     rows, cells = _passed(texts, _Columns.of(schema))
-    if not len(schema):
-        nothing = pa.array([{}] * len(rows), pa.struct([]))
-        return PlainRows(pa.RecordBatch.from_struct_array(nothing), rows)
     arrays: list[pa.Array] = []
     is_plain = np.ones(len(rows), np.bool_)
     for at, item in enumerate(schema):
@@ -204,7 +202,7 @@ def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainR
             arrays.append(_structs(inner, item.type, data, is_plain))
         else:
             arrays.append(cells.column(at, len(rows), item.type, data))
-    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    batch = batch_of(arrays, schema, len(rows))
     if is_plain.all():
         return PlainRows(batch, rows)
     return PlainRows(batch.filter(pa.array(is_plain)), rows[is_plain])
@@ -213,7 +211,7 @@ def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainR
 def _structs(
     cells: tuple[Rows, Rows], kind: pa.StructType, data: Bytes, is_plain: npt.NDArray[np.bool_]
 ) -> pa.Array:
-    """A value for each cell with an object; the rows of those that are not plain are marked."""
+    """A value for each cell with an object; marks rows whose object is not plain."""
     firsts, lasts = cells
     there = np.flatnonzero(lasts >= 0)
     inner = _objects((firsts[there], lasts[there]), pa.schema(list(kind)), data)
@@ -230,18 +228,18 @@ def _structs(
 
 
 def raw_members(firsts: Rows, lasts: Rows, names: Sequence[str]) -> tuple[Rows, Rows, Rows]:
-    """Of objects at these addresses the values of their members `names`, which are not read.
+    """Unread values of the members `names` of objects.
 
     Returns:
-        Which of the objects are plain; by name and plain object where the value begins, and where
-        it ends: `NULL`, or `ABSENT` if there is no such member.
+        Which objects are plain; by name and plain object start and end of the value, the end is
+            `NULL`, or `ABSENT` without such a member.
     """
     rows, cells = _passed((firsts, lasts), _Columns.raw(names))
     return rows, cells.firsts[:, : len(rows)], cells.lasts[:, : len(rows)]
 
 
 def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
-    """Which of the values that begin and end there are plain, and what is in them."""
+    """Which values between the given addresses are plain, and their cells."""
     firsts, lasts = texts
     cells = _Cells.of(len(columns.kinds), len(firsts))
     rows = np.empty(len(firsts), np.int64)
@@ -249,13 +247,8 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
     return rows[: _read_rows(firsts, lasts, columns, cells, (path, rows))], cells
 
 
-def _limited(item: pa.Field) -> tuple[int, int, int]:
-    kind, low, high = _described(item.type)
-    return kind, int(item.metadata == OF_TEXT) if kind == _STRING else low, high
-
-
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
-    """Kind and limits of a column; what is not read here counts as nested."""
+    """Kind and limits of a column; what the pass does not read counts as nested."""
     if pa.types.is_signed_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return _INTEGER, -limit, limit - 1
@@ -276,7 +269,7 @@ def _described(kind: pa.DataType) -> tuple[int, int, int]:
 def _read_rows(
     firsts: Rows, lasts: Rows, columns: _Columns, cells: _Cells, more: tuple[_Path, Rows]
 ) -> int:
-    """Reads each value; returns how many were plain, which `more[1]` names."""
+    """Reads each value; returns the number of plain ones, whose positions `more[1]` receives."""
     path, rows = more
     count = 0
     for row in range(len(firsts)):
@@ -293,7 +286,7 @@ def _read_rows(
 def _is_read(
     text: tuple[int, int], columns: _Columns, cells: _Cells, path: _Path, row: int
 ) -> bool:
-    """Whether a value is a plain object, whose members are in the cells then."""
+    """Whether a value is a plain object; reads its members into the cells."""
     at, end = text
     at = behind_blanks(at, end)
     if at >= end or byte_at(at) != OPEN_OBJECT:
@@ -324,9 +317,9 @@ def _is_read(
 
 @inlined
 def _column(at: int, end: int, columns: _Columns, path: _Path, place: int) -> tuple[int, int]:
-    """The column of a member whose name begins there, -1 for none; the place behind the name.
+    """The column of the member whose name begins at `at`, -1 for none; the address behind the name.
 
-    This place is negative if the name is not plain.
+    The address is negative if the name is not plain.
     """
     length = path.lengths[place] if place < _PATH else end
     is_so_long = length < end - at and byte_at(at + length) == QUOTE
@@ -348,7 +341,7 @@ def _column(at: int, end: int, columns: _Columns, path: _Path, place: int) -> tu
 
 @inlined
 def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, row: int) -> int:
-    """Reads the value that begins there; returns the place behind it, or -1."""
+    """Reads the value at the address; returns the address behind it, or -1."""
     at, end = text
     if at >= end or cells.lasts[column, row] != ABSENT:
         return -1

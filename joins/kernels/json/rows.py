@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
-from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, time_from_text
+from joins.kernels.expressions.casts import Checked, Mask, from_text, mask_of, sound, time_from_text
 from joins.kernels.expressions.nested import mapped, parts_of
-from joins.kernels.formats.parsed import BadRow, ParsedRows
+from joins.kernels.formats.parsed import BadRow, ParsedRows, batch_of
 from joins.kernels.json.each import OF_TEXT, STRICT, JsonRules, read_each
 from joins.kernels.json.lines import (
     has_decimal,
@@ -47,12 +47,12 @@ _FEWEST = 8  # lines of a block that are bisected no further
 
 
 def parse(values: pa.Array, schema: pa.Schema, rules: JsonRules = STRICT) -> ParsedRows:
-    """Parse `values` (binary or large binary, nullable), one object each; never raises for data.
+    """Parses `values` (binary or large binary, nullable), one object each; never raises for data.
 
     Missing members are NULL and unknown ones are ignored. Dates and timestamps are read from their
-    SQL or ISO text, binary from base64, and at the top level int64 with the metadata
-    `{b"sql": b"TIME"}` from `HH:MM:SS[.f]`. Structs are read from objects, lists from arrays, maps
-    from objects with any members. All else is said in `joins.kernels.json.each`.
+    SQL or ISO text, binary from base64, and at the top level int64 with the metadata `{b"sql":
+    b"TIME"}` from `HH:MM:SS[.f]`. Structs are read from objects, lists from arrays, maps from
+    objects with any members. `joins.kernels.json.each` has the other rules.
     """
     target = _RowCollector(schema, rules)
     for start, piece in _pieces(values, max(1, _PIECE_CELLS // max(1, len(schema)))):
@@ -84,7 +84,11 @@ class _RowCollector:
     def finish(self) -> ParsedRows:
         table = pa.Table.from_batches(self.batches, self.schema).combine_chunks()
         batches = table.to_batches()
-        batch = batches[0] if batches else _empty(self.schema)
+        if batches:
+            batch = batches[0]
+        else:
+            nothing = [pa.nulls(0, item.type) for item in self.schema]
+            batch = pa.RecordBatch.from_arrays(nothing, schema=self.schema)
         index = np.concatenate(self.indexes) if self.indexes else np.zeros(0, dtype=np.int64)
         if (index[1:] < index[:-1]).any():
             order = np.argsort(index, kind="stable")
@@ -95,11 +99,7 @@ class _RowCollector:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Lines, each with its line break: line `i` is `data[bounds[i]:bounds[i + 1]]`.
-
-    Attributes:
-        rows: which value each line is.
-    """
+    """Lines with line breaks: line `i`, `data[bounds[i]:bounds[i + 1]]`, is value `rows[i]`."""
 
     data: pa.Buffer
     bounds: Rows
@@ -123,7 +123,7 @@ class _Block:
         return type(self)(self.data, self.bounds[low : high + 1], self.rows[low:high])
 
     def picked(self, at: Sequence[int] | Rows) -> Self:
-        """The lines at the positions `at`, which ascend; runs of them are copied at once."""
+        """The lines at the ascending positions `at`; runs of them are copied at once."""
         chosen = np.asarray(at, dtype=np.int64)
         breaks = np.flatnonzero(chosen[1:] != chosen[:-1] + 1) + 1
         runs = np.split(chosen, breaks) if len(chosen) else []
@@ -159,8 +159,8 @@ def _pieces(values: pa.Array, rows: int) -> Iterator[tuple[int, pa.Array]]:
 
 
 def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
-    """Read what is plain in one pass, what is right by Arrow's reader, and the rest one by one."""
-    # numba is 60 MB: whoever plans or sends, and parses nothing, does without
+    """Reads plain values in one pass, right ones by Arrow's reader, and the rest one by one."""
+    # numba is 60 MB: processes that plan or send, and parse nothing, do not load it
     from joins.kernels.json.plain import read_plain
 
     rest = np.arange(len(piece))
@@ -175,7 +175,7 @@ def _parse_piece(start: int, piece: pa.Array, target: _RowCollector) -> None:
 
 
 def _read_lines(piece: pa.Array, rows: Rows, start: int, target: _RowCollector) -> Rows:
-    """Read the values at `rows` of `piece` by Arrow's reader; the rows that it leaves."""
+    """Reads the values at `rows` by Arrow's reader; returns the rows that it leaves."""
     read_schema = _read_schema(target.schema)
     lines = lines_of(piece if len(rows) == len(piece) else piece.take(pa.array(rows)))
     if any(has_map(item.type) for item in target.schema):
@@ -192,7 +192,6 @@ def _read_lines(piece: pa.Array, rows: Rows, start: int, target: _RowCollector) 
 
 
 def _read_left(piece: pa.Array, left: Rows, start: int, target: _RowCollector) -> None:
-    """Read the values at the rows `left` one by one."""
     if not len(left):
         return
     left = np.sort(left)
@@ -208,7 +207,7 @@ def _read_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _read_field(item: pa.Field) -> pa.Field:
-    """What the readers are asked for: text where we read the text ourselves, which is in quotes."""
+    """The type for the readers: text, in quotes, if this module reads the text."""
     if _is_time(item):
         return pa.field(item.name, pa.string(), metadata=OF_TEXT)
     kind = _read_type(item.type)
@@ -217,7 +216,7 @@ def _read_field(item: pa.Field) -> pa.Field:
 
 
 def _read_type(kind: pa.DataType) -> pa.DataType:
-    """Of a map the list of its entries, as `with_entries` has written them."""
+    """A map is the list of its entries, as `with_entries` writes it."""
     if pa.types.is_struct(kind):
         return pa.struct([_read_field(item) for item in kind])
     if pa.types.is_map(kind):
@@ -236,7 +235,7 @@ def _is_time(item: pa.Field) -> bool:
 def _good_rows(
     block: _Block, schema: pa.Schema, left: list[Rows]
 ) -> Iterator[tuple[Rows, pa.RecordBatch]]:
-    """Lines that parse into one row a line, in any order; `left` gets the rows of the others."""
+    """Lines that parse into one row each, in any order; `left` receives the rows of the others."""
     from joins.kernels.json.plain import plain_rows
 
     for part in block.parts():
@@ -260,7 +259,7 @@ def _good_rows(
 
 
 def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | None:
-    """One row a line; None if something is wrong with the block."""
+    """One row a line; None if the block has an error."""
     text = block.text()
     count = len(block.rows)
     try:
@@ -278,13 +277,11 @@ def _read(block: _Block, schema: pa.Schema) -> pa.RecordBatch | None:
     if table.num_rows != count:
         return None
     columns = [table.column(name).combine_chunks() for name in schema.names]
-    if not columns:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return batch_of(columns, schema, count)
 
 
 def _convert(batch: pa.RecordBatch, rows: Rows, start: int, target: _RowCollector) -> Rows:
-    """Read our own types from their text; the rows with a value that cannot be read are left."""
+    """Converts texts to the declared types; returns the rows with a value that does not fit."""
     columns: list[pa.Array] = []
     bad = np.zeros(len(rows), dtype=np.bool_)
     for item, source in zip(target.schema, batch.columns, strict=True):
@@ -312,7 +309,7 @@ def _typed(source: pa.Array, item: pa.Field) -> Checked:
     if pa.types.is_decimal(item.type):
         return Checked(source, _too_large(source))
     if source.type.equals(item.type):
-        return Checked(source, np.zeros(len(source), dtype=np.bool_))
+        return sound(source)
     return from_text(source, item.type)
 
 
@@ -336,7 +333,7 @@ def _child(kind: pa.DataType, at: int) -> pa.Field:
 
 
 def _is_read_as_is(kind: pa.DataType) -> bool:
-    """Whether the reader gives these values, and nothing of them has to be looked at."""
+    """Whether the reader's values need neither conversion nor check."""
     if pa.types.is_map(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return False
     if pa.types.is_nested(kind):
@@ -345,14 +342,10 @@ def _is_read_as_is(kind: pa.DataType) -> bool:
 
 
 def _with_null(column: pa.Array) -> Mask:
-    """The rows with a NULL at any depth."""
+    """Rows with a NULL at any depth."""
     rows = mask_of(column.is_null())
     if pa.types.is_nested(column.type):
         parts = parts_of(column)
         for child in parts.children:
             rows |= parts.of_rows(_with_null(child), len(column))
     return rows
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.kernels.expressions.casts import Checked, from_base64, mask_of, try_each
+from joins.kernels.expressions.casts import Checked, from_base64, mask_of, sound, try_each
 from joins.kernels.expressions.nested import mapped
 from joins.kernels.json.encode import decimal_text
 from joins.plan.types import SqlType, TypeName, array_type, arrow_type, row_type
@@ -16,7 +16,7 @@ _MICROSECOND_DIGITS = 6
 
 
 class Encoding(StrEnum):
-    """How a database's type is written; see the table in ARCHITECTURE.md."""
+    """How a database's type is written in JSON; see the table in docs/reference/contracts.md."""
 
     INTEGER = "integer"
     UNSIGNED = "unsigned"
@@ -66,10 +66,10 @@ _DECLARED_ENCODINGS = {
 
 
 def wire_type(encoding: Encoding, sql_type: SqlType) -> pa.DataType:
-    """What carries values in Arrow when they are read from JSON.
+    """Arrow type of values when they are read from JSON.
 
-    Parts of nested values are written by their declared types, a MAP as the list of its entries: no
-    reader of JSON takes an object with any members.
+    Parts of nested values are written by their declared types, a MAP as the list of its entries:
+    Arrow's reader takes no object with arbitrary members.
     """
     if encoding is not Encoding.NESTED:
         return WIRE_TYPES[encoding]
@@ -77,7 +77,7 @@ def wire_type(encoding: Encoding, sql_type: SqlType) -> pa.DataType:
 
 
 def _shape(sql_type: SqlType, leaf: Callable[[SqlType], pa.DataType]) -> pa.DataType:
-    """The wire form of a type, with what `leaf` gives of its scalar parts."""
+    """Wire form of a type; `leaf` gives that of its scalar parts."""
     if not sql_type.members:
         return leaf(sql_type)
     parts = [pa.field(part.name, _shape(part.type, leaf)) for part in sql_type.members]
@@ -88,41 +88,33 @@ def _shape(sql_type: SqlType, leaf: Callable[[SqlType], pa.DataType]) -> pa.Data
 
 
 def to_declared(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
-    """A wire column as the Arrow type of its declared type; what does not fit is marked."""
+    """A wire column as its declared type; marks values that do not fit."""
     target = arrow_type(sql_type)
     if encoding is Encoding.NESTED:
-        return _nested_declared(wire, sql_type)
+        kinds = [part.type for part in sql_type.members]
+        return mapped(
+            wire,
+            target,
+            lambda at, child: to_declared(child, declared_encoding(kinds[at]), kinds[at]),
+        )
     if encoding in (Encoding.DATETIME, Encoding.TIMESTAMP):
         return _instants(wire, encoding, sql_type)
     if encoding is Encoding.BYTES:
         return from_base64(wire)
     if encoding is Encoding.TIME:
-        return _sure(_truncated(wire, sql_type.precision, towards_zero=True))
+        return sound(_truncated(wire, sql_type.precision, towards_zero=True))
     if encoding is Encoding.DATE:
         return try_each(wire, lambda part: part.cast(pa.int32()).cast(target), target)
     if sql_type.name is TypeName.BOOLEAN and encoding is Encoding.INTEGER:
-        return _sure(pc.not_equal(wire, 0))
+        return sound(pc.not_equal(wire, 0))
     if sql_type.name is TypeName.DECIMAL:
         return try_each(wire, lambda part: part.cast(pa.string()).cast(target), target)
     return try_each(wire, lambda part: part.cast(target), target)
 
 
-def _nested_declared(wire: pa.Array, sql_type: SqlType) -> Checked:
-    kinds = [part.type for part in sql_type.members]
-    return mapped(
-        wire,
-        arrow_type(sql_type),
-        lambda at, child: to_declared(child, declared_encoding(kinds[at]), kinds[at]),
-    )
-
-
-def _sure(values: pa.Array) -> Checked:
-    return Checked(values, np.zeros(len(values), dtype=np.bool_))
-
-
 def _instants(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
     instant = pa.timestamp("us", tz="UTC")
-    checked = _sure(wire)
+    checked = sound(wire)
     if encoding is Encoding.TIMESTAMP:
         checked = try_each(wire, lambda part: part.cast(instant).cast(pa.int64()), pa.int64())
     micros = _truncated(checked.values, sql_type.precision, towards_zero=False)
@@ -144,10 +136,10 @@ def declared_encoding(sql_type: SqlType) -> Encoding:
 
 
 def to_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
-    """Arrow values that fit `sql_type` as the wire column of its `declared_encoding`.
+    """Arrow values that fit `sql_type` as a wire column of its `declared_encoding`.
 
     BYTES stay binary, as `encode_records` takes them. A timestamp may be of any unit; without a
-    zone it counts as UTC. Nested values have the declared parts, in their order.
+    zone it counts as UTC. Nested values have the declared parts in their order.
 
     Raises:
         pa.ArrowInvalid: a value does not fit the declared type.
@@ -173,7 +165,7 @@ def _nested_wire(values: pa.Array, sql_type: SqlType) -> pa.Array:
         return _nested_wire(values.cast(pa.list_(pair)), entries)
     kinds = [part.type for part in sql_type.members]
     shape = _shape(sql_type, _sent_type)
-    return mapped(values, shape, lambda at, child: _sure(to_wire(child, kinds[at]))).values
+    return mapped(values, shape, lambda at, child: sound(to_wire(child, kinds[at]))).values
 
 
 def _sent_type(sql_type: SqlType) -> pa.DataType:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import crc32c
@@ -24,7 +23,7 @@ OFFSET, TIMESTAMP, KEY, VALUE, HEADERS = 0, 1, 2, 4, 6
 """Columns of `DecodedRecords.places`; of texts the start, the end is beside it."""
 
 _COLUMNS = 8
-_TABLE = 7  # columns of what `_parse` is told of batches
+_TABLE = 7  # columns of the batches that `_parse` reads
 _EMPTY_RECORD = bytes((12, 0, 0, 0, 1, 1, 0))  # six bytes behind the length; NULL key and value
 
 Decompress = Callable[[Compression, bytes], bytes]
@@ -36,12 +35,11 @@ class DecodedRecords:
     """Records of one partition in the order of their offsets.
 
     Attributes:
-        data: what the texts are in.
+        data: bytes of keys, values and headers.
         places: a row a record: offset, timestamp in ms, start and end of key, value and headers in
-            `data`; of a NULL the start is negative.
-        next_offset: behind the last batch, whether its records are among these or not; None if
-            there was no whole batch.
-        batches: the headers of the batches that they are from, in their order.
+            `data`; the start of a NULL is negative.
+        next_offset: offset behind the last whole batch, None without one.
+        batches: headers of the batches that the records are from.
     """
 
     data: NDArray[np.uint8]
@@ -67,7 +65,7 @@ class DecodedRecords:
             raise RecordFormatError(f"{exc} of records come at once") from exc
 
     def of_batches(self, fact: Callable[[BatchHeader], Any]) -> list[Any]:
-        """For each record what `fact` tells of its batch."""
+        """`fact` of each record's batch."""
         first = np.array([header.base_offset for header in self.batches], np.int64)
         batch = np.searchsorted(first, self.places[:, OFFSET], side="right") - 1
         facts = [fact(header) for header in self.batches]
@@ -77,7 +75,6 @@ class DecodedRecords:
         return [list(dict(self.headers(row)).items()) for row in range(len(self))]
 
     def headers(self, row: int) -> list[tuple[str, bytes | None]]:
-        """The headers of one record, in their order."""
         start, end = (int(place) for place in self.places[row, HEADERS : HEADERS + 2])
         count, at = _varint(self.data, start, end)
         headers = []
@@ -90,7 +87,7 @@ class DecodedRecords:
 
 @compiled
 def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
-    """The signed number at a place, and the place behind it; -1 if it does not end in time."""
+    """The signed number at `at` and the position behind it, -1 if it does not end in time."""
     value, shift = 0, 0
     while 0 <= at < limit and shift < 64:
         byte = np.int64(data[at])
@@ -111,12 +108,12 @@ def _text(data: NDArray[np.uint8], at: int, limit: int) -> tuple[bytes | None, i
 
 @compiled
 def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[np.int64]) -> bool:
-    """Take records apart; returns whether they are as their lengths say.
+    """Splits batches into records; false if the lengths of a batch do not fit.
 
     Args:
-        data: the bodies.
-        batches: of each batch start and end of its body, first and last offset, time, whether
-            records tell how much later they are, and how many there are.
+        data: bodies of the batches.
+        batches: per batch start and end of its body, first and last offset, time, whether records
+            have own timestamp deltas, and the number of records.
         places: receives a row a record.
     """
     row = 0
@@ -148,7 +145,7 @@ def _parse(data: NDArray[np.uint8], batches: NDArray[np.int64], places: NDArray[
 
 
 def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Header and body of each; what the broker has cut off at the end comes with the next fetch."""
+    """Header and body of each batch; the next fetch repeats a batch that the broker has cut off."""
     at = 0
     while (header := BatchHeader.at(data, at)) is not None:
         end = at + header.size
@@ -163,12 +160,10 @@ def _whole_batches(data: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]
 def _committed(
     batches: Iterable[tuple[BatchHeader, memoryview]], aborted: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[BatchHeader, memoryview]]:
-    """Without control batches, and without records of aborted transactions.
+    """Batches without control batches and aborted transactions.
 
-    Args:
-        batches: of one response.
-        aborted: (producer id, first offset) of the response's aborted transactions; each ends with
-            the producer's next control batch.
+    `aborted` has (producer id, first offset) of each aborted transaction, which ends with the next
+    control batch of its producer.
     """
     coming = sorted(aborted, key=lambda each: each[1], reverse=True)
     ended: set[int] = set()
@@ -182,7 +177,7 @@ def _committed(
 
 
 def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> bytes | memoryview:
-    """The records of a batch; so many have room there, whatever comes of them."""
+    """The decompressed records of a batch, which has room for their number."""
     kind = header.compression
     plain = body if kind is Compression.NONE else decompress(kind, bytes(body))
     if not 0 <= header.records <= len(plain):
@@ -191,36 +186,20 @@ def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> byt
     return plain
 
 
-def _described(headers: Sequence[BatchHeader], sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    ends = accumulate(sizes)
-    return [
-        (
-            end - size,
-            end,
-            header.base_offset,
-            header.last_offset,
-            header.max_ms if header.is_append_time else header.base_ms,
-            not header.is_append_time,
-            header.records,
-        )
-        for header, size, end in zip(headers, sizes, ends, strict=True)
-    ]
-
-
 def decode(
     data: bytes | memoryview,
     bounds: tuple[int, int],
     aborted: Sequence[tuple[int, int]],
     decompress: Decompress,
 ) -> DecodedRecords:
-    """The records of `data` with offsets from `bounds[0]` to before `bounds[1]`.
+    """The records with offsets from `bounds[0]` to before `bounds[1]`.
 
     Args:
-        data: of one partition in a Fetch response: whole batches, and perhaps a part of one.
-        bounds: first offset, and the one behind the last.
-        aborted: (producer id, first offset) of aborted transactions, as the response has them for
-            `read_committed`; none for who reads all.
-        decompress: the codecs.
+        data: one partition of a Fetch response: whole batches, and perhaps a part of one.
+        bounds: first offset, and the offset behind the last.
+        aborted: (producer id, first offset) of aborted transactions in the response; empty for
+            `read_uncommitted`.
+        decompress: decompresses a batch.
 
     Raises:
         RecordFormatError: a batch is damaged, or older than format v2.
@@ -235,8 +214,12 @@ def decode(
     bodies = [_plain(header, body, decompress) for header, body in chosen]
     joined = np.frombuffer(b"".join(bodies), np.uint8)
     table = np.empty((len(chosen), _TABLE), np.int64)
-    if chosen:
-        table[:] = _described([header for header, _ in chosen], [len(body) for body in bodies])
+    end = 0
+    for row, ((header, _), body) in enumerate(zip(chosen, bodies, strict=True)):
+        start, end = end, end + len(body)
+        time_ms = header.max_ms if header.is_append_time else header.base_ms
+        offsets_of = header.base_offset, header.last_offset
+        table[row] = start, end, *offsets_of, time_ms, not header.is_append_time, header.records
     places = np.empty((int(table[:, -1].sum()), _COLUMNS), np.int64)
     if not _parse(joined, table, places):
         raise RecordFormatError(f"records from offset {chosen[0][0].base_offset} on are damaged")
@@ -246,7 +229,6 @@ def decode(
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
     origin = BatchOrigin(-1, -1, -1)
     batch = record_batch(_EMPTY_RECORD, 1, Compression.NONE, 0, origin)
     with one_at_a_time():

@@ -29,13 +29,13 @@ class Texts(NamedTuple):
 
 
 class Headers(NamedTuple):
-    """What is written for the headers: of segment s and row r `values` has place `s * rows + r`.
+    """Headers of rows; `values` has segment s of row r at `s * rows + r`.
 
     Attributes:
-        before: what stands before the value of each segment, finished: the name, or whole headers.
-        counts: how many headers a segment is.
-        values: of a segment without any, start and end are 0; of one that is left out, negative.
-        has_value: of each segment.
+        before: encoded bytes before the value of each segment: its name, or whole constant headers.
+        counts: number of headers in each segment.
+        values: start and end are 0 in a segment without values, and negative in omitted headers.
+        has_value: by segment.
     """
 
     before: Texts
@@ -45,13 +45,11 @@ class Headers(NamedTuple):
 
 
 class RecordRows(NamedTuple):
-    """What is written.
+    """Rows to write.
 
     Attributes:
-        order: the rows as they are written; those of one partition stand together.
-        partitions: of each row.
-        keys: of each row, as `values`.
-        headers: of each row, with their number, finished.
+        order: the order in which rows are written; rows of one partition are contiguous.
+        headers: encoded, with their number.
     """
 
     order: NDArray[np.int64]
@@ -63,13 +61,12 @@ class RecordRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where rows go.
+    """Chooses a partition for each row.
 
     Attributes:
-        partitions: of the topic.
-        first: the partition that the first rows without a key go to.
-        body_bytes: of the records of one batch at the most, before compression; a record that is
-            larger has a batch of its own.
+        partitions: number of partitions of the topic.
+        first: the partition of the first rows without a key.
+        body_bytes: most bytes of a batch before compression; a larger record is a batch by itself.
     """
 
     partitions: int
@@ -94,7 +91,7 @@ def _varint_size(value: int) -> int:
 
 @compiled
 def _put_varint(out: NDArray[np.uint8], at: int, value: int) -> int:
-    """Write a number that is -1 or greater; returns the place behind it."""
+    """Writes a number of at least -1; returns the position behind it."""
     rest = value << 1 if value >= 0 else 1
     while rest > 127:
         out[at] = rest & 127 | 128
@@ -128,7 +125,7 @@ def _put_text(
 
 @compiled
 def _put_headers(out: NDArray[np.uint8], ends: NDArray[np.int64], headers: Headers) -> None:
-    """Write the number of headers and the headers of each row; `ends` receives their ends."""
+    """Writes number and headers of each row; `ends` receives where each row ends."""
     # Arrays are taken out of their tuples once: their owners are counted at each access.
     (names, name_starts, name_ends), counts, (data, starts, value_ends), has_value = headers
     rows, at = len(ends), 0
@@ -150,13 +147,9 @@ def _put_headers(out: NDArray[np.uint8], ends: NDArray[np.int64], headers: Heade
 def _put_records(
     out: NDArray[np.uint8], bodies: NDArray[np.int64], written: RecordRows, body_bytes: int
 ) -> int:
-    """Write the records; returns how many bodies they became.
+    """Writes the records; returns the number of bodies.
 
-    Args:
-        out: receives the bodies, one behind the other.
-        bodies: receives partition, number of records and end in `out` of each.
-        written: the rows.
-        body_bytes: of one body at the most.
+    `bodies` receives partition, number of records, and end in `out` of each.
     """
     order, partitions, (keys, key_starts, key_ends), values_of_all, headers_of_all = written
     (values, value_starts, value_ends), (headers, starts, ends) = values_of_all, headers_of_all
@@ -182,7 +175,7 @@ def _put_records(
 
 @compiled
 def _murmur2(data: NDArray[np.uint8], start: int, end: int) -> int:
-    """The hash that Kafka's own producers choose a partition by, as 32 bits."""
+    """The 32-bit hash by which Kafka's producers choose a partition."""
     mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
     length = end - start
     hashed = (0x9747B28C ^ length) & mask
@@ -214,7 +207,6 @@ def _choose(chosen: NDArray[np.int32], keys: Texts, partitions: int, first: int,
 
 
 def texts_of(column: pa.Array) -> Texts:
-    """The values of a `string` or `binary` column."""
     _, offsets, data = column.buffers()
     rows = len(column)
     places = np.zeros(1, np.int64)
@@ -224,11 +216,8 @@ def texts_of(column: pa.Array) -> Texts:
     starts = places[:-1]
     if column.null_count:
         starts = np.where(column.is_valid().to_numpy(zero_copy_only=False), starts, -1)
-    return Texts(_bytes(data), starts, places[1:])
-
-
-def _bytes(data: pa.Buffer | None) -> NDArray[np.uint8]:
-    return np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return Texts(content, starts, places[1:])
 
 
 def _varint(value: int) -> bytes:
@@ -241,7 +230,7 @@ def _text(value: bytes) -> bytes:
 
 
 def _segments(headers: Mapping[str, bytes | pa.Array], rows: int) -> Headers:
-    """Headers that are the same in all rows are finished, and one segment with their neighbours."""
+    """Headers as segments; neighbours that are equal in all rows are one encoded segment."""
     before: list[bytes] = []
     counts: list[int] = []
     columns: list[Texts | None] = []
@@ -296,14 +285,14 @@ def encode_bodies(
     partitions: NDArray[np.int32],
     body_bytes: int,
 ) -> pa.RecordBatch:
-    """The rows as bodies of record batches, `BODIES`; those of a partition in their order.
+    """The rows as bodies of record batches, `BODIES`, in the order of each partition's rows.
 
     Args:
         keys: `binary`.
         values: `binary`; NULL is a tombstone.
-        headers: name → its value in all rows, or one a row, `binary`; NULL is left out.
-        partitions: where each row goes.
-        body_bytes: as `Places` says.
+        headers: name → one value for all rows, or a `binary` column; NULL omits the header.
+        partitions: of each row.
+        body_bytes: as `Places.body_bytes`.
     """
     rows = len(values)
     texts = (texts_of(keys), texts_of(values), _finished(_segments(headers, rows), rows))

@@ -17,6 +17,25 @@ from joins.plan.stream_topics import SPAN, StreamTopics
 
 _BITS = pa.scalar(SPAN.bit_length() - 1, pa.int32())
 _MASK = pa.scalar(SPAN - 1, pa.int32())
+OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
+"""What of a record is needed whatever a plan reads."""
+MORE_OF_A_RECORD = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("headers", pa.map_(pa.string(), pa.binary())),
+        ("leader-epoch", pa.int32()),
+        ("timestamp-type", pa.string()),
+    ]
+)
+"""What plans may read of it beside that, under the names of the metadata."""
+_MAGIC = 2
+_BEFORE_CRC = struct.Struct(">qiib")
+_CRC = struct.Struct(">I")
+_BEHIND_CRC = struct.Struct(">hiqqqhii")
+_WHOLE = struct.Struct(">qiibIhiqqqhii")
+_LENGTH = struct.Struct(">qi")  # what the length does not count
+_KINDS = tuple(Compression)  # each has its place as its number in the attributes
+_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
 
 
 def true_partitions(numbers: pa.Array) -> pa.Array:
@@ -39,9 +58,9 @@ def _indexes(numbers: pa.Array) -> pa.Array:
 
 
 def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.Array:
-    """The numbers of places that tables have by topic and true partition, as they are without one.
+    """Partition numbers of places by topic and true partition.
 
-    A place of no topic of the stream, as rows of windows have, stays what it is.
+    A place whose topic is not in the stream, as in rows of windows, keeps its partition.
     """
     if not topics.are_several:
         return partitions
@@ -49,41 +68,15 @@ def numbered(topics: StreamTopics, names: pa.Array, partitions: pa.Array) -> pa.
     return pc.add(pc.shift_left(indexes, _BITS), partitions.cast(pa.int32()))
 
 
-OF_THE_PROBE = ("value", "partition", "offset", "timestamp")
-"""What of a record is needed whatever a plan reads."""
-MORE_OF_A_RECORD = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("headers", pa.map_(pa.string(), pa.binary())),
-        ("leader-epoch", pa.int32()),
-        ("timestamp-type", pa.string()),
-    ]
-)
-"""What plans may read of it beside that, under the names of the metadata."""
-
-_MAGIC = 2
-_BEFORE_CRC = struct.Struct(">qiib")
-_CRC = struct.Struct(">I")
-_BEHIND_CRC = struct.Struct(">hiqqqhii")
-_WHOLE = struct.Struct(">qiibIhiqqqhii")
-_LENGTH = struct.Struct(">qi")  # what the length does not count
-_KINDS = tuple(Compression)  # each has its place as its number in the attributes
-_CODEC, _APPEND_TIME, _TRANSACTIONAL, _CONTROL = 0b111, 1 << 3, 1 << 4, 1 << 5
-
-
 class RecordFormatError(ValueError):
-    """Bytes of a partition that are no records, or are in a format that is not read."""
+    """Bytes of a partition that are no records, or have an unsupported format."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchOrigin:
-    """Whose a record batch is, and which: the broker tells repeats from news by it.
+    """Producer and sequence of a batch: the broker recognises repeated batches by it.
 
-    Attributes:
-        producer_id: of the idempotent producer.
-        producer_epoch: of that.
-        sequence: number of the batch's first record in its partition, of this producer.
-        is_transactional: whether it belongs to the producer's transaction.
+    `sequence` numbers the batch's first record among the producer's records of the partition.
     """
 
     producer_id: int
@@ -97,12 +90,12 @@ class BatchHeader:
     """What stands before the records of a batch.
 
     Attributes:
-        size: of the whole batch, in bytes.
-        checksum: CRC-32C of all from `CHECKED_FROM` on.
+        size: bytes of the whole batch.
+        checksum: CRC-32C of all bytes from `CHECKED_FROM` on.
         attributes: codec and flags.
-        base_ms: time of its first record, epoch milliseconds.
-        max_ms: of its youngest, or when the broker has appended it.
-        leader_epoch: of the partition's leader that has appended it, negative if it is not known.
+        base_ms: timestamp of the first record, epoch milliseconds.
+        max_ms: greatest timestamp, or the append time.
+        leader_epoch: of the partition's leader at the append, negative if unknown.
     """
 
     SIZE: ClassVar[int] = _WHOLE.size
@@ -121,10 +114,10 @@ class BatchHeader:
 
     @classmethod
     def at(cls, data: memoryview, at: int) -> Self | None:
-        """The header at a place of `data`, None where it does not end there.
+        """The header at a position of `data`, None if it does not end there.
 
         Raises:
-            RecordFormatError: it is none, or of an older format.
+            RecordFormatError: it is no header of format v2.
         """
         if len(data) - at < _BEFORE_CRC.size:
             return None
@@ -144,10 +137,10 @@ class BatchHeader:
 
     @property
     def compression(self) -> Compression:
-        """Of its records.
+        """Codec of the records.
 
         Raises:
-            RecordFormatError: by a codec that Kafka has not.
+            RecordFormatError: Kafka does not have this codec.
         """
         codec = self.attributes & _CODEC
         if codec >= len(_KINDS):
@@ -170,15 +163,7 @@ class BatchHeader:
 def record_batch(
     body: bytes, records: int, compression: Compression, at_ms: int, origin: BatchOrigin
 ) -> bytes:
-    """A whole batch.
-
-    Args:
-        body: its records; the delta of each record's time is 0.
-        records: how many.
-        compression: of `body`.
-        at_ms: time of all records, epoch milliseconds.
-        origin: of the batch.
-    """
+    """A batch of the compressed `body`, whose records all have the timestamp `at_ms`."""
     who = (origin.producer_id, origin.producer_epoch, origin.sequence)
     flags = _KINDS.index(compression) | (_TRANSACTIONAL if origin.is_transactional else 0)
     behind = _BEHIND_CRC.pack(flags, records - 1, at_ms, at_ms, *who, records)

@@ -28,12 +28,23 @@ GONE = np.iinfo(np.int64).min
 NO_TIME = GONE + 1
 """Its row has no time: the column is NULL."""
 _KEPT_TIME = np.dtype([("hash", np.uint64), ("time", np.int64)])
+TIME_BYTES = _KEPT_TIME.itemsize
+"""Of a key in the bytes that `RowTimes.take` returns."""
+Numbers = npt.NDArray[np.int32]
+KeyHashes = tuple[Hashes, Hashes]
+"""Two independent hashes of each key: that two of 10^9 keys share both has odds of 1 to 10^20."""
+_KEPT = np.dtype([("hash", np.uint64), ("check", np.uint64), ("number", np.int32)])
+KEY_BYTES = _KEPT.itemsize
+"""Of a key in the bytes that `KnownKeys.add` returns."""
+_CHECK = 0xD6E8FEB86659FD93
+_IN_MEMORY = 1 << 20
+_MERGED = 1 << 18  # keys of each run that a merge has in memory
 
 
 class RowTimes:
-    """Sorted runs of hashes, the older ones larger; of a hash in several the newest run counts.
+    """Newest time per 64-bit key hash, in sorted runs; of a hash in several runs the newest counts.
 
-    Two keys of one hash, of 2^64, count as one. 16 bytes a key, deleted ones too.
+    Two keys with the same hash count as one. 16 bytes a key, deleted ones too.
     """
 
     def __init__(self) -> None:
@@ -43,14 +54,10 @@ class RowTimes:
         return sum(len(hashes) for hashes, _ in self._runs)
 
     def take(self, hashes: Hashes, times: Times) -> tuple[Times, bytes]:
-        """Take changes, in their order.
+        """Applies changes in their order; returns the time before each, `GONE` without a row.
 
-        Args:
-            hashes: of the keys.
-            times: of the rows, or `NO_TIME`; `GONE` of deletions.
-
-        Returns:
-            What each key had before its change, `GONE` if nothing; and what `load` takes.
+        `times` are those of the rows, `NO_TIME` for a NULL and `GONE` for a deletion. Also returns
+        the bytes that `load` takes.
         """
         order = np.argsort(hashes, kind="stable")
         keys, of_key = hashes[order], times[order]
@@ -92,13 +99,8 @@ class RowTimes:
             runs.append(_newest(keys, np.concatenate([earlier[1], later[1]])))
 
 
-def time_size() -> int:
-    """Bytes of a key in what `take` gives."""
-    return _KEPT_TIME.itemsize
-
-
 def _newest(hashes: Hashes, times: Times) -> tuple[Hashes, Times]:
-    """The last of each hash, ascending."""
+    """The last entry of each hash, by ascending hash."""
     order = np.argsort(hashes, kind="stable")
     hashes, times = hashes[order], times[order]
     last = np.ones(len(hashes), dtype=np.bool_)
@@ -110,15 +112,6 @@ def _packed_times(hashes: Hashes, times: Times) -> bytes:
     kept = np.empty(len(hashes), _KEPT_TIME)
     kept["hash"], kept["time"] = hashes, times
     return kept.tobytes()
-
-
-Numbers = npt.NDArray[np.int32]
-KeyHashes = tuple[Hashes, Hashes]
-"""Two independent hashes of each key: that two of 10^9 keys share both has odds of 1 to 10^20."""
-_KEPT = np.dtype([("hash", np.uint64), ("check", np.uint64), ("number", np.int32)])
-_CHECK = 0xD6E8FEB86659FD93
-_IN_MEMORY = 1 << 20
-_MERGED = 1 << 18  # keys of each run that a merge has in memory
 
 
 def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
@@ -140,7 +133,7 @@ class _Run:
         return _Run(self.hashes[first:end], self.checks[first:end], self.numbers[first:end])
 
     def find(self, keys: "_Run") -> tuple[npt.NDArray[np.bool_], Numbers]:
-        """Which of `keys` are here, and the number of each that is."""
+        """Which of `keys` are in this run, and their numbers."""
         is_there = np.zeros(len(keys), dtype=np.bool_)
         numbers = keys.numbers.copy()
         places = np.searchsorted(self.hashes, keys.hashes)
@@ -160,11 +153,10 @@ class _Run:
 
 
 class KnownKeys:
-    """A set of keys; adding is cheap however many there are.
+    """A set of keys with the number of each one's first record, in runs sorted by the first hash.
 
-    Args:
-        directory: of the files of large runs.
-        in_memory: keys of the largest run without a file.
+    Runs up to `in_memory` keys are in memory. Larger ones are in mapped files without a name, below
+    `directory`: the kernel loads the pages that a look-up needs and drops them under pressure.
     """
 
     def __init__(self, directory: Path, in_memory: int = _IN_MEMORY) -> None:
@@ -176,11 +168,7 @@ class KnownKeys:
         return sum(map(len, self._runs))
 
     def add(self, keys: KeyHashes, numbers: Numbers) -> tuple[Numbers, bytes]:
-        """Meet keys.
-
-        Returns:
-            For each the number that it came with first; and the new ones, for `load`.
-        """
+        """Adds keys; returns the first number of each, and the new keys as bytes for `load`."""
         hashes, checks = keys
         order = np.lexsort((checks, hashes))
         is_first = np.ones(len(order), dtype=np.bool_)
@@ -200,7 +188,7 @@ class KnownKeys:
         return result, _packed(new)
 
     def load(self, data: bytes) -> None:
-        """Keys that `add` gave in an earlier process; all of them, in parts of any size."""
+        """Adds keys from bytes of `add`, in parts of any size."""
         kept = np.frombuffer(data, _KEPT)
         kept = kept[np.argsort(kept["hash"], kind="stable")]
         names = ("hash", "check", "number")
@@ -235,7 +223,7 @@ class KnownKeys:
         return target
 
     def _room(self, keys: int) -> _Run:
-        """An empty run, in memory or in a file that goes with the process."""
+        """An empty run, in memory or in a file that is deleted with the process."""
         if keys <= self._in_memory:
             return _Run(
                 np.empty(keys, np.uint64), np.empty(keys, np.uint64), np.empty(keys, np.int32)
@@ -250,11 +238,6 @@ class KnownKeys:
             )
 
 
-def kept_size() -> int:
-    """Bytes of a key in what `add` gives."""
-    return _KEPT.itemsize
-
-
 def _packed(keys: _Run) -> bytes:
     kept = np.empty(len(keys), _KEPT)
     kept["hash"], kept["check"], kept["number"] = keys.hashes, keys.checks, keys.numbers
@@ -262,24 +245,19 @@ def _packed(keys: _Run) -> bytes:
 
 
 class KeptTimes(Protocol):
-    """The newest time of each key."""
+    """Newest time of each key."""
 
     def take(self, hashes: Hashes, times: Times) -> Times:
-        """Take changes, `GONE` of deletions; what each key had before, as `RowTimes.take`."""
+        """As `RowTimes.take`, without the bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionTimes:
-    """Gives the deletions of a topic the rowtime that ends their row.
+    """Gives deletions in a topic the rowtime that ends their row.
 
-    A deletion that has a time itself ends the row there: the column is the time of the record or
-    of its change. Where the column is one of the value, a deletion brings none, and has the time
-    of the row that it deletes. A deletion of a row that is not there, such as the tombstone behind
-    a connector's deletion, is none.
-
-    Attributes:
-        rowtime: the column.
-        metadata: the key of the metadata that it is, None of a column of the value.
+    If `metadata` names the record's or the change's time, a deletion has that time. If it is None,
+    the rowtime is a column of the value, and a deletion has the time of the row that it removes. A
+    deletion of a row that does not exist, such as a tombstone behind a delete, is ignored.
     """
 
     rowtime: str
@@ -290,11 +268,9 @@ class DeletionTimes:
         return self.metadata != RECORD_TIMESTAMP
 
     def of(self, piece: ChangePiece, kept: KeptTimes | None) -> tuple[ChangePiece, Longs]:
-        """`piece` with `ended`, and the places of deletions of which nobody knows when they were.
+        """`piece` with `ended`, and the positions of deletions whose time is unknown.
 
-        Args:
-            piece: its `actions` are changed.
-            kept: is given the changes; None where no rows are needed.
+        Changes `piece.actions`. `kept` receives the changes; None if `needs_rows` is false.
         """
         if kept is None:
             return replace(piece, ended=piece.after.select([self.rowtime])), np.zeros(0, np.int64)

@@ -47,7 +47,7 @@ _WITHOUT_ROW = (RecordKind.DELETE, RecordKind.TOMBSTONE)
 
 
 class Action(IntEnum):
-    """What a record does to the table."""
+    """Effect of a record on the table."""
 
     NOTHING = 0
     UPSERT = 1
@@ -59,15 +59,14 @@ class ChangePiece:
     """Records of one partition, in the order of their offsets.
 
     Attributes:
-        times_ms: of the records in Kafka.
-        order_ms: the same, but none before that of an earlier record.
-        source_ms: of the changes in their database; that in Kafka where it is not told.
-        positions: of rows of snapshots: the number of where they were read, 0 if nobody tells.
+        times_ms: timestamps of the records in Kafka.
+        order_ms: the same, but never lower than that of an earlier record.
+        source_ms: times of the changes in the database, or else `times_ms`.
+        positions: hash of the position at which a snapshot row was read, 0 if unknown.
         marks: codes of `MARKS`, or `NO_MARK`.
-        actions: `Action` of each.
-        key: the primary key of what is upserted or deleted.
-        after: the declared columns of what is upserted.
-        ended: of a table with versions: the rowtime of what is deleted, a column.
+        key: primary keys of upserted and deleted rows.
+        after: declared columns of upserted rows.
+        ended: rowtime of deleted rows, in a table with versions.
     """
 
     partition: int
@@ -86,7 +85,6 @@ class ChangePiece:
         return len(self.offsets)
 
     def slice(self, first: int, end: int) -> "ChangePiece":
-        """Some of the records."""
         arrays = (getattr(self, name)[first:end] for name in _ARRAYS)
         rows = (each.slice(first, end - first) for each in (self.key, self.after))
         sliced = ChangePiece(self.partition, *arrays, *rows)
@@ -94,16 +92,13 @@ class ChangePiece:
             return sliced
         return replace(sliced, ended=self.ended.slice(first, end - first))
 
-    def after_ms(self, least_ms: int) -> "ChangePiece":
-        return replace(self, order_ms=np.maximum(self.order_ms, least_ms))
-
 
 def snapshot_rows(piece: ChangePiece) -> npt.NDArray[np.bool_]:
     return np.isin(piece.marks, ROW_CODES)
 
 
 def pieces_of(records: pa.RecordBatch, changes: ChangeRows) -> list[ChangePiece]:
-    """What the `changes` of `records`, none of them bad, say; those of a partition are together."""
+    """Changes of `records`, none bad, by partition; records of a partition are contiguous."""
     whole, partitions = _piece_of(records, changes), records.column("partition").to_numpy()
     ends = [*(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
     pieces = []
@@ -139,17 +134,13 @@ def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
 
 
 def _numbers_of(positions: pa.BinaryArray) -> Longs:
-    """A number of each, the same in all pieces of the same; 0 of NULL."""
+    """A hash of each position, 0 for NULL."""
     coded = positions.dictionary_encode()
-    numbers = [_number_of(text) for text in coded.dictionary.to_pylist()]
+    digests = [blake2b(text, digest_size=8).digest() for text in coded.dictionary.to_pylist()]
+    numbers = [int.from_bytes(digest, "big") >> 1 or 1 for digest in digests]
     places = coded.indices.fill_null(len(numbers)).to_numpy()
     of_each: Longs = np.array([*numbers, 0], np.int64)[places]
     return of_each
-
-
-def _number_of(position: bytes) -> int:
-    digest = blake2b(position, digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1 or 1
 
 
 def _marks(kind: pa.StringArray, snapshot: pa.StringArray) -> Codes:
@@ -177,14 +168,10 @@ def changelog_records(
     *,
     copied: int | None,
 ) -> pa.RecordBatch:
-    """The records `[key, value, partition]` of what changes the table; a row is an upsert.
+    """Changelog records `[key, value, partition]` of all rows that change the table.
 
-    Args:
-        pieces: changes; our partitions have the numbers of theirs.
-        generations: of each change.
-        fields: the declared columns.
-        primary_key: names of columns.
-        copied: the generation whose rows are still being copied, None if it is complete.
+    `generations` has one entry a record. Rows of the generation `copied`, which is still being
+    copied, are `r`; other upserts are `c`. Partitions keep their numbers.
     """
     actions = np.concatenate([piece.actions for piece in pieces])
     chosen = np.flatnonzero(actions != Action.NOTHING)
@@ -212,7 +199,7 @@ def changelog_records(
 
 
 def _gone(piece: ChangePiece) -> pa.RecordBatch:
-    """What deletions say of their rows: the key, and of a table with versions when they ended."""
+    """Columns of a deletion: the key and, in a table with versions, when the row ended."""
     if piece.ended is None:
         return piece.key
     columns = [*piece.key.columns, *piece.ended.columns]
@@ -250,10 +237,10 @@ def _wire(
 
 
 class TimeOrder:
-    """Holds what was read of each partition until no partition is behind it.
+    """Holds records of each partition until no partition is behind them.
 
-    Within a partition the order is that of the offsets: a record with an older time than one
-    before it counts as that late.
+    Within a partition the order is that of the offsets: a record that is older than an earlier one
+    gets the time of that one.
     """
 
     def __init__(self, partitions: Iterable[int]) -> None:
@@ -264,19 +251,15 @@ class TimeOrder:
         return sum(map(len, self._held[partition]))
 
     def add(self, piece: ChangePiece) -> None:
-        """More of a partition."""
         if not len(piece):
             return
-        later = piece.after_ms(self._latest_ms[piece.partition])
+        latest_ms = self._latest_ms[piece.partition]
+        later = replace(piece, order_ms=np.maximum(piece.order_ms, latest_ms))
         self._held[piece.partition].append(later)
         self._latest_ms[piece.partition] = int(later.order_ms[-1])
 
     def take(self, at_end: Collection[int]) -> list[ChangePiece]:
-        """What is to be processed now.
-
-        Args:
-            at_end: the partitions that have no more now; of the others older records may come.
-        """
+        """Records that nothing older can follow; partitions in `at_end` have no more records."""
         behind = [ms for partition, ms in self._latest_ms.items() if partition not in at_end]
         if not behind:
             taken = [piece for held in self._held.values() for piece in held]
@@ -300,10 +283,7 @@ class TimeOrder:
 
 
 class Window:
-    """Records of any partitions, to be walked through in the order of their times.
-
-    Places are those in this order, from 0 to `len`.
-    """
+    """Records of several partitions by ascending time; places count from 0 in this order."""
 
     def __init__(self, pieces: list[ChangePiece]) -> None:
         self.pieces = pieces
@@ -325,9 +305,9 @@ class Window:
     def older(
         self, first: int, *, changes_from_ms: int | None, rows_after_ms: int | None, position: int
     ) -> np.ndarray:
-        """Which records from `first` on are of before the generation that these times tell.
+        """Which records from `first` on are older than the generation with these start times.
 
-        Rows that were read at its position are not.
+        Snapshot rows that were read at `position` belong to the generation.
         """
         times, marks = self.times_ms[first:], self._marks[first:]
         is_row = np.isin(marks, ROW_CODES)
@@ -340,14 +320,10 @@ class Window:
         return older
 
     def runs(self, first: int, left_out: np.ndarray) -> Iterable[tuple[int, RecordRun]]:
-        """From the place `first` on: where a run begins, and the run.
+        """Runs of records with one mark from `first` on, each with its first place.
 
-        Rows of one run were read at one position; where nobody tells it, a newer source time than
-        all before begins another one.
-
-        Args:
-            first: of the first record.
-            left_out: which records from there on belong to no run.
+        Rows of one run were read at one position; without a position, a source time newer than all
+        before begins another run. Records in `left_out` belong to no run.
         """
         counted = np.flatnonzero((self._marks[first:] != NO_MARK) & ~left_out) + first
         if not len(counted):
@@ -383,7 +359,7 @@ class Window:
         return first + int(later[0]) if len(later) else len(self)
 
     def by_piece(self, values: np.ndarray) -> list[tuple[ChangePiece, np.ndarray]]:
-        """Each piece with its values, of which there is one a place; -1 where none is."""
+        """Splits `values`, one a place from 0 on, by piece; records without a value have -1."""
         spread = np.full(len(self), -1, values.dtype)
         spread[self._order[: len(values)]] = values
         ends = np.cumsum([len(piece) for piece in self.pieces])

@@ -16,47 +16,34 @@ from joins.plan.formats import SOURCE_TIMESTAMP
 from joins.plan.plan import COORDINATES, Field, MetadataField
 from joins.plan.types import arrow_type
 
+_NO_ROW = "its value is null, which is no row: this table's rows are not deleted by records"
+
 
 class TopicDecoder(Protocol):
-    """What makes changes of records."""
+    """Decodes records of a topic into changes."""
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
         """The changes of `records`, of which `key` and `value` (binary) are read."""
 
 
 class PlacedRowDecoder:
-    """Gives the rows of `decoder`, which know no key, partition and offset of their records."""
+    """For topics without a primary key: the key of each row is its partition and offset."""
 
     def __init__(self, decoder: TopicDecoder) -> None:
         self._decoder = decoder
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
-        """The changes of `records`; their key is `COORDINATES`, the last columns of the rows."""
+        """As `decoder`; `COORDINATES` are the key and the last columns of the rows."""
         changes = self._decoder.decode(records)
-        places = (records.column("partition"), records.column("offset"))
-        columns = [
-            place.cast(arrow_type(item.type))
-            for place, item in zip(places, COORDINATES, strict=True)
-        ]
-        names = [item.name for item in COORDINATES]
-        after = pa.RecordBatch.from_arrays(
-            [*changes.after.columns, *columns], names=[*changes.after.schema.names, *names]
-        )
-        return replace(changes, key=after.select(names), after=after)
-
-
-_NO_ROW = "its value is null, which is no row: this table's rows are not deleted by records"
+        places = [records.column("partition"), records.column("offset")]
+        after = _with_columns(changes.after, COORDINATES, places)
+        return replace(changes, key=after.select([item.name for item in COORDINATES]), after=after)
 
 
 class KeyedRowDecoder:
-    """Reads the records of one topic; such a topic has no marks of snapshots.
+    """Decodes topics whose records are rows with a primary key; they have no snapshot marks.
 
-    Args:
-        columns: the declared ones.
-        primary_key: names of columns.
-        deletes_by_null: a null value deletes the row of its key, which is the primary key; else it
-            is bad.
-        schemas: of the registries of schemas.
+    A null value deletes the row of its key if `deletes_by_null` is set, else it is bad.
     """
 
     def __init__(
@@ -74,7 +61,6 @@ class KeyedRowDecoder:
         self._schemas = schemas
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
-        """The changes of `records`, of which `key` and `value` (binary) are read."""
         count = records.num_rows
         is_gone = mask_of(records.column("value").is_null())
         bad: dict[int, tuple[RecordFault, str]] = {}
@@ -88,7 +74,9 @@ class KeyedRowDecoder:
         of_key = self._columns.key
         if self._deletes and of_key is not None and of_key.is_in_value:
             own = self._keys(records.column("key"), np.arange(count), bad)
-            self._refuse_other_keys(own, key, bad)
+            for of_key, of_row in zip(own.columns, key.columns, strict=True):
+                for row in np.flatnonzero(mask_of(pc.not_equal(of_key, of_row))).tolist():
+                    bad.setdefault(row, (RecordFault.KEY, "its key is not that of its row"))
             key = own
         elif self._deletes and len(gone):
             own = self._keys(records.column("key"), gone, bad)
@@ -118,18 +106,10 @@ class KeyedRowDecoder:
             bad=tuple(BadRecord(row, *bad[row]) for row in sorted(bad)),
         )
 
-    @staticmethod
-    def _refuse_other_keys(
-        own: pa.RecordBatch, of_rows: pa.RecordBatch, bad: dict[int, tuple[RecordFault, str]]
-    ) -> None:
-        for of_key, of_row in zip(own.columns, of_rows.columns, strict=True):
-            for row in np.flatnonzero(mask_of(pc.not_equal(of_key, of_row))).tolist():
-                bad.setdefault(row, (RecordFault.KEY, "its key is not that of its row"))
-
     def _keys(
         self, keys: pa.Array, rows: np.ndarray, bad: dict[int, tuple[RecordFault, str]]
     ) -> pa.RecordBatch:
-        """The primary keys of the `rows`, NULL elsewhere."""
+        """Primary keys of `rows`, NULL elsewhere; adds to `bad`."""
         names = [item.name for item in self._key]
         read = self._columns.read_keys(keys.take(pa.array(rows)), names, self._schemas)
         spread, reasons = _spread(read, rows, len(keys), self._key)
@@ -143,10 +123,7 @@ def _spread(
     count: int,
     fields: Sequence[Field],
 ) -> tuple[pa.RecordBatch, dict[int, str]]:
-    """The columns `fields` of what was read of `rows`, NULL in the other rows of `count`.
-
-    Beside them what is wrong with rows.
-    """
+    """The parsed `rows` as `fields` of `count` records, NULL elsewhere; and reasons by record."""
     reasons = {int(rows[one.row]): one.reason for one in parsed.bad}
     places = rows[parsed.row_index.to_numpy()]
     for row in np.setdiff1d(rows, places).tolist():
@@ -165,23 +142,24 @@ def _spread(
 
 
 class RecordTimeDecoder:
-    """Gives the rows of `decoder` the `columns`, as their last ones, deleted rows too."""
+    """Appends times of the records as `columns` to the rows of `decoder`, deleted rows too."""
 
     def __init__(self, decoder: TopicDecoder, columns: Sequence[MetadataField]) -> None:
         self._decoder = decoder
         self._columns = tuple(columns)
 
     def decode(self, records: pa.RecordBatch) -> ChangeRows:
-        """The changes of `records`, of which `timestamp` is read, too."""
         changes = self._decoder.decode(records)
-        columns = [
-            _time(records, changes, each.key).cast(arrow_type(each.type)) for each in self._columns
-        ]
-        names = [each.name for each in self._columns]
-        after = pa.RecordBatch.from_arrays(
-            [*changes.after.columns, *columns], names=[*changes.after.schema.names, *names]
-        )
-        return replace(changes, after=after)
+        times = [_time(records, changes, each.key) for each in self._columns]
+        return replace(changes, after=_with_columns(changes.after, self._columns, times))
+
+
+def _with_columns(
+    rows: pa.RecordBatch, items: Sequence[Field | MetadataField], columns: Sequence[pa.Array]
+) -> pa.RecordBatch:
+    for item, column in zip(items, columns, strict=True):
+        rows = rows.append_column(item.name, column.cast(arrow_type(item.type)))
+    return rows
 
 
 def _time(records: pa.RecordBatch, changes: ChangeRows, key: str) -> pa.Array:

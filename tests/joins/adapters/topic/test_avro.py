@@ -95,7 +95,9 @@ def test_a_schema_that_nobody_has_stalls_until_it_is_there(connector, own_regist
     connector.send({"id": 1}, later)
     connector.snapshot(USERS | {1: "new"})
     source = avro_feed(connector, tmp_path, own_registry)
-    with pytest.raises(ForeignRecordError, match=r"record 0/5 .* nobody has schema 9"):
+    with pytest.raises(
+        ForeignRecordError, match=r"record 0/5 .* the registry does not have schema 9"
+    ):
         source.run()
     own_registry.add(9, VALUE)
     assert source.run()["complete"]

@@ -246,7 +246,7 @@ def test_a_record_that_does_not_tell_its_table_is_bad_where_one_is_wanted(value,
     only = replace(options, table=CapturedName("items"))
     changes = decoded(({"id": 1}, value), ({"id": 1}, None), options=only)
     assert changes.kind.to_pylist() == ["bad", "tombstone"]
-    assert "does not tell its table" in changes.bad[0].reason
+    assert "does not name its table" in changes.bad[0].reason
     assert decoded(({"id": 1}, value), options=options).bad == ()
 
 

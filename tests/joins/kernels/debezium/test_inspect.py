@@ -97,7 +97,7 @@ COLUMNS = {
     "words": (["a word", ""], "STRING", ""),
     "fractions": ([1.5, 2], "DOUBLE", "DECIMAL(p, s)"),
     "lists": ([[1, None], []], "ARRAY<INT>", ""),
-    "variable_scale": ([{"scale": 3, "value": "AQ=="}], "DECIMAL(38, 3)", "scale of its own"),
+    "variable_scale": ([{"scale": 3, "value": "AQ=="}], "DECIMAL(38, 3)", "its own scale"),
     "parts_of_a_date": ([{"year": 2024, "month": 1, "day": 1}], "DATE", ""),
     "objects": ([{"x": 1.5}], "ROW<`x` DOUBLE>", "MAP"),
     "nothing": ([None], "STRING", "NULL in the whole sample"),
