@@ -8,7 +8,7 @@ import numpy as np
 
 from joins.durable.stored import stored_files
 from joins.kernels.index.hash_table import Hashes
-from joins.kernels.topic.keys import KeyHashes, KnownKeys, RowTimes, Times
+from joins.kernels.topic.keys import KEY_BYTES, TIME_BYTES, KeyHashes, KnownKeys, RowTimes, Times
 from joins.plan.errors import CheckpointError
 
 
