@@ -1,4 +1,7 @@
-"""Batches one after the other: their loop, and the turns that a stop waits for."""
+"""A loop of batches on a thread, and the turns that let a stop wait for the running batch.
+
+The Spark jobs of a step are in the loop's pool, and are cancelled when the loop is stopped.
+"""
 
 import threading
 import time

@@ -237,7 +237,7 @@ ALERTS = (
         "2m",
         "critical",
         "No control plane of Sluice has led for 2 minutes: no job runs, and none can be changed.",
-        "nobody-leads",
+        "no-control-plane-leads",
     ),
     Alert(
         "SluiceJobFailed",

@@ -250,7 +250,7 @@ def routes() -> Iterator[str]:
 
 def _route(shown: str, operation: dict[str, Any]) -> str:
     scopes = [scope for way in operation.get("security", []) for scope in way.get("token", [])]
-    note = f" ({scopes[0]})" if scopes else " (nobody is asked)"
+    note = f" ({scopes[0]})" if scopes else " (no token)"
     first = (operation.get("description") or "").split("\n\n")[0]
     return entry(f"`{shown}`", f"{operation['summary']}. {plain(first)}", note=note)
 

@@ -1,7 +1,7 @@
 """Functions over NumPy arrays as native code: compiled once a node, kept for the next process.
 
-Whoever can write compiled code that we load can run what they like, so it is kept where only this
-user writes.
+A process that can write the compiled code can run any code as this user, so the directory is
+writable by this user only.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ _LOCK = "lock"
 
 
 def _private(directory: Path) -> bool:
-    """Whether `directory` is there, or can be made, and nobody else can write into it."""
+    """Whether `directory` exists or can be made, and only this user can write into it."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
@@ -37,7 +37,7 @@ def kept_in() -> Path:
     """The directory of compiled code, of this user alone.
 
     `NUMBA_CACHE_DIR` if it is set; else below `XDG_CACHE_HOME`, the home or the directory of
-    temporary files, whichever can be written; else one of this process, and all is compiled anew.
+    temporary files, whichever can be written; else one of this process, which compiles everything.
     """
     named = os.environ.get("NUMBA_CACHE_DIR")
     cache = os.environ.get("XDG_CACHE_HOME")
@@ -66,7 +66,7 @@ class Locator(UserProvidedCacheLocator):
 _KEPT_IN = kept_in()
 _config: Any = numba.config
 _config.CACHE_LOCATOR_CLASSES = f"{Locator.__module__}.{Locator.__qualname__}"
-# Without `_nrt` nobody counts who uses an array, which took three quarters of the time of JSON.
+# Without `_nrt` arrays are not reference-counted, which took three quarters of the time of JSON.
 _OPTIONS: Any = {"cache": True, "nogil": True, "_nrt": False}
 
 
@@ -94,7 +94,7 @@ def compiled(function: _Function) -> _Function:
 
 
 def inlined(function: _Function) -> _Function:
-    """`function` as a part of the compiled ones of its module that call it, and not of its own.
+    """`function` inlined into the compiled functions of its module that call it.
 
     A call with arrays costs more than a short function does.
     """

@@ -1,4 +1,9 @@
-"""Local files: synced, appended to, locked, and directories that end with their process."""
+"""Local files: durable writes, `flock`, and temporary directories that end with their process.
+
+The system takes a lock back when its process ends. An own directory has a file that its process,
+and children that inherit the descriptor, keep locked; a process that makes one removes those of
+processes that were killed.
+"""
 
 import fcntl
 import os
@@ -87,7 +92,7 @@ class OwnDirectory(AbstractContextManager[Path]):
         remove_abandoned(parent)
         self._pid = os.getpid()
         self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{kind}-", dir=parent))
-        new = self.path / f"{_OWNER}.new"  # nobody locks it before we do
+        new = self.path / f"{_OWNER}.new"  # no other process locks it first
         self.descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         take_lock(self.descriptor)
         new.rename(self.path / _OWNER)

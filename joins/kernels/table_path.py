@@ -87,7 +87,7 @@ class ObjectPath(Protocol):
         ...
 
     def put(self, content: pa.Buffer | bytes) -> None:
-        """Make `content` the object; nobody sees a part of it, and it stays."""
+        """Make `content` the object, at once and durably."""
         ...
 
     def create(self, content: bytes) -> bool:

@@ -1,4 +1,9 @@
-"""The `delta` sink: files staged by the workers, committed once under the batch number."""
+"""The `delta` sink: columnar commits, Spark's own writer, and MERGE for rows that replace others.
+
+Each writes exactly once under the batch number. Spark's writer serves tables that ask more of their
+writers than the columnar commits keep; the rows become JVM objects, which is slower. For MERGE the
+workers stage the changes in files.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -52,7 +57,7 @@ class DeltaLetterWriter:
     """Writes the rows of replayed dead letters exactly once: one commit a replay.
 
     Args:
-        log: the output under the app id of its own, `<app id>:replay`; the number is the replay's.
+        log: the output under the app id `<app id>:replay`; the number is the replay's.
         schema: of the output's rows.
     """
 
@@ -130,39 +135,8 @@ class SparkDeltaSinkWriter:
         return DeltaSinkWriter(self._log).committed_counts(pin)
 
 
-class SparkDeltaLetterWriter:
-    """Writes the rows of replayed dead letters exactly once: one commit a replay.
-
-    Args:
-        log: the output under the app id of its own, `<app id>:replay`; the number is the replay's.
-        spark: the session of the writer.
-    """
-
-    def __init__(self, log: OutputLog, spark: SparkSession) -> None:
-        self._log = log
-        self._spark = spark
-
-    def write(
-        self,
-        parts: Iterable[tuple[JoinedBatch, Pin]],
-        number: int,
-        epoch: int,
-        outcome: Callable[[], Mapping[str, Any]],
-    ) -> None:
-        """Append the rows with `outcome`, which is asked for after the last part.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: the commit failed.
-        """
-        table = pa.Table.from_batches([batch.rows for batch, _ in parts], self._log.rows)
-        rows = self._spark.createDataFrame(table, spark_schema(self._log.rows))
-        metadata = {"replay": number, "outcome": dict(outcome())}
-        self._log.append(number, epoch, SparkAppend(rows, table.num_rows, metadata))
-
-
 class DeltaOutputWriter:
-    """The writer that the output needs, chosen anew before each batch.
+    """The writer that the output needs, chosen before each batch.
 
     Attributes:
         choice: of the newest batch; before the first one, of the start.
@@ -205,7 +179,7 @@ class DeltaOutputLetterWriter:
     def __init__(self, log: OutputLog, spark: SparkSession) -> None:
         self._log = log
         self._columnar = DeltaLetterWriter(log, log.rows)
-        self._spark = SparkDeltaLetterWriter(log, spark)
+        self._spark = spark
 
     def committed(self, number: int) -> Mapping[str, Any] | None:
         return self._columnar.committed(number)
@@ -217,14 +191,19 @@ class DeltaOutputLetterWriter:
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """As the writer that the table needs.
+        """Write the rows with `outcome`, which is called after the last part.
 
         Raises:
             FencedError: a newer runner has taken over.
             SinkError: the commit failed.
         """
-        writer = self._spark if self._log.choice().is_spark else self._columnar
-        writer.write(parts, number, epoch, outcome)
+        if not self._log.choice().is_spark:
+            self._columnar.write(parts, number, epoch, outcome)
+            return
+        table = pa.Table.from_batches([batch.rows for batch, _ in parts], self._log.rows)
+        rows = self._spark.createDataFrame(table, spark_schema(self._log.rows))
+        metadata = {"replay": number, "outcome": dict(outcome())}
+        self._log.append(number, epoch, SparkAppend(rows, table.num_rows, metadata))
 
 
 _APPLIED = (INSERT, UPDATE_AFTER, DELETE)  # the row that an update replaces has the same key

@@ -174,23 +174,17 @@ class BodyEncoding:
         return compressed(encode_bodies(*columns, places.body_bytes), self.compression)
 
 
-class _Topic:
-    """The topic of a sink: how its rows are encoded, and who sends them."""
+def _body_encoding(
+    sink: KafkaSink, producer: BatchProducer, output: tuple[OutputColumn, ...], number: int
+) -> BodyEncoding:
+    """The encoding of the rows of batch `number`.
 
-    def __init__(self, sink: KafkaSink, producer: BatchProducer) -> None:
-        self._sink = sink
-        self.producer = producer
-
-    def encoding(self, output: tuple[OutputColumn, ...], number: int) -> BodyEncoding:
-        """For the rows of batch `number`.
-
-        Raises:
-            SinkError: the cluster does not tell of the topic.
-        """
-        partitions = self.producer.partitions()
-        places = Places(partitions, number % partitions, self.producer.body_bytes())
-        records = RecordEncoding.of(self._sink, output)
-        return BodyEncoding(records, places, self._sink.kafka.compression)
+    Raises:
+        SinkError: the cluster does not tell of the topic.
+    """
+    partitions = producer.partitions()
+    places = Places(partitions, number % partitions, producer.body_bytes())
+    return BodyEncoding(RecordEncoding.of(sink, output), places, sink.kafka.compression)
 
 
 class KafkaSinkWriter:
@@ -213,7 +207,8 @@ class KafkaSinkWriter:
         staged: RowFiles,
         producer: BatchProducer | None = None,
     ) -> None:
-        self._topic = _Topic(sink, producer or BatchProducer(sink.kafka))
+        self._sink = sink
+        self._producer = producer or BatchProducer(sink.kafka)
         self._progress = progress
         self._staged = staged
 
@@ -223,8 +218,9 @@ class KafkaSinkWriter:
         Raises:
             SinkError: the cluster does not tell of the topic.
         """
-        encoding = RowEncoding(BODIES, self._topic.encoding(task.kernel.output, pin.batch))
-        return self._staged.run(work, task, pin, encoding)
+        output = task.kernel.output
+        encode = _body_encoding(self._sink, self._producer, output, pin.batch)
+        return self._staged.run(work, task, pin, RowEncoding(BODIES, encode))
 
     def commit(self, report: BatchReport, pin: Pin, epoch: int) -> None:
         """Send the records; all are acknowledged when this returns.
@@ -232,7 +228,7 @@ class KafkaSinkWriter:
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
-        self._topic.producer.send_files(self._staged.paths(report))
+        self._producer.send_files(self._staged.paths(report))
         note = {"batch": pin.batch, "epoch": epoch, "counts": dict(report.counts)}
         self.sent(note)
         self._staged.clear(epoch)
@@ -308,7 +304,8 @@ class KafkaLetterWriter:
     """Sends the rows of replayed dead letters; after a crash it sends the same bytes again."""
 
     def __init__(self, sink: KafkaSink, output: tuple[OutputColumn, ...]) -> None:
-        self._topic = _Topic(sink, BatchProducer(sink.kafka))
+        self._sink = sink
+        self._producer = BatchProducer(sink.kafka)
         self._output = output
 
     def committed(self, number: int) -> None:
@@ -326,8 +323,8 @@ class KafkaLetterWriter:
         Raises:
             SinkError: the cluster did not take them; some may be there.
         """
-        encode = self._topic.encoding(self._output, number)
+        encode = _body_encoding(self._sink, self._producer, self._output, number)
         try:
-            self._topic.producer.send(encode(batch, pin) for batch, pin in parts)
+            self._producer.send(encode(batch, pin) for batch, pin in parts)
         finally:
-            self._topic.producer.close()
+            self._producer.close()

@@ -1,8 +1,7 @@
-"""Bounds: where a bounded stream ends, and what of a topic or of a plan lies before its end.
+"""Where the stream begins, ends and is cut: a batch's limit, a bounded end, a backlog, a new life.
 
-A backlog's end is where a stream goes on in processing time: no batch reads across it.
-
-All that is compared, counted and pinned is cut at the end first.
+No batch reads across a backlog's end, where the stream goes on in processing time. A batch is
+planned by offsets, so `BatchLimit` divides its bytes by the average size of a record.
 """
 
 import threading
@@ -39,15 +38,12 @@ class BatchLimit:
     def records(self) -> int:
         """Records of the next batch at the most: at least one."""
         with self._lock:
-            average_bytes = self._average()
+            seen = self._seen_bytes / self._seen_records if self._seen_records else 0.0
+            average_bytes = max(self._given_average, seen)
             self._in_use = self._max_records
             if average_bytes > 0:
                 self._in_use = max(1, min(self._in_use, int(self._max_bytes // average_bytes)))
             return self._in_use
-
-    def _average(self) -> float:
-        seen = self._seen_bytes / self._seen_records if self._seen_records else 0.0
-        return max(self._given_average, seen)
 
     def record(self, counts: Mapping[str, int]) -> None:
         """A batch has read `records` with so many `bytes`."""
@@ -64,10 +60,7 @@ class BatchLimit:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """Where a new life begins, what is never joined because of it, and where a bounded one ends.
-
-    Likewise where its backlog ends, if it has one.
-    """
+    """Where a new life begins, its gaps, and where its bound and its backlog end, if any."""
 
     start_offsets: Mapping[int, int]
     gaps: tuple[Gap, ...]
@@ -125,7 +118,7 @@ def _of(view: TopicView, others: frozenset[int]) -> dict[int, int]:
 def _ends(
     offsets: Mapping[int, int], start: Mapping[int, int], marks: Marks, view: TopicView
 ) -> dict[int, int]:
-    """Nobody waits for records that were there and are lost, nor for lost partitions."""
+    """Excludes records that are lost, and partitions that are gone."""
     ends = {}
     for partition, end in offsets.items():
         if partition in view.end_offsets:

@@ -102,8 +102,8 @@ def look_at(cluster: StreamCluster) -> TopicView:
             return TopicView(description.topic_ids, begin, end, behind)
     raise SourceUnavailableError(
         f'topic "{cluster.topics.text}" changed while its offsets were read{why}',
-        hint="It is looked at again by itself; see that its brokers run, and whether somebody "
-        "creates and deletes it.",
+        hint="Check that its brokers run and that no program creates and deletes it; Sluice "
+        "looks at it again by itself.",
     )
 
 
@@ -287,7 +287,7 @@ def _topics_missing(topics: StreamTopics, missing: tuple[str, ...]) -> TopicMiss
     more = f", as are {len(missing) - 1} more" if len(missing) > 1 else ""
     return TopicMissingError(
         f'topic "{missing[0]}" is gone{more}',
-        hint="Restore it. If it is created anew, acknowledge topic-identity-changed." + without,
+        hint="Restore it. If it was created again, acknowledge topic-identity-changed." + without,
         topics=missing,
     )
 

@@ -28,8 +28,6 @@ LOADED = (
     "joins.sinks.console",
     "joins.sinks.delta",
     "joins.sinks.kafka",
-    "joins.sinks.delta",
-    "joins.sinks.delta",
     "joins.dimension.build_side",
     "joins.worker.event_task",
     "joins.worker.topic_reader",
@@ -70,7 +68,7 @@ def main(arguments: Sequence[str]) -> None:
         return
     else:
         _load()
-    from pyspark.daemon import manager  # whoever hands over loads nothing
+    from pyspark.daemon import manager  # a process that hands over loads nothing
 
     with place_for_sockets():
         manager()

@@ -247,9 +247,10 @@ class _Scan:
         stack: ExitStack,
     ) -> None:
         origin = current_origin(task.epoch, pin.batch)
+        start_ms = pin.of_event.watermark if task.waits else task.clock(pin).start_ms
         self._task = task
         self._pin = pin
-        self._watermarks = OperatorWatermarks.of(_start_ms(task, pin), merged)
+        self._watermarks = OperatorWatermarks.of(start_ms, merged)
         self._counts = TaskCounts()
         self._partitions: dict[int, dict[str, int | None]] = {}
         self._arrivals = stack.enter_context(
@@ -318,10 +319,6 @@ class _Scan:
         self._counts.stage(DEAD_LETTERS, self._dead.finish())
         self._counts.stage(LATE, self._late.finish())
         return TaskReport(self._counts.files, self._counts.values, detail)
-
-
-def _start_ms(task: EventTask, pin: Pin) -> int:
-    return pin.of_event.watermark if task.waits else task.clock(pin).start_ms
 
 
 def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
@@ -399,7 +396,7 @@ class _Acting:
         An item is `{"parts": [{"partition", "arrivals": [path], "waiting": [{"path", "rewrite"}]}],
         "after", "upto", "steps": [watermark]}`: due is what is behind `after`
         and not behind `upto`. Arrivals that are not due go to one new file a part, with what is
-        left of files that are written anew.
+        left of files that are rewritten.
         """
         for item in work_items(batches):
             due = _Due.of(item)
@@ -445,7 +442,7 @@ class _Due:
     """How the operator's watermark moves in a batch.
 
     Attributes:
-        steps: the watermarks on the way, `upto_ms` last; each releases rows of its own.
+        steps: the watermarks on the way, `upto_ms` last; each releases other rows.
     """
 
     after_ms: int

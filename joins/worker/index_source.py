@@ -1,4 +1,10 @@
-"""Where a worker finds the rows of a dimension."""
+"""What a worker builds the lookup indexes of a dimension from.
+
+The first that exists: an index of an older version on this node and the commits after it; the
+newest fold that is not newer, and the commits after it; all rows of the version. All give the same
+rows. A fold has no tombstones but records up to which positions it forgot them: where a later
+commit repeats something older, the whole changelog is read.
+"""
 
 import os
 import re
@@ -147,7 +153,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DimensionTables:
-    """Where the tables of one dimension are, for whoever makes an index of them; picklable.
+    """Where the tables of one dimension are; picklable.
 
     Attributes:
         app_id: of the changelog's commits; those of `current` carry the same and `:current`.
@@ -200,9 +206,9 @@ class IndexSource:
         self._build(directory, version, spec)
 
     def remake(self, directory: Path, version: int, spec: IndexSpec) -> None:
-        """Read the index files of a pinned `version` and build anew what is lost or damaged.
+        """Read the index files of a pinned `version` and rebuild what is lost or damaged.
 
-        Whoever has the old files mapped maps the new ones at its next `attach`.
+        A process that has the old files mapped maps the new ones at its next `attach`.
 
         Raises:
             IndexBuildError: the rows do not fit `spec`.

@@ -120,7 +120,7 @@ class ProbeTask:
         }
 
     def repair(self, versions: Mapping[str, int]) -> None:
-        """Read the files of the pinned indexes on this node and make the damaged ones anew.
+        """Read the files of the pinned indexes on this node and rebuild the damaged ones.
 
         Raises:
             IndexDirectoryError: as `attach`.

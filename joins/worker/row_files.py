@@ -1,7 +1,7 @@
-"""Rows that workers leave in files until the driver hands them on: read once, then removed.
+"""Rows that workers encode for a sink: in files until the driver hands them on, or in Spark.
 
-They are no part of any table. What a crash leaves behind is removed before the next batch is
-staged; a batch that comes again is joined again.
+The files belong to no table. What a crash leaves is removed before the next batch is staged; a
+batch that comes again is joined again.
 """
 
 from collections.abc import Callable, Iterator

@@ -37,7 +37,6 @@ from joins.kernels.windows.partials import partials
 from joins.kernels.windows.spec import WindowSpec
 from joins.kernels.windows.state import WatermarkAdvance, compact, partial_schema, state_schema
 from joins.plan.plan import WINDOW
-from joins.plan.stream_topics import StreamTopics
 from joins.worker.probe_task import TaskCounts, pinned_context
 
 FILES = "windows/"
@@ -149,25 +148,37 @@ class WindowTask:
         advance = WatermarkAdvance.of(item["after"], item["upto"], item.get("steps", ()))
         with self.late.stage(LATE_RECORDS, origin) as late:
             for part in item["parts"]:
-                yield self._bucket(part, advance, pin, _Staging(counts, origin, late))
+                yield self._bucket(part, advance, pin, counts, origin, late)
             counts.stage(LATE, late.finish())
 
     def _bucket(
-        self, part: Mapping[str, Any], advance: WatermarkAdvance, pin: Pin, staging: "_Staging"
+        self,
+        part: Mapping[str, Any],
+        advance: WatermarkAdvance,
+        pin: Pin,
+        counts: TaskCounts,
+        origin: FileOrigin,
+        late: ParquetStage,
     ) -> JoinedBatch:
-        parts = [_scratch_table(self.scratch / each["path"]) for each in part["partials"]]
+        files = [self.scratch / each["path"] for each in part["partials"]]
+        parts = [pa.Table.from_batches(mapped(file)) for file in files]
         state = _State.of(self, part["state"], reads(self.spec, parts, advance))
         fired = fire(self.spec, state.read.values(), parts, advance)
         kept = fired.state
         if not fired.replaces_state and state.rewritten:
             kept = compact(self.spec, [*state.rewritten, fired.state], advance.after_ms)
-        staging.keep(FILES + str(part["bucket"]), self.root, kept)
-        staging.put_late(self.kernel.topics, fired.late)
-        staging.counts.add("fired", fired.rows.num_rows)
+        with ParquetStage(self.root, kept.schema, origin) as stage:
+            for batch in kept.combine_chunks().to_batches():
+                stage.write(batch)
+            counts.stage(FILES + str(part["bucket"]), stage.finish())
+        records = late_records(once_a_record(fired.late), self.kernel.topics, LATE_FOR_WINDOW)
+        late.write(records)
+        counts.add(LATE, records.num_rows)
+        counts.add("fired", fired.rows.num_rows)
         projected = project(self.spec, fired, pin.batch_timestamp_ms)
         answer = self._answer(projected, int(part["bucket"]), pin)
-        staging.counts.add("joined", answer.rows.num_rows)
-        staging.counts.add("dead_letters", answer.dead_letters.num_rows)
+        counts.add("joined", answer.rows.num_rows)
+        counts.add("dead_letters", answer.dead_letters.num_rows)
         return answer
 
     def _answer(self, projected: Projected, bucket: int, pin: Pin) -> JoinedBatch:
@@ -219,31 +230,6 @@ class _State:
                 )
         rewritten = [tables[each["path"]] for each in files if each["rewrite"]]
         return cls(tables, rewritten)
-
-
-@dataclass(frozen=True, slots=True)
-class _Staging:
-    """Where a task leaves what is no row of the sink."""
-
-    counts: TaskCounts
-    origin: FileOrigin
-    late: ParquetStage
-
-    def keep(self, name: str, root: TablePath, state: pa.Table) -> None:
-        """Stage state of one bucket."""
-        with ParquetStage(root, state.schema, self.origin) as stage:
-            for batch in state.combine_chunks().to_batches():
-                stage.write(batch)
-            self.counts.stage(name, stage.finish())
-
-    def put_late(self, topics: StreamTopics, late: pa.Table) -> None:
-        records = late_records(once_a_record(late), topics, LATE_FOR_WINDOW)
-        self.late.write(records)
-        self.counts.add(LATE, records.num_rows)
-
-
-def _scratch_table(file: TablePath) -> pa.Table:
-    return pa.Table.from_batches(mapped(file))
 
 
 def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:

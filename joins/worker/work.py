@@ -1,4 +1,10 @@
-"""The work of a batch's tasks: a row and a task for each item, and how tasks get its records."""
+"""The work of a batch's tasks, and how the driver runs them.
+
+Task n of a job's batches prefers the same node each time, so that few nodes build the indexes of a
+pinned version; a task does not wait for a node that is busy or gone. `collected` does what
+`mapPartitions(…).collect()` does with fewer calls of the JVM: PySpark makes about twenty a stage, a
+third of the driver's time for a small batch.
+"""
 
 import time
 import zlib

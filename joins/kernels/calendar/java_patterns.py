@@ -1,8 +1,10 @@
-"""Patterns of dates and times as two classes of Java read them, as fields and plain text.
+"""Patterns of dates and times as `DateTimeFormatter` and `SimpleDateFormat` of Java read them.
 
-`DateTimeFormatter` serves TIMESTAMPs, `SimpleDateFormat` texts and numbers of seconds; Flink uses
-both. The letters of both are the same here but for `S`, `u` and zones. What Java knows and this
-does not (eras, week years, names of zones) is refused.
+The first serves TIMESTAMPs, the second texts and numbers of seconds, as in Flink; the letters
+differ only in `S`, `u` and zones. Eras, week years and names of zones are refused. To read, a
+`DateTimeFormatter` needs the whole text, numbers as wide as their letters, and makes a day that the
+month does not have its last one; a `SimpleDateFormat` reads the beginning of the text, and its
+fields run over: month 13 is January of the next year.
 """
 
 import datetime as dt
@@ -269,13 +271,12 @@ def shown(micros: int, nanos: int, pattern: str, dialect: Dialect, offset: int =
     """
     time = moment_of(micros)
     return "".join(
-        item if isinstance(item, str) else _written(item, time, nanos, (dialect, offset))
+        item if isinstance(item, str) else _written(item, time, nanos, dialect, offset)
         for item in items_of(pattern, dialect)
     )
 
 
-def _written(field: Letter, time: dt.datetime, nanos: int, way: tuple[Dialect, int]) -> str:
-    dialect, offset = way
+def _written(field: Letter, time: dt.datetime, nanos: int, dialect: Dialect, offset: int) -> str:
     letter, count = field.letter, field.count
     if letter in "XZ":
         return _offset_text(field, offset)

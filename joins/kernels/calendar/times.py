@@ -1,4 +1,8 @@
-"""EXTRACT, FLOOR and CEIL of times, times moved by intervals, and TIMESTAMPDIFF."""
+"""EXTRACT, FLOOR and CEIL to a unit, times moved by intervals, and TIMESTAMPDIFF.
+
+FLOOR and CEIL as in Flink: weeks begin on Sunday; from the week on only the day counts, not the
+time in it; CEIL to a day of a DATE, and to a decade, century or millennium, is always the next one.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -222,7 +226,10 @@ def rounded(*, up: bool) -> Function:
         ticks, name = argument_ticks(op, 0), unit.as_py()
         if name in FIXED:
             is_date = op.types[0].name is TypeName.DATE
-            micros = _whole_days(ticks, name, up) if is_date else _fixed(ticks, FIXED[name], up)
+            if is_date:
+                micros = ticks.micros + MICROS_OF_DAY * (name == "DAY" and up)
+            else:
+                micros = _fixed(ticks, FIXED[name], up)
         else:
             day = ticks.micros // MICROS_OF_DAY
             micros = _of_day(day, name, up) * MICROS_OF_DAY
@@ -236,10 +243,6 @@ def _fixed(ticks: Ticks, step: int, up: bool) -> Integers:
         return ticks.micros - ticks.micros % step
     above = ticks.micros + (ticks.nanos > 0)
     return np.asarray(-(-above // step) * step)
-
-
-def _whole_days(ticks: Ticks, unit: str, up: bool) -> Integers:
-    return ticks.micros + MICROS_OF_DAY * (unit == "DAY" and up)
 
 
 def _of_day(days: Integers, unit: str, up: bool) -> Integers:

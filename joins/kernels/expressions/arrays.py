@@ -1,4 +1,4 @@
-"""Functions of arrays."""
+"""Functions of arrays: each gives positions among the elements, which are taken at once."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

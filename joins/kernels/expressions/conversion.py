@@ -94,13 +94,12 @@ def convert(
     if source.is_nested:
         if target.name is TypeName.STRING:
             return nested_text(values, source, lambda v, kind: convert(v, kind, target, rules))
-        return _by_parts(values, (source, target), rules)
+        return _by_parts(values, source, target, rules)
     return _scalar(values, source, target, rules)
 
 
-def _by_parts(values: pa.Array, types: tuple[SqlType, SqlType], rules: CastRules) -> Checked:
+def _by_parts(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules) -> Checked:
     """A nested column: each part as that in the same place of the second type."""
-    source, target = types
     pairs = list(zip(source.members, target.members, strict=True))
     is_map = source.name is TypeName.MAP
 
@@ -147,7 +146,9 @@ def _number(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules
     if target.name is TypeName.DECIMAL:
         return to_decimal(values, target)
     if target.name in INTEGERS and source.name in {TypeName.DECIMAL, *FLOATS}:
-        values = pc.trunc(_wide(values) if source.name is TypeName.DECIMAL else values)
+        if source.name is TypeName.DECIMAL:
+            values = cast(values, pa.decimal256(76, values.type.scale))
+        values = pc.trunc(values)
     return try_each(values, lambda part: cast(part, to), to)
 
 
@@ -178,10 +179,6 @@ def _limited(number: float, bits: int) -> int:
     most = 1 << (bits - 1)
     whole = 0 if number != number else int(max(-1e30, min(1e30, number)))
     return max(-most, min(most - 1, whole))
-
-
-def _wide(decimals: pa.Array) -> pa.Array:
-    return cast(decimals, pa.decimal256(76, decimals.type.scale))
 
 
 def to_decimal(values: pa.Array, target: SqlType) -> Checked:

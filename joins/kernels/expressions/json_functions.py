@@ -1,4 +1,8 @@
-"""Functions of JSON texts."""
+"""SQL's functions of JSON: what a text has at a path, and values written as JSON.
+
+Empty is what leads nowhere in a lax path. An error is a text that is no JSON, a strict path that
+leads nowhere, or a value of another form than the function gives. Each has a behaviour.
+"""
 
 import base64
 import re

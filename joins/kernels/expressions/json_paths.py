@@ -1,4 +1,9 @@
-"""JSON as Python's values, and paths into it as Jayway's JsonPath reads them."""
+"""JSON as Python's values and back, as Jackson has it; paths as Jayway's JsonPath has them.
+
+Members of objects are written in the order of their names, numbers with a point as Java's DOUBLE. A
+path (`$.a['b'][0]`, `[*]`, `..name`, slices, unions) that may lead to several values gives a list
+of those that exist. Filters, and functions other than `length()`, are refused.
+"""
 
 import json
 import re

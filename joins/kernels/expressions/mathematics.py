@@ -1,4 +1,10 @@
-"""Functions of mathematics."""
+"""Functions of mathematics: logarithms, angles, TRUNCATE and RAND by a seed.
+
+SIN, COS and TAN have the digits of Java's fdlibm, whose last digit may differ from a C library's:
+below the angle `_MOST` the same polynomials in the same order; beyond it Java's reduction has more
+words, and the C library answers. Other functions may differ in the last digit.
+Source: the public description of fdlibm's kernels (k_sin, k_cos, k_tan, rem_pio2).
+"""
 
 import math
 import struct

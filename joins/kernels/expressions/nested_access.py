@@ -1,4 +1,8 @@
-"""What expressions read out of nested values, and how they make a ROW, an ARRAY or a MAP."""
+"""ROW, ARRAY and MAP values: made, read, compared and joined.
+
+Equality goes through codes: equal values of a column have one number, NULL has -1. Nested values
+are equal if their parts are; NULL parts are equal to each other.
+"""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 

@@ -1,4 +1,8 @@
-"""A call on columns, and the plain ways to answer it."""
+"""A call on columns, the plain ways to answer it, and the limits on what it may make.
+
+A value may have 16 MiB, a column of a batch 1 GiB: Arrow's offsets end at 2 GiB. A row beyond that
+fails before memory is taken for it. Values that are only passed on have no limit here.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

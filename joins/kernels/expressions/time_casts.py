@@ -1,8 +1,9 @@
-"""CAST to DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ, from each other and from text.
+"""CAST to and from DATE, TIME, TIMESTAMP and TIMESTAMP_LTZ; intervals as text.
 
-Digits beyond those of the target are cut, towards the past. A TIME becomes the time of that day
-1970-01-01. A TIMESTAMP of 7 to 9 digits has nanoseconds, which reach from 1677 to 2262: a time
-beyond fails.
+As in Flink: digits beyond those of the target are cut, towards the past. A TIME becomes the time of
+1970-01-01. A TIMESTAMP of 7 to 9 digits has nanoseconds, from 1677 to 2262: a time beyond fails.
+`1999-9-10`, `1999-9` and `1999` are dates, what follows a blank behind a date is ignored, `1:30:00`
+and `23` are times.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,10 +1,10 @@
-"""Versions of a dimension's rows: which one was valid at a time, and which nobody asks for again.
+"""Versions of a dimension's rows: which one was valid at a time, and which are not needed again.
 
 A version is valid from its rowtime on, that instant included, until the next one of its primary
 key; a deletion is a version without a row. `watermark.reference.temporal` defines what is right.
 
-A copy of the table that has begun anew (a generation) brings no deletions. A key without a record
-of the complete generation or a later one was deleted meanwhile, nobody knows when: its newest
+A new copy of the table (a generation) brings no deletions. A key without a record
+of the complete generation or a later one was deleted meanwhile, at an unknown time: its newest
 version counts as deleted, just as if a deletion had come, which has the rowtime of the row that it
 deletes. Older versions of the key, and all of other keys, stay what they were.
 """

@@ -1,7 +1,7 @@
-"""One state of a dimension to look up: the matches of keys, and the columns of matched rows.
+"""One version of a dimension's rows to look up, and the manifest that makes it usable.
 
-It is a version of an index, mapped from its files, or made in memory of rows that are at hand; both
-answer the same.
+The rows are mapped from the index's files or made in memory; both answer the same. The manifest is
+written last: a version is usable when it exists.
 """
 
 import json
@@ -9,7 +9,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Self
@@ -37,7 +37,7 @@ from joins.kernels.index.segment import (
 from joins.kernels.local_files import sync
 from joins.plan.errors import IndexBuildError
 
-FORMAT_VERSION = 2  # of the manifest and of the files; any other one is built anew
+FORMAT_VERSION = 2  # of the manifest and of the files; an index of another version is rebuilt
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,16 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
         {
             "format": FORMAT_VERSION,
             "version": manifest.version,
-            "segments": [_segment_json(entry) for entry in manifest.segments],
+            "segments": [
+                {
+                    "name": entry.name,
+                    "rows": entry.rows,
+                    "visible": entry.visible,
+                    "files": [astuple(file) for file in entry.files],
+                    "hidden": astuple(entry.hidden),
+                }
+                for entry in manifest.segments
+            ],
             "watermarks": marks,
             "floor": sorted([at, *position] for at, position in manifest.progress.floor.items()),
         }
@@ -135,20 +144,6 @@ def _check_size(directory: Path, file: StoredFile) -> None:
         raise damaged(path, str(error)) from error
     if size != file.size:
         raise damaged(path, f"{size} bytes in place of {file.size}")
-
-
-def _segment_json(entry: SegmentEntry) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "rows": entry.rows,
-        "visible": entry.visible,
-        "files": [_file_json(file) for file in entry.files],
-        "hidden": _file_json(entry.hidden),
-    }
-
-
-def _file_json(file: StoredFile) -> list[Any]:
-    return [file.name, file.size, file.checksum]
 
 
 def _manifest(content: dict[str, Any]) -> Manifest:
@@ -291,9 +286,8 @@ class DimensionIndex:
         usable = columns if len(valid) == len(columns[0]) else taken(columns, valid)
         if self.spec.join_is_unique:
             return valid, *self._only_matches(usable, hashes)
-        matches: list[tuple[Rows, Rows]] = []
-        for number in range(len(self._segments)):
-            matches.append(self._visible(number, usable, hashes))
+        numbers = range(len(self._segments))
+        matches = [self._visible(number, usable, hashes) for number in numbers]
         if not matches:
             return valid, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         probes = np.concatenate([pair[0] for pair in matches])

@@ -1,4 +1,9 @@
-"""The hash table of an index: rows by the hash of their key, in about six bytes a row."""
+"""Hashes, packed columns and hash tables of an index: about six bytes a row.
+
+Equal keys of equal types have equal 64-bit hashes on every node. A packed column is cut into
+blocks: a block keeps its least number once, and for each row what is added to it, in 0 to 8 bytes.
+Blocks of the same width stand together, so that all of them are read or written in one step.
+"""
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +28,7 @@ _LONG_BYTES = 256
 
 
 def hash_rows(columns: Sequence[pa.Array], seed: int = 0) -> Hashes:
-    """One hash a row over all `columns`; NULL is a value of its own.
+    """One hash a row over all `columns`; NULL counts as a value.
 
     Hashes of different seeds are independent: keys that share one do not share the other.
     """
@@ -310,7 +315,7 @@ class HashTable:
 
     A bucket is the upper bits of the hash. Its entries stand together, ordered by hash and row: an
     entry is a row, and above it the mark, as many of the next bits of the hash as there is room
-    for. It tells most other keys apart; for the rest, whoever asks compares the keys. There are one
+    for. It tells most other keys apart; for the rest the caller compares the keys. There are one
     to two buckets for each different key. 64 buckets are a group.
 
     Attributes:

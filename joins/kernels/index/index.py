@@ -105,14 +105,14 @@ def build(
         if is_usable(directory, version, spec):
             return
         _sweep(home)  # what a process that was killed has left
-        old = _Old([], Progress())
+        parts, progress = list[_SegmentDraft](), Progress()
         if fold is not None:
             assert spec.versioned is None, "a fold has the newest rows only"
             rows = read_changes(fold.rows, spec, Progress()).rows
             complete = fold.progress.complete_generation(spec.partitions)
+            progress = fold.progress
             parts = [_stored(home, version, spec, rows, complete)] if rows.num_rows else []
-            old = _Old(parts, fold.progress)
-        _write(home, version, spec, old, changes)
+        _write(home, version, spec, parts, progress, changes)
 
 
 def advance(
@@ -135,7 +135,7 @@ def advance(
             return
         manifest = read_manifest(home, from_version)
         parts = [_SegmentDraft.mapped(home, entry) for entry in manifest.segments]
-        _write(home, version, spec, _Old(parts, manifest.progress), changes)
+        _write(home, version, spec, parts, manifest.progress, changes)
 
 
 def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
@@ -165,7 +165,7 @@ def verify(directory: Path, version: int, spec: IndexSpec) -> None:
 
 
 def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Make `version` unusable if a file of it is missing or damaged, so that it is built anew."""
+    """Make `version` unusable if a file of it is missing or damaged, so that it is rebuilt."""
     home = directory / spec.digest
     with exclusive(home):
         try:
@@ -253,7 +253,7 @@ class _SegmentDraft:
         return cls(entry, Segment.map(home, entry.name), hidden, hidden.copy())
 
     def saved(self, home: Path, version: int) -> SegmentEntry:
-        """The entry with a bitmap file of its own where the bitmap has changed."""
+        """The entry, with a new bitmap file where the bitmap has changed."""
         if np.array_equal(self.hidden, self.saved_hidden):
             return self.entry
         entry = self.entry
@@ -263,21 +263,17 @@ class _SegmentDraft:
         return SegmentEntry(entry.name, entry.rows, entry.files, stored, visible)
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
-    """What a new version starts from."""
-
-    parts: list[_SegmentDraft]
-    progress: Progress
-
-
 def _write(
-    home: Path, version: int, spec: IndexSpec, old: _Old, changes: Iterable[pa.RecordBatch]
+    home: Path,
+    version: int,
+    spec: IndexSpec,
+    parts: list[_SegmentDraft],
+    progress: Progress,
+    changes: Iterable[pa.RecordBatch],
 ) -> None:
-    """Write the version that has `changes` on top of `old`."""
-    parts = old.parts
-    before = old.progress.complete_generation(spec.partitions)
-    read = read_changes(changes, spec, old.progress)
+    """Write the version that has `changes` on top of `parts`, which have come to `progress`."""
+    before = progress.complete_generation(spec.partitions)
+    read = read_changes(changes, spec, progress)
     complete = read.progress.complete_generation(spec.partitions)
     rows = _superseding(parts, read.rows, spec) if parts else _needed(read.rows, spec, complete)
     if complete > before and spec.versioned is None:
@@ -376,7 +372,8 @@ def _merged(
     live = [_live_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
         live.append(rows)
-    return newest_rows(_same_types(live), spec.identity, versioned=spec.versioned)
+    joined_rows = pa.concat_tables(live, promote_options="permissive")
+    return newest_rows(joined_rows, spec.identity, versioned=spec.versioned)
 
 
 def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
@@ -385,10 +382,6 @@ def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
     if spec.versioned is None:
         is_live |= part.segment.deleted() | (part.segment.generations() < complete)
     return part.segment.table().filter(pa.array(is_live))
-
-
-def _same_types(tables: Sequence[pa.Table]) -> pa.Table:
-    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:

@@ -1,7 +1,7 @@
-"""The lock of an index directory: one process of a node writes there, the others wait.
+"""The lock of an index directory, which one process of a node holds, and the room on its disk.
 
-The operating system gives a lock back when its holder is gone, whatever ended it; what the lock
-file says of the holder is for messages only.
+The operating system releases the lock of a process that ends; what the lock file says of the holder
+is for messages only.
 """
 
 import json
@@ -108,9 +108,9 @@ class Patience:
 def exclusive(directory: Path, *, patience: Patience | None = None) -> Iterator[None]:
     """Hold the lock of `directory`, which is created, against other processes and threads.
 
-    A holder that is killed gives it up. A lock file that was removed meanwhile locks nobody out.
+    A killed holder releases it. A lock file that was removed meanwhile locks out no process.
     One that was found to stand still is not waited for again before it moves: a task that is tried
-    anew on the same node fails at once.
+    again on the same node fails at once.
 
     Raises:
         IndexDirectoryError: the directory cannot be written.
@@ -228,7 +228,7 @@ def _pids() -> str:
 
 
 def _tell(handle: FileIO, holder: dict[str, int | str] | None) -> None:
-    """Write down who holds the lock; a full disk keeps nobody from holding it."""
+    """Write down who holds the lock; a full disk does not prevent the lock."""
     with suppress(OSError):
         handle.truncate(0)
         if holder is not None:

@@ -143,7 +143,9 @@ class Segment:
         try:
             source = pa.memory_map(str(directory / f"{name}.arrow"))
             rows = pa.ipc.open_file(source).get_batch(0)
-            packed = _mapped_columns(directory / f"{name}.positions")
+            arrays = map_arrays(directory / f"{name}.positions")
+            groups = [arrays[at : at + _ARRAYS] for at in range(0, len(arrays), _ARRAYS)]
+            packed = dict(zip(_PACKED, map(PackedColumn.of_arrays, groups), strict=True))
             primary = HashTable.map(directory / f"{name}.primary")
             own = directory / f"{name}.join"
             join = HashTable.map(own) if own.exists() else primary
@@ -227,12 +229,6 @@ def write_segment(
     for kind, hashed in tables.items():
         stored.append(store(directory / f"{name}.{kind}", hashed.write, room))
     return tuple(stored)
-
-
-def _mapped_columns(path: Path) -> dict[str, PackedColumn]:
-    arrays = map_arrays(path)
-    groups = [arrays[at : at + _ARRAYS] for at in range(0, len(arrays), _ARRAYS)]
-    return dict(zip(_PACKED, map(PackedColumn.of_arrays, groups), strict=True))
 
 
 def _numbers(table: pa.Table, name: str) -> Rows:

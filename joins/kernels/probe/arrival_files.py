@@ -1,8 +1,10 @@
-"""Files of arrivals: Arrow files that a batch's stages exchange, Parquet files of rows that wait.
+"""Arrivals: the records of an event batch behind the scan, and the files that hold them.
 
-Arrow files are mapped into memory; what leaves a Parquet file is first copied to one,
-a row group at a time. So a task needs memory for a slice of rows, and 16 bytes for each row that it
-has to put in order. Arrow files in a store are compressed, and whole in memory on both sides.
+A row is one record that goes on: its own columns, whose names begin with `_`, then the probe's
+columns, called `c0`, `c1`, … with the true name in the metadata. A plan that carries other columns
+can read waiting rows as long as it finds its own. Arrow files are mapped; what leaves a Parquet
+file is first copied to one, a row group at a time, so a task needs memory for a slice of rows, and
+16 bytes for each row that it sorts. Arrow files in a store are compressed, and whole in memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -274,7 +276,7 @@ class Released:
     """What leaves Parquet files, copied to a mapped one; use as a context manager.
 
     Args:
-        directory: for the copies of what leaves Parquet files; nobody else reads them.
+        directory: for the copies of what leaves Parquet files; only this task reads them.
         columns: of the rows.
         origin: the task.
     """

@@ -1,4 +1,4 @@
-"""Event time of records: rowtime, what it says for the watermark, and who is late.
+"""Event time of records: rowtime, the watermark that follows from it, and which records are late.
 
 A record without rowtime, or whose rowtime or watermark is further ahead of the batch's clock than
 `max_future_ms`, is a dead letter: it never moves a watermark. Every other record that could be
@@ -52,7 +52,7 @@ class EventTimes:
 
     Attributes:
         rows: their numbers among the parsed rows.
-        partitions: of the topic; likewise the offsets.
+        partitions: of the topic; `offsets` are those in them.
         times: rowtime, epoch milliseconds.
         watermarks: what each says for its channel, `MIN_TIMESTAMP` where it says nothing.
         speaking: which ones say something.

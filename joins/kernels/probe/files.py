@@ -40,7 +40,7 @@ class FileOrigin:
         batch: number of the micro-batch.
         task: Spark partition of the task.
         attempt: Spark's task attempt id.
-        writer: `writer_tag` of whoever commits the file, in tables that others may write to.
+        writer: `writer_tag` of the committing job, in tables that others may write to.
     """
 
     epoch: int

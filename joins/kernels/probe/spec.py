@@ -163,7 +163,7 @@ class ProbeKernelSpec:
 
     Attributes:
         topics: of records that come without the name of theirs; partitions are their numbers.
-        fields: the physical columns that are needed, likewise the metadata and computed ones.
+        fields: the physical columns that are needed; the same for metadata and computed ones.
         columns: what the physical columns are in a record, whether they are needed or not.
         schemas: of the registries of schemas that formats ask.
         row_metadata: append `ROW_METADATA` to the rows, `WINDOW_METADATA` to those of windows.
@@ -355,7 +355,10 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
     dimension = next(item for item in plan.dimensions if item.name == join.dimension)
     key = tuple(pair.dimension_column for pair in join.keys)
     null_safe = tuple(at for at, pair in enumerate(join.keys) if pair.null_safe)
-    needed = {name for each in plan.inserts for name in _columns_of_roles(each, join.dimension)}
+    needed = set[str]()
+    for each in plan.inserts:
+        roles = {item.alias for item in each.joins if item.dimension == join.dimension}
+        needed |= {name for relation, name in _plan_columns(each) if relation in roles}
     needed |= {*key, *dimension.primary_key}
     rowtime = _rowtime(dimension, join)
     if rowtime is not None:
@@ -364,11 +367,6 @@ def index_spec(plan: JoinPlan, join: DimensionJoin, partitions: int) -> IndexSpe
         key, null_safe = dimension.primary_key, ()
     fields = tuple(item for item in dimension.fields if item.name in needed)
     return IndexSpec(dimension.primary_key, key, fields, partitions, null_safe, rowtime)
-
-
-def _columns_of_roles(plan: JoinPlan, dimension: str) -> set[str]:
-    roles = {item.alias for item in plan.joins if item.dimension == dimension}
-    return {name for relation, name in _plan_columns(plan) if relation in roles}
 
 
 def _rowtime(dimension: Dimension, join: DimensionJoin) -> str | None:

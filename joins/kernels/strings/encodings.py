@@ -1,4 +1,4 @@
-"""Bytes as text and back: HEX, BIN, base64, character sets, URLs."""
+"""Bytes as text and back: HEX, BIN, base64, character sets, URLs; digests as hexadecimal digits."""
 
 import base64
 import binascii
@@ -68,10 +68,6 @@ def _decode(value: bytes, name: str) -> str:
     return value.decode(charset, "replace")
 
 
-def _hex_number(number: int) -> str:
-    return format(number % 2**64, "X")
-
-
 def _unhex(text: str) -> bytes | None:
     if not re.fullmatch(r"[0-9A-Fa-f]*", text, re.ASCII):
         return None
@@ -104,7 +100,7 @@ def _url_decode(text: str) -> str | None:
 
 
 def _url_decode_recursive(text: str, most: int = 10) -> str | None:
-    """Decoded again and again until nothing changes, it fails, or the most steps are done."""
+    """Decodes until the text does not change, decoding fails, or `most` steps are done."""
     decoded = None
     for _ in range(most):
         following = _url_decode(text if decoded is None else decoded)
@@ -112,10 +108,6 @@ def _url_decode_recursive(text: str, most: int = 10) -> str | None:
             break
         decoded = following
     return decoded
-
-
-def _url_encode(text: str) -> str:
-    return quote_plus(text, safe="*").replace("~", "%7E")
 
 
 def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
@@ -160,7 +152,7 @@ def _sized(value: bytes, length: int, fixed: bool) -> bytes:
 ENCODINGS: Mapping[str, Function] = {
     "ENCODE": grown(of_rows(_encode), 4),
     "DECODE": grown(of_rows(_decode), 3),
-    "HEX": of_rows(_hex_number),
+    "HEX": of_rows(lambda number: format(number % 2**64, "X")),
     "HEX_TEXT": grown(of_rows(lambda text: as_bytes(text).hex().upper()), 2),
     "UNHEX": of_rows(_unhex),
     "BIN": of_rows(lambda number: format(number % 2**64, "b")),
@@ -168,7 +160,7 @@ ENCODINGS: Mapping[str, Function] = {
     "FROM_BASE64": grown(of_rows(_from_base64), 3),
     "URL_DECODE": grown(of_rows(_url_decode), 3),
     "URL_DECODE_RECURSIVE": grown(of_rows(_url_decode_recursive), 3),
-    "URL_ENCODE": grown(of_rows(_url_encode), 3),
+    "URL_ENCODE": grown(of_rows(lambda text: quote_plus(text, safe="*").replace("~", "%7E")), 3),
     "PARSE_URL": of_rows(_parse_url),
     "SIZED": of_rows(_sized),
 }

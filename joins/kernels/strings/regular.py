@@ -1,7 +1,11 @@
-"""REGEXP functions by RE2: linear in the text, whatever the expression is.
+r"""Regular expressions of Java by RE2, linear in the text; LIKE and SIMILAR TO.
 
 An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that Java takes and RE2
-does not (looking ahead or back, references to groups) fails the row: its answer is not known.
+does not (`[a&&[^b]]`, `[a[b]]`, `\h`, `\R`, `\Z`, `(?=…)`, `\1`, `a++`) fails the row. `.` matches
+none of `\n`, `\r`, U+0085, U+2028, U+2029 unless `(?s)` is on.
+
+LIKE looks for the texts between two `%` one after the other, each at its first position. A piece
+with `_` may be compared at each position, so the two lengths together have a limit.
 """
 
 import re

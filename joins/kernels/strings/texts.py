@@ -1,4 +1,4 @@
-"""Functions of text, counted in code points."""
+"""Functions of text, a column or a row at a time, counted in code points."""
 
 import re
 from collections.abc import Callable, Mapping

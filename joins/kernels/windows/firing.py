@@ -1,9 +1,11 @@
-"""Windows that fire: the state and the parts of a batch into results, and into the next state.
+"""Windows that fire: the state and the parts of a batch into results, state and rows of the sink.
 
-Results come in the order in which the operator of `watermark.reference.windows` emits them: a late
-row fires its windows at once, with all contents; a step of the watermark fires what it reaches by
-the windows' ends, and keys of one window by their hash. Each result carries the watermark that a
-sink has seen before it, which is the one before the step.
+Results come in the order of the operator of `watermark.reference.windows`: a late row fires its
+windows at once, with all contents; a step of the watermark fires what it reaches by the windows'
+ends, and keys of one window by their hash. Each result carries the watermark before the step.
+
+A changed row that HAVING no longer lets through is deleted, one that it did not let through before
+is new. A row whose expression fails is a dead letter with the row as JSON, and not let through.
 """
 
 from collections.abc import Iterable
@@ -37,7 +39,7 @@ from joins.kernels.windows.state import (
     partial_schema,
     state_schema,
 )
-from joins.plan.types import Column, Expression, arrow_type
+from joins.plan.types import Expression, arrow_type
 from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 
@@ -276,7 +278,10 @@ class _Projection:
     def evaluate(self, expression: Expression, where: Mask | None = None) -> pa.Array:
         """The values; failures count in the rows of `where`."""
         result = evaluate_rows(
-            expression, Scope(self._resolve, self.rows.num_rows, self.proctime_ms)
+            expression,
+            Scope(
+                lambda column: self.rows.column(column.name), self.rows.num_rows, self.proctime_ms
+            ),
         )
         for row, reason in result.errors.items():
             if where is None or where[row]:
@@ -296,9 +301,6 @@ class _Projection:
         return pa.RecordBatch.from_arrays(
             [reasons, texts.cast(pa.binary())], names=["reason", "value"]
         )
-
-    def _resolve(self, column: Column) -> pa.Array:
-        return self.rows.column(column.name)
 
 
 def _kinds(kinds: np.ndarray, passes: Mask, *, retracts: bool) -> tuple[np.ndarray, Mask]:

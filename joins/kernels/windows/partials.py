@@ -1,7 +1,7 @@
 """Rows into parts of windows: a row for each key and window, whatever the batch has of it.
 
 A row that comes before its window has fired counts in its window's part. One that comes later, but
-within the lateness, is a part of its own (`_late`), for it fires. One that no window takes is late.
+within the lateness, is a separate part (`_late`), for it fires. One that no window takes is late.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the workers need to know of a window: made from the plan, picklable, without secrets."""
+"""What the workers know of a window (picklable, without secrets); groups of equal rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -97,7 +97,7 @@ def answers(text: str, jobs: Jobs, catalog: Iterable[CatalogEntry] = ()) -> tupl
     if not any(prepared):
         raise opened.session.script.error(
             0,
-            "the script asks nothing",
+            "the script has no statement to answer",
             hint="Add EXPLAIN, DESCRIBE, SHOW, SET or STOP JOB; an INSERT INTO is submitted as a "
             "job with POST /v1/jobs, tables are kept for later scripts with POST /v1/tables.",
         )

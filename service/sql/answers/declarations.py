@@ -56,7 +56,7 @@ def _declarations(
 ) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
     opened = open_script(text, catalog, keep_secrets=False)
     session = opened.session
-    session.warnings.clear()  # what is there already is refused where it is stored
+    session.warnings.clear()  # what already exists is refused where it is stored
     ends = {piece.start: piece.end for piece in pieces(text)}
     declared: list[Declared] = []
     for statement in opened.statements:
@@ -77,14 +77,14 @@ def _declaration(script: Script, statement: Statement) -> CreateTable | CreateVi
     if name.qualifier:
         raise script.error(
             name.at,
-            f'"{".".join((*name.qualifier, name.text))}" has a qualifier, but what lasts is in one '
-            "database",
+            f'"{".".join((*name.qualifier, name.text))}" has a qualifier, but the catalog '
+            "has one database",
             hint=f"Write the name alone: {name.text}.",
         )
     if statement.temporary:
         raise script.error(
             statement.at,
-            f'"{name.text}" is TEMPORARY, which is what a script keeps to itself',
+            f'"{name.text}" is TEMPORARY, and the catalog stores no temporary tables',
             hint="Leave TEMPORARY out, or declare it in the script that uses it.",
         )
     return statement
@@ -121,8 +121,8 @@ def _shared(session: ScriptSession, table: Table, name: Name) -> Dimension:
         raise script.error(
             name.at,
             f'table "{name.text}" is {table.connector.name}, which cannot be shared',
-            hint="Share what is copied and followed: mysql-cdc, delta, filesystem, kafka or "
-            "upsert-kafka; a stream or a sink is kept for later scripts by CREATE TABLE.",
+            hint="Share a mysql-cdc, delta, filesystem, kafka or upsert-kafka table; store a "
+            "stream or a sink with CREATE TABLE.",
         )
     if table.watermark is not None:
         raise script.error(
@@ -139,7 +139,8 @@ def _check_secrets(session: ScriptSession) -> None:
         name = secret.node.key.rpartition(".")[2]
         raise session.script.error(
             secret.node.value_at,
-            f'option "{secret.node.key}" is the secret itself, which the catalog does not keep',
+            f'option "{secret.node.key}" contains the secret itself, and the catalog stores no '
+            f"secrets",
             hint=f"Write '${{secret:{name}}}' in its place, and store the value once: "
             f"sluice secrets set {name}.",
         )

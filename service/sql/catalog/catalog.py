@@ -176,7 +176,7 @@ def _check_key(
         if name.text not in physical or names.count(name.text) > 1:
             raise script.error(
                 name.at,
-                f'primary key column "{name.text}" is not a physical column or comes twice',
+                f'primary key column "{name.text}" is not a physical column or is listed twice',
                 hint=suggestion(
                     name.text, physical, "Physical columns are " + ", ".join(physical) + "."
                 ),
@@ -192,8 +192,8 @@ def _check_no_nested_key(
             raise script.error(
                 table.at,
                 f'column "{field.name}" of the primary key is {type_text(field.type)[:200]}',
-                hint="A key is of scalar columns: give the value that identifies the row a column "
-                "of its own.",
+                hint="Use scalar columns: copy the value that identifies the row into a separate "
+                "column.",
             )
 
 
@@ -206,7 +206,7 @@ def _check_partitions(
         raise script.error(
             node.partitioned[0].at,
             f'table "{node.name.text}" is {connector.name}, which has no PARTITIONED BY',
-            hint="Remove PARTITIONED BY; files of a delta table are cut by columns.",
+            hint="Remove PARTITIONED BY; only delta tables are partitioned.",
         )
     scalar = [field.name for field in fields if not field.type.is_nested]
     for name in node.partitioned:
@@ -214,14 +214,14 @@ def _check_partitions(
             raise script.error(
                 name.at,
                 f'PARTITIONED BY names "{name.text}", which is not a scalar physical column or '
-                "comes twice",
+                "is listed twice",
                 hint=suggestion(name.text, scalar, "Columns are " + ", ".join(scalar) + "."),
             )
     if len(names) == len(fields):
         raise script.error(
             node.partitioned[0].at,
-            "PARTITIONED BY has all columns of the table",
-            hint="Leave one out: files have the other columns.",
+            "PARTITIONED BY lists all columns of the table",
+            hint="Leave at least one column out.",
         )
 
 
@@ -231,7 +231,7 @@ def _metadata(
     if connector.home is not Home.RECORDS:
         raise script.error(
             column.name.at,
-            f'metadata column "{column.name.text}" is of a record of Kafka, and the table has none',
+            f'metadata column "{column.name.text}" needs a Kafka record, and the table has none',
             hint="Declare a TIMESTAMP(3) column that the application writes with each change."
             if column.key == "op_ts"
             else "Remove the column.",
@@ -248,7 +248,7 @@ def _metadata(
     if column.key == SOURCE_TIMESTAMP and form not in OF_CHANGES:
         raise script.error(
             column.name.at,
-            f'metadata "{column.key}" is of Debezium\'s changes, and the format is {form}',
+            f'metadata "{column.key}" exists only in Debezium formats, and the format is {form}',
             hint="Write METADATA FROM 'timestamp': the time of the record.",
         )
     if column.type.type not in types:
@@ -271,7 +271,7 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
         raise script.error(
             table.at,
             f'table "{table.name}" has no primary key',
-            hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: changes of a row are matched by its key.",
         )
     for column in table.columns:
         if isinstance(column, PhysicalColumn):
@@ -279,7 +279,7 @@ def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> 
         if column.name.text.lower() in taken:
             raise script.error(
                 column.name.at,
-                f'column name "{column.name.text}" is taken by the changelog',
+                f'column name "{column.name.text}" is reserved for the changelog',
                 hint=f"Leave the column out or rename it in the {table.connector.home}.",
             )
     misfit = alike_names([*table.fields, *table.metadata_fields])
@@ -293,7 +293,7 @@ def _check_database_type(script: Script, table: Table, column: PhysicalColumn) -
         raise script.error(
             column.type.at,
             f'column "{column.name.text}" of {table.connector.name} table "{table.name}" is '
-            f"{column.type.type.name}, which no column of a database is",
+            f"{column.type.type.name}, which a database column cannot be",
             hint="Declare a JSON column as STRING; ROW, ARRAY and MAP are read from delta tables "
             "and from the stream.",
         )

@@ -19,8 +19,8 @@ from service.sql.grammar.syntax import CreateTable, OptionNode
 from service.sql.text.script import Script, SqlError, suggestion
 
 _EXPLAINED = (
-    (r".*\bjson\.map-null-key\..*", "Remove it: no key of a MAP is NULL here."),
-    (r".*\bavro\.codec", "Remove it: it is of files, records have no codec."),
+    (r".*\bjson\.map-null-key\..*", "Remove it: keys of a MAP are never NULL."),
+    (r".*\bavro\.codec", "Remove it: records have no codec."),
     (
         r".*\bavro-confluent\.bearer-auth\..*",
         "Log in by 'basic-auth.user-info', or by a certificate of ours.",
@@ -30,14 +30,14 @@ _EXPLAINED = (
         "Give PEM texts as secrets, by the options ssl.truststore.certificates, "
         "ssl.keystore.certificate.chain and ssl.keystore.key.",
     ),
-    (r".*\bavro-confluent\.properties\..*", "Remove it: it is of Java's client."),
-    (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: the reader is our own."),
+    (r".*\bavro-confluent\.properties\..*", "Remove it: it configures the Java client."),
+    (r".*\bjson\.decode\.json-parser\.enabled", "Remove it: it configures Flink's JSON parser."),
     *((re.escape(PROPERTY) + f"(?:{pattern})", hint) for pattern, hint in REFUSED),
     (r"(?:sink|scan)\.parallelism", "Remove it: the number of partitions decides."),
     (r"server-time-zone", "Remove it: TIMESTAMP is read as UTC and DATETIME as it is stored."),
     (
         r"source\.monitor-interval",
-        "Remove it: files are read once; a table that goes on growing is joined by delta.",
+        "Remove it: files are read once; use delta for a table that grows.",
     ),
     (r"topic-pattern", "Name one topic with 'topic'."),
     (
@@ -46,7 +46,8 @@ _EXPLAINED = (
     ),
     (
         r"scan\.watermark\.use-processing-time",
-        "Remove it: it is of kafka. A dimension without WATERMARK FOR is in processing time once "
+        "Remove it: it is an option of kafka. A dimension without WATERMARK FOR is in processing "
+        "time once "
         "it is copied.",
     ),
 )

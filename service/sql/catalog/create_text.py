@@ -148,7 +148,7 @@ def with_hint(script: Script, node: CreateTable, options: tuple[OptionNode, ...]
             raise script.error(
                 option.at,
                 f'option "{option.key}": the hint {what}',
-                hint="Give each option once; another connector needs a table of its own.",
+                hint="Give each option once; declare a separate table for another connector.",
             )
         hinted[option.key] = option
     kept = (option for option in node.options if option.key not in hinted)

@@ -284,7 +284,7 @@ def _null_rate(values: OptionValues, made: _Made, key: str) -> float:
     if rate and not made.nullable:
         raise values.error(
             key,
-            f'option "{key}" makes NULLs, and column "{made.name}" is NOT NULL',
+            f'option "{key}" produces NULL, and column "{made.name}" is NOT NULL',
             hint="Remove it, or remove NOT NULL.",
         )
     return rate
@@ -292,7 +292,7 @@ def _null_rate(values: OptionValues, made: _Made, key: str) -> float:
 
 def _check_sequence(values: OptionValues, made: _Made) -> None:
     if made.type.name not in (*_NUMBERS, TypeName.STRING) or made.in_collection:
-        where = ", of which a row has many" if made.in_collection else ""
+        where = ", which occurs many times in a row" if made.in_collection else ""
         raise values.error(
             f"fields.{made.name}.kind",
             f'column "{made.name}" is {made.type}{where}, which has no sequence',

@@ -57,7 +57,7 @@ _DELTA = (
     *only_of((IDLE_OPTION,), TableRole.DIMENSION),
     Option(
         "sink.writer",
-        "Who appends: our columnar writer, or Spark's own Delta writer where the table needs it.",
+        "Writer: columnar, or Spark's Delta writer where the table needs it.",
         OptionType.CHOICE,
         default="auto",
         choices=("auto", "columnar", "spark"),
@@ -145,7 +145,7 @@ def _files(
         if match["role"] or match["format"] != form:
             raise values.error(
                 key,
-                f'option "{key}" has no meaning for files of format {form}',
+                f'option "{key}" has no effect for files of format {form}',
                 hint="Remove the option, or name its format by 'format'; files have no keys.",
             )
         options[key.removeprefix(f"{form}.")] = node.value

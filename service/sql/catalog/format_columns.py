@@ -80,7 +80,7 @@ def _of_json(form: RecordFormat, _: Sequence[Field]) -> Misfit | None:
     if form.flag(FAIL_ON_MISSING_FIELD) and form.flag(IGNORE_PARSE_ERRORS):
         return Misfit(
             f'"{IGNORE_PARSE_ERRORS}" and "{FAIL_ON_MISSING_FIELD}" are both true',
-            "Remove one of the two: what is missing is either an error or none.",
+            "Remove one of the two.",
             IGNORE_PARSE_ERRORS,
         )
     return None
@@ -90,7 +90,7 @@ def _of_csv(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
     options = dict(form.options)
     if "quote-character" in options and form.flag("disable-quote-character"):
         return Misfit(
-            "there are no quotes, and yet a character for them",
+            "quote-character is set, but quotes are disabled",
             "Remove quote-character, or disable-quote-character.",
             "quote-character",
         )
@@ -98,22 +98,21 @@ def _of_csv(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
     marks = [mark for mark in (dialect.delimiter, dialect.quote, dialect.escape) if mark]
     if len(set(marks)) < len(marks):
         return Misfit(
-            "one character is to be two of delimiter, quote and escape",
-            "Choose three different ones.",
+            "delimiter, quote and escape character are not different",
+            "Choose three different characters.",
             next(option for option in _MARKS if option in options),
         )
     if dialect.null is not None and any(mark in dialect.null for mark in marks):
         return Misfit(
-            f'null-literal "{dialect.null}" has a character that has a meaning',
+            f'null-literal "{dialect.null}" contains a delimiter, quote or escape character',
             "Choose a text without delimiter, quote and escape character.",
             "null-literal",
         )
     for column in columns:
         if not _is_in_a_cell(column.type):
             return Misfit(
-                f'column "{column.name}" is {column.type}, which no cell of csv can be',
-                "Cells are scalar, or an ARRAY or a ROW of scalar parts; declare a STRING, or use "
-                "json.",
+                f'column "{column.name}" is {column.type}, which a csv cell cannot hold',
+                "Use a scalar, an ARRAY or a ROW of scalars, a STRING, or format json.",
             )
     return None
 
@@ -128,7 +127,7 @@ def _of_raw(_: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
         )
     if columns[0].type.name not in _OF_RAW:
         return Misfit(
-            f'column "{columns[0].name}" is {columns[0].type}, which raw does not know as bytes',
+            f'column "{columns[0].name}" is {columns[0].type}, which format raw does not support',
             "Declare STRING, BYTES, BOOLEAN, an integer, FLOAT or DOUBLE.",
         )
     return None
@@ -138,7 +137,7 @@ def _of_raw_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
     charset = form.text("charset", "UTF-8")
     if columns[0].type.name is TypeName.STRING and charset not in OF_ALL_CHARACTERS:
         return Misfit(
-            f'column "{columns[0].name}" may have characters that {charset} has not',
+            f'column "{columns[0].name}" may have characters that {charset} cannot encode',
             "Write " + " or ".join(OF_ALL_CHARACTERS) + ".",
         )
     return None
@@ -174,7 +173,7 @@ def _of_csv_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
             TypeName.STRING in kinds or set(dialect.elements) & _LETTERS_AND_SIGNS
         ):
             return Misfit(
-                f'column "{column.name}" is {column.type}, whose parts csv cannot tell apart',
+                f'column "{column.name}" is {column.type}, whose parts csv cannot separate',
                 "Write json; or write an ARRAY or a ROW of other parts than STRING, with a "
                 "delimiter that is none of their characters.",
             )
@@ -215,8 +214,8 @@ def alike_names(fields: Sequence[Field | MetadataField]) -> Misfit | None:
             other = seen.setdefault(_folded(name), name)
             if other != name:
                 return Misfit(
-                    f'columns "{place}{other}" and "{place}{name}" differ in case only, and Delta '
-                    "does not tell them apart",
+                    f'columns "{place}{other}" and "{place}{name}" differ only in case, which '
+                    "Delta ignores",
                     "Rename one of the two.",
                     column=column or name,
                 )
@@ -236,7 +235,7 @@ def refusal_of_delta(fields: Sequence[Field], row_metadata: Sequence[str]) -> Mi
             if sign is not None or not name:
                 what = "no name" if sign is None else f"{sign!r} in its name"
                 return Misfit(
-                    f'column "{place}{name}" has {what}, which Delta does not take',
+                    f'column "{place}{name}" has {what}, which Delta does not allow',
                     "Use letters, digits and _ in its name.",
                     column=column or name,
                 )
@@ -246,7 +245,7 @@ def refusal_of_delta(fields: Sequence[Field], row_metadata: Sequence[str]) -> Mi
                 owner = "row metadata" if is_ours else "change data feed"
                 way_out = " or write 'row-metadata' = 'false'" if is_ours else ""
                 return Misfit(
-                    f'column name "{name}" is taken by the {owner}',
+                    f'column name "{name}" is reserved for the {owner}',
                     f"Rename the column{way_out}.",
                     column=name,
                 )

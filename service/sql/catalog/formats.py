@@ -91,7 +91,7 @@ def _key_of(values: OptionValues, fields: tuple[Field, ...], names: tuple[str, .
     if prefix and is_in_value:
         raise values.error(
             KEY_PREFIX,
-            f"{KEY_PREFIX} is given, and the value has the columns of the key, too",
+            f"{KEY_PREFIX} is set, but the value also has the key columns",
             hint=f"Write '{FIELDS_INCLUDE}' = '{EXCEPT_KEY}', or remove the prefix.",
         )
     for name in names:
@@ -99,8 +99,8 @@ def _key_of(values: OptionValues, fields: tuple[Field, ...], names: tuple[str, .
             raise values.error(
                 KEY_PREFIX,
                 f'column "{name}" of the key does not begin with "{prefix}"',
-                hint="Give the names of all columns of the key this prefix, and something behind "
-                "it.",
+                hint="Start the names of all key columns with the prefix, followed by at least "
+                "one character.",
             )
     if not is_in_value and len(names) == len(fields):
         raise values.error(
@@ -126,7 +126,7 @@ def _check_key_fields(
         if name not in known or names.count(name) > 1:
             raise values.error(
                 KEY_FIELDS,
-                f'key.fields names "{name}", which is not a column or comes twice',
+                f'key.fields names "{name}", which is not a column or is listed twice',
                 hint=suggestion(name, known, "Columns are " + ", ".join(known) + "."),
             )
 
@@ -169,7 +169,7 @@ def _registry(values: OptionValues, prefix: str) -> RegistryOptions:
         if values.is_set(key) and not url.startswith("https:"):
             raise values.error(
                 key,
-                f'option "{key}" has no effect with an address of http',
+                f'option "{key}" has no effect with an http address',
                 hint="Write the registry's address with https://, or remove the option.",
             )
     return RegistryOptions(
@@ -224,6 +224,6 @@ def _check_owner(values: OptionValues, key: str, form: str | None, named: str, o
     there = f"format {form}" if form is not None else f"no {named}"
     raise values.error(
         key,
-        f'option "{key}" has no meaning with {there}',
+        f'option "{key}" has no effect with {there}',
         hint=f"Write '{named}' = '{owner}', or remove the option.",
     )

@@ -168,7 +168,7 @@ _ENDS_WITHOUT_GROUP = tuple(mode for mode in _END_OPTIONS[0].choices if mode != 
 _GROUP = Option(
     GROUP,
     "Of a stream or a dimension: the consumer group to which the next offsets are committed behind "
-    "each batch, for those who watch groups. It has no members, and the job's own offsets decide. "
+    "each batch, for monitoring. It has no members, and the job's own offsets decide. "
     "The user needs READ on the group.",
     pattern=r"(?!sluice\.)[^\x00-\x1f\x7f]{1,255}",
     form="1 to 255 printable characters, not starting with sluice.",
@@ -221,14 +221,14 @@ _STARTUP = (
 _BATCH = (
     Option(
         "scan.max-records-per-batch",
-        "Records of a micro-batch at the most, over all partitions.",
+        "Maximum records of a micro-batch, over all partitions.",
         OptionType.NUMBER,
         lowest=1,
         highest=100_000_000,
     ),
     Option(
         "scan.max-bytes-per-batch",
-        "About how much the records of a micro-batch may have, over all partitions; the service's "
+        "Approximate maximum size of a micro-batch, over all partitions; the service's "
         "setting when missing.",
         OptionType.MEMORY,
         lowest=1 << 10,
@@ -395,7 +395,7 @@ def _transactional_id_prefix(values: OptionValues) -> str | None:
     if prefix is not None:
         raise values.error(
             "sink.transactional-id-prefix",
-            'option "sink.transactional-id-prefix" has no meaning with at-least-once',
+            'option "sink.transactional-id-prefix" has no effect with at-least-once',
             hint="Set 'sink.delivery-guarantee' = 'exactly-once', or remove the option.",
         )
     return None

@@ -44,13 +44,13 @@ _SECURITY = (
     Option("sasl.password", "Its password.", credential=True, reference=True),
     Option(
         TOKEN_URL,
-        "With OAUTHBEARER: where a token is got for id and secret of the client (grant "
+        "With OAUTHBEARER: where the client's id and secret are exchanged for a token (grant "
         "`client_credentials`).",
         **ADDRESS,
     ),
     Option(CLIENT_ID, "With OAUTHBEARER: the client's id.", reference=True),
     Option(CLIENT_SECRET, "With OAUTHBEARER: its secret.", credential=True, reference=True),
-    Option(SCOPE, "With OAUTHBEARER: the scope that is asked for; none when missing."),
+    Option(SCOPE, "With OAUTHBEARER: the requested scope; none when missing."),
     Option(
         "ssl.truststore.type",
         "Only PEM texts are read, no Java keystores.",
@@ -59,7 +59,7 @@ _SECURITY = (
     ),
     Option(
         TRUSTSTORE_CERTIFICATES,
-        "With TLS: who must have signed the brokers' certificates; whom this machine trusts when "
+        "With TLS: CA certificates for the brokers' certificates; the machine's CA store when "
         "missing.",
         **PEM,
     ),
@@ -71,15 +71,15 @@ _SECURITY = (
         choices=("PEM",),
     ),
     Option(
-        KEYSTORE_CERTIFICATES, "With TLS: our certificate, for brokers that ask for one.", **PEM
+        KEYSTORE_CERTIFICATES, "With TLS: client certificate, for brokers that require one.", **PEM
     ),
     Option(KEYSTORE_KEY, "Its key.", credential=True, **PEM),
-    Option(KEYSTORE_FILE, "A file with both, our certificate and its key.", **_FILE),
+    Option(KEYSTORE_FILE, "A file with the client certificate and its key.", **_FILE),
     Option(KEY_PASSWORD, "The key's passphrase, if it has one.", credential=True, reference=True),
     Option(
         VERIFIED_NAME,
-        "With TLS: whether a broker's certificate must have its host's name; with '' only who has "
-        "signed it counts.",
+        "With TLS: whether a broker's certificate must have its host's name; with '' only its CA "
+        "is checked.",
         OptionType.CHOICE,
         default="https",
         choices=("https", ""),
@@ -89,18 +89,18 @@ _MEANINGS = {
     ClientNumber.FETCH_BYTES: "Bytes that a broker sends at once when records are read.",
     ClientNumber.PARTITION_BYTES: "Bytes of a partition that a broker sends at once.",
     ClientNumber.IDLE_MS: "After how long an unused connection is closed.",
-    ClientNumber.METADATA_MS: "After how long the cluster is asked for its partitions anew.",
-    ClientNumber.BACKOFF_MS: "How long a lost broker is left alone at first.",
-    ClientNumber.BACKOFF_MAX_MS: "How long a lost broker is left alone at the most.",
-    ClientNumber.RETRY_MS: "How long until a failed request is sent again.",
-    ClientNumber.RECEIVE_BYTES: "The socket's buffer for what comes.",
-    ClientNumber.SEND_BYTES: "The socket's buffer for what goes.",
+    ClientNumber.METADATA_MS: "Interval at which the cluster's partitions are refreshed.",
+    ClientNumber.BACKOFF_MS: "First delay before a reconnect to a broker.",
+    ClientNumber.BACKOFF_MAX_MS: "Longest delay before a reconnect to a broker.",
+    ClientNumber.RETRY_MS: "Delay before a failed request is repeated.",
+    ClientNumber.RECEIVE_BYTES: "Receive buffer of a socket.",
+    ClientNumber.SEND_BYTES: "Send buffer of a socket.",
 }
 _OF_FETCHES = (ClientNumber.FETCH_BYTES, ClientNumber.PARTITION_BYTES)
 _TUNING = (
     Option(
         "client.id",
-        "How the brokers' logs, metrics and quotas call us.",
+        "Client id in the brokers' logs, metrics and quotas.",
         pattern=r"[A-Za-z0-9._-]{1,200}",
         form="1 to 200 letters, digits, '.', '_' or '-'",
     ),
@@ -138,7 +138,7 @@ REFUSED = (
     (
         r"session\.timeout\.ms|heartbeat\.interval\.ms|max\.poll\.interval\.ms"
         r"|partition\.assignment\.strategy|group\.(?:instance\.id|protocol|remote\.assignor)",
-        "Remove it: nobody here is a member of a consumer group.",
+        "Remove it: the job is not a member of a consumer group.",
     ),
     (
         r"acks|retries|batch\.size|linger\.ms|buffer\.memory|enable\.idempotence|max\.block\.ms"
@@ -149,14 +149,14 @@ REFUSED = (
     (
         r"(?:key|value)\.(?:de)?serializer|.*\.class(?:es)?|metric.*|register\.consumer\.metrics"
         r"|auto\.include\.jmx\.reporter|security\.providers",
-        "Remove it: it is of Java's client, and this one is not.",
+        "Remove it: it configures the Java client.",
     ),
     (
         r"fetch\.(?:min\.bytes|max\.wait\.ms)|check\.crcs|client\.(?:rack|dns\.lookup)|request\.timeout\.ms"
         r"|default\.api\.timeout\.ms|socket\..*|exclude\.internal\.topics"
         r"|allow\.auto\.create\.topics|metadata\.(?:max\.idle\.ms|recovery\..*)",
-        "Remove it: records are read from leaders as soon as they are there, and who does not "
-        "answer is told.",
+        "Remove it: records are read from partition leaders as soon as they arrive, and timeouts "
+        "are reported.",
     ),
     (
         r"ssl\.(?:truststore|keystore)\.password",
@@ -172,7 +172,8 @@ REFUSED = (
     ),
     (
         r"sasl\.(?:login|oauthbearer)\..*",
-        "Remove it: a token is got by the client's id and secret, and anew before it expires.",
+        "Remove it: a token is requested with the client's id and secret, and renewed before it "
+        "expires.",
     ),
 )
 """Names of Kafka and Flink, without their prefix, that have no effect here; and what to do."""

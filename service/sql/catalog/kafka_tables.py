@@ -123,7 +123,7 @@ def topics(values: OptionValues) -> list[str]:
         raise values.error(
             TOPIC,
             'option "topic" is missing',
-            hint="Add 'topic' = '…' to WITH (…), of a stream 'topic-pattern' will also do.",
+            hint="Add 'topic' = '…' to WITH (…), or 'topic-pattern' for a stream.",
         )
     names = values.required(TOPIC).split(";")
     for name in names:
@@ -147,14 +147,14 @@ def _checked(values: OptionValues, pattern: str) -> str:
     except UnknownAnswerError as exc:
         raise values.error(
             PATTERN,
-            f'option "topic-pattern" has what only Java can match: {exc}',
-            hint="Write it without looking ahead or back, possessive repetition and references.",
+            f'option "topic-pattern" uses a feature that only Java has: {exc}',
+            hint="Remove lookahead, lookbehind, possessive quantifiers and back-references.",
         ) from exc
     if not usable:
         raise values.error(
             PATTERN,
-            f'option "topic-pattern" is "{pattern[:100]}", which is no regular expression',
-            hint="Write one as Java has it, such as 'clicks-.*'.",
+            f'option "topic-pattern" is "{pattern[:100]}", which is not a regular expression',
+            hint="Write a Java regular expression, such as 'clicks-.*'.",
         )
     return ""
 
@@ -174,7 +174,7 @@ def discovery_ms(values: OptionValues) -> int | None:
 
 
 def check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
-    """See that what is asked of a consumer group has one, and has an effect."""
+    """See that what is read from a consumer group has one, and has an effect."""
     if start is StartupMode.GROUP:
         values.required(GROUP)
     else:
@@ -264,9 +264,8 @@ def refuse_evidence(values: OptionValues) -> None:
         if key in values.nodes:
             raise values.error(
                 key,
-                f'option "{key}" has no effect on a table with an end: it is whole there',
-                hint="Remove it, or the scan.bounded options, so that the snapshot's end is found "
-                "by what the connector shows.",
+                f'option "{key}" has no effect on a bounded table',
+                hint="Remove it, or remove the scan.bounded options.",
             )
 
 
@@ -300,6 +299,6 @@ def _refuse_options(values: OptionValues, keys: tuple[str, ...], format_: str, o
         if key in values.nodes:
             raise values.error(
                 key,
-                f'option "{key}" has no meaning with format {format_}',
+                f'option "{key}" has no effect with format {format_}',
                 hint=f"Write 'format' = '{owner}', or remove the option.",
             )

@@ -36,38 +36,38 @@ _OPTIONS = (
     ),
     Option(
         "database-name",
-        "Database of the table; none of the server's own.",
+        "Database of the table; not a system database.",
         required=True,
         pattern=rf"(?i:(?!(?:{_SYSTEM_SCHEMAS})\Z)){_IDENTIFIER}",
-        form=_IDENTIFIER_FORM + ", outside the server's own databases",
+        form=_IDENTIFIER_FORM + ", not a system database",
     ),
     Option("table-name", "The table.", required=True, pattern=_IDENTIFIER, form=_IDENTIFIER_FORM),
     Option(
         "database.ssl.mode",
-        "TLS of every connection to the server: as it likes, never, always, or verified by "
-        "authority, or also by host name.",
+        "TLS of every connection to the server: preferred, disabled, required, or verified by CA, "
+        "or also by host name.",
         OptionType.CHOICE,
         default="preferred",
         choices=tuple(TlsMode),
     ),
     Option(
         "database.ssl.ca",
-        "Who must have signed the server's certificate, with verify_ca and verify_identity; whom "
-        "this machine trusts when missing.",
+        "CA certificates for the server's certificate, with verify_ca and verify_identity; the "
+        "machine's CA store when missing.",
         **PEM,
     ),
-    Option("database.ssl.cert", "Our certificate, for an account that asks for one.", **PEM),
+    Option("database.ssl.cert", "Client certificate, for an account that requires one.", **PEM),
     Option("database.ssl.key", "Its key, without a passphrase.", credential=True, **PEM),
     Option(
         "server-id",
-        "Id of our binlog client, unique among the server's clients; chosen when missing.",
+        "Id of the binlog client, unique among the server's clients; generated when missing.",
         OptionType.NUMBER,
         lowest=1,
         highest=2**32 - 1,
     ),
     Option(
         "scan.incremental.snapshot.chunk.size",
-        "Rows of a snapshot chunk at the most.",
+        "Maximum rows of a snapshot chunk.",
         OptionType.NUMBER,
         default="50000",
         lowest=1,
@@ -113,21 +113,15 @@ def _tls(values: OptionValues) -> MysqlTls:
     if tls.ca is not None and not verifies:
         raise values.error(
             "database.ssl.ca",
-            f'option "database.ssl.ca" has no meaning with database.ssl.mode {tls.mode}',
+            f'option "database.ssl.ca" has no effect with database.ssl.mode {tls.mode}',
             hint="Set 'database.ssl.mode' = 'verify_identity', or 'verify_ca'.",
         )
-    if (tls.cert is None) != (tls.key is None):
-        option = "database.ssl.cert" if tls.key is None else "database.ssl.key"
-        raise values.error(
-            option,
-            f'option "{option}" is given without the other one of the pair',
-            hint="Give database.ssl.cert and database.ssl.key, or neither.",
-        )
+    values.require_pair("database.ssl.cert", "database.ssl.key")
     if tls.cert is not None and tls.mode in (TlsMode.DISABLED, TlsMode.PREFERRED):
         raise values.error(
             "database.ssl.cert",
-            f'option "database.ssl.cert" has no meaning with database.ssl.mode {tls.mode}',
-            hint="Set 'database.ssl.mode' = 'required', or one that verifies.",
+            f'option "database.ssl.cert" has no effect with database.ssl.mode {tls.mode}',
+            hint="Set 'database.ssl.mode' = 'required', 'verify_ca' or 'verify_identity'.",
         )
     return tls
 

@@ -149,7 +149,7 @@ def _check_references(script: Script, node: OptionNode, option: Option) -> None:
     if option.reference:
         hint = "Write ${secret:name} and nothing around it."
     raise script.error(
-        node.value_at, f'option "{node.key}" has a ${{…}} that is not allowed', hint=hint
+        node.value_at, f'option "{node.key}" contains a ${{…}} that is not allowed', hint=hint
     )
 
 

@@ -101,7 +101,7 @@ def store_options(values: OptionValues, path: str, prefix: str = "") -> StoreOpt
         prefix: of the options.
 
     Raises:
-        SqlError: an option has no meaning for the path, or lacks another one.
+        SqlError: an option has no effect for the path, or lacks another one.
     """
     chosen = {name: prefix + name for name in OF_STORES if prefix + name in values.nodes}
     _check_scheme(values, path, chosen)
@@ -122,7 +122,7 @@ def _check_scheme(values: OptionValues, path: str, chosen: dict[str, str]) -> No
     if foreign:
         raise values.error(
             foreign[0],
-            f'option "{foreign[0]}" has no meaning for path "{path}"',
+            f'option "{foreign[0]}" has no effect for path "{path}"',
             hint="Remove the option, or give a path such as s3://bucket/table or "
             "abfss://container@account.dfs.core.windows.net/table.",
         )
@@ -134,9 +134,9 @@ def _check_s3(values: OptionValues, chosen: dict[str, str], prefix: str) -> None
         if name in chosen and S3_KEY not in chosen:
             raise values.error(
                 chosen[name],
-                f'option "{chosen[name]}" needs a key of the table\'s own',
+                f'option "{chosen[name]}" needs an access key in the table\'s options',
                 hint=f"Add '{prefix + S3_KEY}' and '{prefix + S3_SECRET}'; the environment's "
-                "credentials go to no server that a script names.",
+                "credentials are not sent to a server that a script names.",
             )
 
 
@@ -161,7 +161,7 @@ def _check_azure(values: OptionValues, path: str, chosen: dict[str, str], prefix
     if AZURE_ENDPOINT in chosen and not {AZURE_KEY, AZURE_SAS} & chosen.keys():
         raise values.error(
             chosen[AZURE_ENDPOINT],
-            f'option "{chosen[AZURE_ENDPOINT]}" needs a key of the table\'s own',
+            f'option "{chosen[AZURE_ENDPOINT]}" needs an access key in the table\'s options',
             hint=f"Add '{prefix + AZURE_KEY}' or '{prefix + AZURE_SAS}'; the environment's "
-            "credentials go to no server that a script names.",
+            "credentials are not sent to a server that a script names.",
         )

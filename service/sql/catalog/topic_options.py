@@ -128,7 +128,7 @@ OF_A_REGISTRY = (
     ),
     Option(
         AUTH_SOURCE,
-        "Who asks the registry; needs `basic-auth.user-info`.",
+        "Login to the registry; needs `basic-auth.user-info`.",
         OptionType.CHOICE,
         choices=("USER_INFO",),
     ),
@@ -142,11 +142,11 @@ OF_A_REGISTRY = (
     ),
     Option(
         SSL_CA,
-        "Who must have signed the registry's certificate; whom this machine trusts when missing. "
+        "CA certificates for the registry's certificate; the machine's CA store when missing. "
         "Flink's `ssl.truststore.location` names a file, this and the next two are texts.",
         **PEM,
     ),
-    Option(SSL_CERT, "Our certificate, for a registry that asks for one.", **PEM),
+    Option(SSL_CERT, "Client certificate, for a registry that requires one.", **PEM),
     Option(SSL_KEY, "Its key, without a passphrase.", credential=True, **PEM),
 )
 

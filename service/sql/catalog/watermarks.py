@@ -41,7 +41,7 @@ IDLE_OPTION = Option(
 )
 _LATE_TABLE = Option(
     LATE_RECORDS,
-    "Delta table of the records that come too late; one of the job's own when missing.",
+    "Delta table for late records; one in the job's directory when missing.",
     pattern=TABLE_PATH,
     form=TABLE_PATH_FORM,
     roles=frozenset((TableRole.STREAM,)),
@@ -166,7 +166,7 @@ def _is_after_backlog(values: OptionValues) -> bool:
         raise values.error(
             USE_PROCESSING_TIME,
             f'option "{USE_PROCESSING_TIME}" has no effect on a stream that ends',
-            hint="Remove it, or scan.bounded.mode: the end of a stream releases what waits.",
+            hint="Remove it, or scan.bounded.mode: the end of a stream releases waiting rows.",
         )
     return True
 
@@ -218,7 +218,7 @@ def _no_time(script: Script, node: WatermarkNode, column: ScopeColumn) -> SqlErr
     return script.error(
         node.column.at,
         f'the time column "{column.name}" is {type_text(column.type)}, expected TIMESTAMP or '
-        "TIMESTAMP_LTZ with 3 fractional digits at the most",
+        "TIMESTAMP_LTZ with 3 fractional digits at most",
         hint=hint,
     )
 

@@ -127,12 +127,14 @@ def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> Non
     except SimilarError as error:
         raise script.error(
             arguments[1].at,
-            "the pattern of SIMILAR TO is none",
+            "the pattern of SIMILAR TO is not valid",
             hint="Write x SIMILAR TO '(a|b)_%' ESCAPE '!'.",
         ) from error
     if by is None and call in _STRICT:
         raise script.error(
-            arguments[1].at, f"the regular expression of {call} is none", hint="Close its groups."
+            arguments[1].at,
+            f"the regular expression of {call} is not valid",
+            hint="Close its groups.",
         )
 
 

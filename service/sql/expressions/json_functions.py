@@ -44,7 +44,7 @@ def _text_and_path(
         path_of(written)
     except PathError as error:
         raise script.error(
-            path.at, f'"{written[:100]}" is no path that is supported', hint=hint
+            path.at, f'"{written[:100]}" is not a supported JSON path', hint=hint
         ) from error
     return text, path
 
@@ -88,7 +88,7 @@ def _query(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
     rules = [word_of(rule) for rule in node.arguments[2:5]]
     if kind.is_nested and "EMPTY OBJECT" in rules:
         raise script.error(
-            node.at, "EMPTY OBJECT is no ARRAY", hint="Write EMPTY ARRAY ON EMPTY, or ON ERROR."
+            node.at, "EMPTY OBJECT is not an ARRAY", hint="Write EMPTY ARRAY ON EMPTY, or ON ERROR."
         )
     words = [text_constant(rule, node.at) for rule in rules]
     made = planner.call("JSON_QUERY", (text, path, *words), kind, node.at)

@@ -36,7 +36,7 @@ def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal)
     if row.type.name is not TypeName.ROW:
         raise script.error(
             name.at,
-            f'"{name.text}" is asked of {_type_of(row)}, which has no fields',
+            f'"{name.text}" is read from {_type_of(row)}, which has no fields',
             hint="Only a ROW has fields; write elements[1] of an ARRAY and labels['key'] of a MAP.",
         )
     by_name = {member.name: member for member in row.type.members}
@@ -69,7 +69,7 @@ def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
     else:
         raise script.error(
             node.at,
-            f"[…] is asked of {_type_of(column)}, which has no elements",
+            f"[…] is read from {_type_of(column)}, which has no elements",
             hint="Write elements[1] of an ARRAY, labels['key'] of a MAP, payload.field of a ROW.",
         )
     if key.is_bare_null or not fits or key.type.is_nested:

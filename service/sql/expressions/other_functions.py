@@ -29,7 +29,7 @@ def check_length(script: Script, at: int, call: str, arguments: Sequence[Typed])
         raise script.error(
             at,
             f"REPEAT may make a text more than {MAX_REPEATED:,} times as long",
-            hint="Repeat it less often, and do not nest what makes a text longer.",
+            hint="Lower the count, and do not nest functions that lengthen a text.",
         )
     if call == "REPLACE" and _replaced(*(a.expression for a in arguments)) > MAX_GROWTH:
         raise script.error(
@@ -185,9 +185,9 @@ def _rand(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
     if len(values) != most or (literal_of(values[0]) is not None):
         raise script.error(
             node.at,
-            f"function {node.name} without a seed that a record has",
-            hint=f"Write {node.name}(seed{', 10' if most == 2 else ''}) with a column as the seed; "
-            "another value would differ when a batch is repeated.",
+            f"function {node.name} without a seed from the record",
+            hint=f"Write {node.name}(seed{', 10' if most == 2 else ''}) with a column as the "
+            f"seed; without one a retried batch gives other rows.",
         )
     numbers = [planner.argument(node.name, value, Takes.WHOLE) for value in values]
     kind = DOUBLE if node.name == "RAND" else INT

@@ -383,7 +383,7 @@ class ExpressionParser:
             return self._operation(word, (), at)
         if cursor.at_symbol("*") or cursor.at_words("DISTINCT") or cursor.at_words("ALL"):
             known = "Aggregates are " + ", ".join(AGGREGATES) + "."
-            raise cursor.script.error(at, f"{word[:100]} is no aggregate", hint=known)
+            raise cursor.script.error(at, f"{word[:100]} is not an aggregate function", hint=known)
         arguments = read_arguments(cursor, self.parse)
         refuse_over(cursor, word, at)
         return self._operation(word, arguments, at)

@@ -72,7 +72,7 @@ class FromParser:
         if cursor.at_words("LATERAL") or cursor.at_words("UNNEST"):
             raise cursor.script.error(
                 cursor.at,
-                f"{cursor.token.text.upper()} stands first, where the stream belongs",
+                f"{cursor.token.text.upper()} is the first relation, which must be a stream",
                 hint=_QUERY_FORM,
             )
         table = cursor.table_name("a table name")
@@ -173,8 +173,8 @@ class FromParser:
         if cursor.at_words("MATCH_RECOGNIZE"):
             raise cursor.script.error(
                 cursor.at,
-                "MATCH_RECOGNIZE looks for patterns over many records, which no job here keeps",
-                hint="Tell the records one by one in WHERE, or count them in a window: FROM "
+                "MATCH_RECOGNIZE is not supported: it keeps state over many records",
+                hint="Filter single records with WHERE, or count them in a window: FROM "
                 "TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY "
                 "window_start, window_end.",
             )
@@ -193,8 +193,7 @@ class FromParser:
         if not cursor.at_words("LATERAL"):
             raise cursor.script.error(
                 at,
-                "a join by comma keeps the rows of both sides, but for LATERAL TABLE(…) and "
-                "UNNEST(…)",
+                "a comma join keeps the rows of both sides, except LATERAL TABLE(…) and UNNEST(…)",
                 hint=JOIN_FORM,
             )
         relation, time = self._lateral()
@@ -310,7 +309,7 @@ class FromParser:
         if cursor.ahead(alias + 1).text.upper() == "FOR":
             raise cursor.script.error(
                 cursor.ahead(alias + 1).start,
-                f'FOR SYSTEM_TIME AS OF stands behind the alias "{cursor.ahead(alias).text}"',
+                f'FOR SYSTEM_TIME AS OF follows the alias "{cursor.ahead(alias).text}"',
                 hint="Write the alias last: " + JOIN_FORM.removeprefix("Write "),
             )
 

@@ -92,8 +92,8 @@ class QuestionParser:
             raise cursor.script.error(
                 cursor.at,
                 f"STOP JOB … WITH {what} is not supported",
-                hint="Write STOP JOB 'id': a job always stops behind a whole batch and keeps its "
-                "place, from which it can be started again.",
+                hint="Write STOP JOB 'id': a job always stops after a complete batch and can be "
+                "restarted from there.",
             )
         return StopJob(job_id.text, at)
 
@@ -274,8 +274,8 @@ class _StatementParser:
                 at,
                 f"CREATE {'TEMPORARY ' * temporary}SHARED {cursor.token.text.upper()[:40]} is not "
                 "supported",
-                hint="Write CREATE SHARED TABLE name (columns) WITH (options): it lasts, and is a "
-                "table.",
+                hint="Write CREATE SHARED TABLE name (columns) WITH (options): only tables are "
+                "shared, and never temporary ones.",
             )
         if cursor.accept_words("VIEW"):
             return replace(self._view(at), temporary=temporary)

@@ -103,7 +103,7 @@ class TableParser:
         if cursor.at_words("AS"):
             raise cursor.script.error(
                 cursor.at,
-                "CREATE TABLE … AS without WITH",
+                "CREATE TABLE … AS has no WITH",
                 hint="Write CREATE TABLE name WITH ('connector' = 'delta', 'path' = 'x') AS SELECT "
                 "… FROM ….",
             )
@@ -117,8 +117,8 @@ class TableParser:
         if schema.columns or schema.keys or schema.watermark or table.like:
             raise cursor.script.error(
                 at,
-                "CREATE TABLE … AS with columns of its own",
-                hint="Leave the columns out, which are those of the query, or fill the table by "
+                "CREATE TABLE … AS declares columns",
+                hint="Leave the columns out: the query defines them. Or fill the table with "
                 "INSERT INTO.",
             )
         query = self._queries.select()

@@ -147,7 +147,7 @@ def _row(cursor: TokenCursor, at: int, depth: int) -> TypeNode:
         if any(name.text == member.name for member in members):
             raise cursor.script.error(
                 name.at,
-                f'field "{name.text}" of the ROW comes twice',
+                f'field "{name.text}" of the ROW is declared twice',
                 hint="Rename one of the two.",
             )
         node, nullable = _part(cursor, depth)

@@ -74,7 +74,7 @@ class KeyPlanner(ExpressionPlanner):
         """
         raise self._script.error(
             node.at,
-            f"{node.name} stands inside another aggregate or in GROUP BY",
+            f"{node.name} is inside another aggregate or in GROUP BY",
             hint="Aggregate the columns of the stream; aggregate results in another job.",
         )
 
@@ -92,7 +92,7 @@ class RowPlanner(KeyPlanner):
         if isinstance(node, Reference) and is_of_window(typed.expression):
             raise self._script.error(
                 node.at,
-                f'"{node.parts[-1].text}" is of the window, not of its rows',
+                f'"{node.parts[-1].text}" is a bound of the window, not a column of its rows',
                 hint="Use the bounds of the window outside of aggregates, in GROUP BY alone.",
             )
         return typed
@@ -208,7 +208,7 @@ class GroupedPlanner(ExpressionPlanner):
         if not node.arguments:
             if node.name != "COUNT":
                 raise self._script.error(
-                    node.at, f"{node.name}(*) has no meaning", hint=f"Write {node.name}(column)."
+                    node.at, f"{node.name}(*) has no effect", hint=f"Write {node.name}(column)."
                 )
             return Aggregate("", AggregateKind.COUNT_ALL, None, BIGINT, where=where), None
         function = AggregateKind(node.name)
@@ -328,8 +328,8 @@ def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, nod
     if isinstance(node, Literal):
         raise script.error(
             node.at,
-            "GROUP BY takes columns and expressions, no places and no constants",
-            hint="Write the expression of the select list itself.",
+            "GROUP BY takes columns and expressions, not positions or constants",
+            hint="Write the expression from the select list.",
         )
     value = planner.plan(node)
     if window_column(value.expression) is not None:
@@ -338,7 +338,7 @@ def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, nod
         raise script.error(
             node.at,
             "GROUP BY has an expression over the bounds of the window",
-            hint="Put window_start and window_end themselves there, the expression into SELECT.",
+            hint="Put window_start and window_end into GROUP BY, and the expression into SELECT.",
         )
     value = RowPlanner(scope).plan(node)
     refuse_nested(script, (value,), "GROUP BY")
@@ -353,8 +353,8 @@ def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputCo
     if {typed.expression for typed in window.partition} != {key.expression for key in keys}:
         raise script.error(
             window.at,
-            "PARTITION BY of SESSION and GROUP BY have not the same keys",
-            hint="Name in PARTITION BY what stands in GROUP BY beside the bounds of the window.",
+            "PARTITION BY of SESSION and GROUP BY have different keys",
+            hint="List in PARTITION BY the keys of GROUP BY without the window bounds.",
         )
 
 

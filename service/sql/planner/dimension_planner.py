@@ -76,8 +76,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
     if isinstance(source, TopicSource) and reads_clock(watermark.expression):
         raise context.script.error(
             table.watermark.node.column.at,
-            f'the watermark of table "{table.name}" reads the clock, which one of a dimension '
-            "cannot",
+            f'the watermark of table "{table.name}" reads the clock, which is not '
+            "allowed for a dimension",
             hint=OF_COLUMNS,
         )
     return replace(dimension, watermark=watermark)
@@ -113,8 +113,7 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
                 name.at,
                 f'table "{table.name}" has metadata column "{column.name}", which a dimension '
                 "cannot have",
-                hint="Remove the column: a dimension has the rows, and of their records only the "
-                "time: METADATA FROM 'timestamp'.",
+                hint="Remove the column, or use METADATA FROM 'timestamp'.",
             )
     return source
 
@@ -126,14 +125,14 @@ def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
     if not table.primary_key:
         raise script.error(
             column.at,
-            f'table "{table.name}" has WATERMARK FOR and no primary key, so that no record is '
-            "another version of a row",
-            hint="Add PRIMARY KEY (…) NOT ENFORCED: versions are those of one key.",
+            f'table "{table.name}" has WATERMARK FOR and no primary key, which identifies '
+            "the versions of a row",
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: a version belongs to a key.",
         )
     if column.text not in {field.name for field in dimension.fields}:
         raise script.error(
             column.at,
-            f'the time column "{column.text}" of table "{table.name}" is computed, so that its '
+            f'the time column "{column.text}" of table "{table.name}" is computed, and stored '
             "rows do not have it",
             hint="Name a TIMESTAMP(3) or TIMESTAMP_LTZ(3) column of the table in WATERMARK FOR.",
         )
@@ -250,7 +249,7 @@ def check_not_written(script: Script, table: Table, written: Table, at: int) -> 
     if same_path(sink.path, source.path):
         raise script.error(
             at,
-            f'table "{table.name}" is joined, and written by the same job',
+            f'table "{table.name}" is both joined and written by the same job',
             hint="Write to another path; another job may then join that table.",
         )
 
@@ -332,7 +331,7 @@ def _check_topic(script: Script, table: Table, source: TopicSource) -> None:
         raise script.error(
             table.at,
             f'table "{table.name}" has no primary key, and its records are changes of rows',
-            hint="Add PRIMARY KEY (…) NOT ENFORCED: the changes of a row are known by its key.",
+            hint="Add PRIMARY KEY (…) NOT ENFORCED: changes of a row are matched by its key.",
         )
     if source.bounded_mode is BoundedMode.GROUP:
         raise _no_effect(script, table, "scan.bounded.mode", TableRole.DIMENSION)

@@ -320,7 +320,7 @@ class JobPlanner:
         if window is not None and window.time is None and by_event_time:
             raise self._script.error(
                 query.base.at,
-                "a window of processing time over a join by event time",
+                "a window by processing time over a join by event time",
                 hint="Name the rowtime in DESCRIPTOR, or join by PROCTIME().",
             )
         if window is None and ALLOW_LATENESS in self._session.settings:
@@ -340,7 +340,7 @@ class JobPlanner:
                 watermark.node.at,
                 f'option "late-records.path" of table "{probe.table}" is the path of another '
                 "table of the job",
-                hint="Give the late records a path of their own.",
+                hint="Choose a different path for the late records.",
             )
 
     def _where(self, filters: Sequence[Typed]) -> Expression | None:
@@ -373,7 +373,7 @@ class JobPlanner:
                 raise self._script.error(
                     column.name.at,
                     f'metadata column "{column.name.text}" cannot be written',
-                    hint="Add VIRTUAL, which leaves it out of the sink.",
+                    hint="Add VIRTUAL to leave it out of the sink.",
                 )
         if isinstance(sink, KafkaSink):
             misfit = refusal_of_sink(RecordColumns(table.fields, sink.value, sink.key))
@@ -441,7 +441,7 @@ class JobPlanner:
             if name.text not in known or names.count(name.text) > 1:
                 raise self._script.error(
                     name.at,
-                    f'column "{name.text}" is not in "{sink.name}" or comes twice',
+                    f'column "{name.text}" is not in "{sink.name}" or is listed twice',
                     hint=suggestion(name.text, known, "Columns are " + ", ".join(known) + "."),
                 )
         return names

@@ -91,7 +91,7 @@ class UnnestPlanner:
         if not used <= self.available:
             raise self.script.error(
                 value.at,
-                "UNNEST of a column that the stream does not have",
+                "UNNEST of a column that is not in the stream",
                 hint="Unnest columns of the stream; an element of a dimension's array is read by "
                 "elements[1].",
             )

@@ -100,8 +100,9 @@ def _job_statement(
         if jobs and not (isinstance(jobs[0], Insert) and isinstance(statement, _AFTER_AN_INSERT)):
             raise session.script.error(
                 statement.at,
-                "a statement after the INSERT INTO",
-                hint="Put it in front; several INSERTs go into EXECUTE STATEMENT SET BEGIN … END.",
+                "a statement follows the INSERT INTO",
+                hint="Move it before the INSERT INTO; put several INSERTs into EXECUTE STATEMENT "
+                "SET BEGIN … END.",
             )
         if isinstance(statement, JobStatement):
             jobs.append(statement)
@@ -127,7 +128,7 @@ def _unanswered(session: ScriptSession, statement: Question | StopJob) -> str:
     if isinstance(statement, StopJob):
         raise script.error(
             statement.at,
-            "STOP JOB is no part of a job",
+            "STOP JOB is not allowed in the script of a job",
             hint="Send it to POST /v1/statements, or use `sluice jobs stop`.",
         )
     if isinstance(statement, Explain):

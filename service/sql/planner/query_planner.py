@@ -83,7 +83,7 @@ def check_order(
     if first.descending or not _is_time(first.expression, columns, scope):
         raise script.error(
             first.at,
-            "ORDER BY something else than the time would keep all rows until the stream ends",
+            "ORDER BY without the time first keeps all rows until the stream ends",
             hint="Begin with the time of the stream or window_start, ascending; or leave ORDER BY "
             "out and sort where the rows are read.",
         )
@@ -251,7 +251,7 @@ class QueryPlanner:
             raise self.script.error(
                 view.name.at,
                 f"more than {MAX_VIEW_DEPTH} views are nested",
-                hint="Write one of the views into the view that uses it.",
+                hint="Replace one of the views by its query.",
             )
         columns = self.query(view.select)
         self._depth -= 1

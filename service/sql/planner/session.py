@@ -60,7 +60,7 @@ class Namespaces:
         """Carry out USE, CREATE or DROP; only a database that `is_empty` may be dropped.
 
         Raises:
-            SqlError: it is unknown, is there already, or needs what is not here.
+            SqlError: it is unknown, already exists, or needs what is not here.
         """
         if node.verb == "USE":
             self._use(node)
@@ -107,7 +107,7 @@ class Namespaces:
         what = node.what.lower()
         raise self._script.error(
             node.name.at,
-            f'{what} "{node.name.text}" is there already',
+            f'{what} "{node.name.text}" already exists',
             hint=f"Write CREATE {node.what} IF NOT EXISTS.",
         )
 
@@ -283,8 +283,8 @@ class ScriptSession:
         if self.relations and zone != self.script.zone:
             raise self.script.error(
                 node.option.at,
-                f'"{LOCAL_TIME_ZONE}" is set behind a table, whose columns may depend on it',
-                hint="Put this SET in front of the first CREATE.",
+                f'"{LOCAL_TIME_ZONE}" is set after a table whose columns may depend on it',
+                hint="Move this SET before the first CREATE.",
             )
         self.script = replace(self.script, zone=zone)
 
@@ -297,7 +297,7 @@ class ScriptSession:
         if node.shared:
             raise self.script.error(
                 node.at,
-                f'CREATE SHARED TABLE "{node.name.text}" is no part of a job',
+                f'CREATE SHARED TABLE "{node.name.text}" is not allowed in the script of a job',
                 hint="Send it by itself, once: sluice tables create -f FILE, or POST /v1/tables. "
                 "Every later script then joins the table by its name.",
             )
@@ -306,7 +306,7 @@ class ScriptSession:
             if isinstance(base, CreateView):
                 raise self.script.error(
                     node.like.table.at,
-                    f'"{base.name.text}" is a view, which has no options to take over',
+                    f'"{base.name.text}" is a view, which has no options to copy',
                     hint="Write LIKE and the name of a table.",
                 )
             node = merged(self.script, node, node.like, base.node)
@@ -348,7 +348,8 @@ class ScriptSession:
         if node.name.text in self.of_catalog:
             raise self.script.error(
                 node.at,
-                f'"{node.name.text}" is of the catalog, which the script of a job leaves as it is',
+                f'"{node.name.text}" belongs to the catalog, which the script of a job cannot '
+                f"change",
                 hint=f"Run sluice tables rm {node.name.text}, or send DROP {node.what} by itself "
                 "through sluice sql.",
             )

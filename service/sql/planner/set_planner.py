@@ -215,9 +215,9 @@ def check_count(script: Script, node: Insert | Select, count: int) -> None:
     if count > MOST_INSERTS:
         raise script.error(
             node.at,
-            f"a job of {count} INSERTs, expected {MOST_INSERTS} at the most; each query of UNION "
-            "ALL is one",
-            hint="Submit the others as jobs of their own.",
+            f"a job of {count} INSERTs, expected {MOST_INSERTS} at most; each query of UNION ALL "
+            f"counts as one",
+            hint="Submit the others as separate jobs.",
         )
 
 
@@ -291,15 +291,15 @@ def _refuse_one_topic(script: Script, before: PlannedInsert, insert: PlannedInse
         raise script.error(
             insert.query.at,
             f'UNION ALL writes to topic "{sink.kafka.topic}"',
-            hint="Write to a delta table, or submit a job for each of its queries: after a "
-            "crash, repeats of a record could not be told from the rows of the other query.",
+            hint="Write to a delta table, or submit a job for each of its queries: after a crash, "
+            "repeated records could not be distinguished from rows of the other query.",
         )
     raise script.error(
         _written_at(insert.node),
         f'INSERT INTO "{insert.plan.sink_table}" writes to topic "{sink.kafka.topic}", as INSERT '
         f'INTO "{before.plan.sink_table}" does',
-        hint="Give each INSERT of the set a topic of its own: after a crash, repeats of a "
-        "record could not be told from the rows of the other INSERT.",
+        hint="Use a separate topic for each INSERT: after a crash, repeated records could not be "
+        "distinguished from rows of the other INSERT.",
     )
 
 
@@ -332,6 +332,6 @@ def _check_not_joined(
             if same_path(each.plan.sink.path, source.path):
                 raise script.error(
                     _written_at(each.node),
-                    f'table "{name}" is joined, and written by the same job',
+                    f'table "{name}" is both joined and written by the same job',
                     hint="Write to another path; another job may then join that table.",
                 )

@@ -95,7 +95,7 @@ def partitioned_sink(script: Script, table: Table, sink: DeltaSink) -> DeltaSink
         raise script.error(
             table.node.partitioned[0].at,
             f'table "{table.name}" is PARTITIONED BY columns, which the columnar writer does not '
-            "cut files by",
+            "support",
             hint="Remove 'sink.writer', or PARTITIONED BY.",
         )
     return replace(sink, partition_by=tuple(name.text for name in table.node.partitioned))
@@ -160,10 +160,10 @@ def _check_key(
         what = next((f"key {n} of GROUP BY" for n, k in _numbered(window) if k == first), first)
         raise script.error(
             table.at,
-            f'the primary key of table "{table.name}" does not tell the updates apart: it lacks '
+            f'the primary key of table "{table.name}" does not identify the updated rows: it lacks '
             f"{what}",
-            hint="It has to have all keys of GROUP BY and a bound of the window, as they are: "
-            f"PRIMARY KEY ({bounds[0]}, …) NOT ENFORCED.",
+            hint="Use all keys of GROUP BY and a bound of the window: PRIMARY KEY ({bounds[0]}, "
+            "…) NOT ENFORCED.",
         )
     aggregates = {item.name for item in window.aggregates}
     for name in table.primary_key:

@@ -296,7 +296,9 @@ def _milliseconds(script: Script, name: str, node: Node) -> int:
     interval = interval_of(node)
     if interval is None:
         raise script.error(
-            node.at, f"{name} is no INTERVAL", hint="Write INTERVAL '10' MINUTE; it is constant."
+            node.at,
+            f"{name} is not an INTERVAL",
+            hint="Write a constant, such as INTERVAL '10' MINUTE.",
         )
     if interval.kind is LiteralKind.INTERVAL_MONTHS:
         raise script.error(
@@ -318,7 +320,7 @@ def _check_sizes(script: Script, window: OpenWindow) -> None:
         step = "step" if grows else "slide"
         raise script.error(
             window.at,
-            f"the size of {window.kind}, {window.size_ms} ms, is no multiple of its {step}, "
+            f"the size of {window.kind}, {window.size_ms} ms, is not a multiple of its {step}, "
             f"{slide_ms} ms",
             hint=f"{window.kind} takes the {step} first, then the size.",
         )
@@ -334,5 +336,5 @@ def _check_sizes(script: Script, window: OpenWindow) -> None:
         raise script.error(
             window.at,
             f"the offset of {window.kind}, {window.offset_ms} ms, is not below {apart_ms} ms",
-            hint="Give the rest of its division by the size, of HOP by the slide.",
+            hint="Give the remainder of its division by the size (HOP: by the slide).",
         )

@@ -95,7 +95,7 @@ class WindowStage:
             raise self.script.error(
                 at,
                 f"a join behind {what}",
-                hint="Join first, in a VIEW, and put the window over that view.",
+                hint="Join in a VIEW, and apply the window to the view.",
             )
 
     def refuse_bounds(self, node: TemporalJoinClause, join: DimensionJoin) -> None:
@@ -127,7 +127,7 @@ class WindowStage:
         if self.window.kind is WindowKind.SESSION:
             raise self.script.error(
                 condition.at,
-                "WHERE behind SESSION, whose windows are of all rows",
+                "WHERE follows SESSION, whose windows include all rows",
                 hint="Put the condition into a VIEW and write SESSION(TABLE view, …), or use "
                 "FILTER (WHERE …).",
             )
@@ -156,7 +156,7 @@ class WindowStage:
         for item in select.items:
             if isinstance(item, Star):
                 raise self.script.error(
-                    item.at, "* beside GROUP BY", hint="Name the keys and the aggregates."
+                    item.at, "* beside GROUP BY", hint="List the keys and the aggregates."
                 )
         keys = group_keys(self.script, scope, window, group_by, self.key)
         planner = GroupedPlanner(scope, keys, window, self.key)

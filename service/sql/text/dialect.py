@@ -106,7 +106,7 @@ def tokenize(script: Script) -> list[SqlToken]:
         raise script.error(
             at,
             f"the script has {len(result):,} tokens, more than {MAX_TOKENS:,}",
-            hint="Submit one job a script and shorten its lists.",
+            hint="Submit one job per script, and shorten its lists.",
         )
     result.append(SqlToken(SqlTokenKind.END, "", len(script.text), len(script.text)))
     return result
@@ -117,7 +117,7 @@ def _check_size(script: Script) -> None:
     if size > MAX_BYTES:
         raise SqlError(
             f"the script has {size:,} bytes, more than {MAX_BYTES:,}",
-            hint="Submit one job a script and shorten it.",
+            hint="Submit one job per script, and shorten it.",
         )
     bad = re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", script.text)
     if bad is not None:
@@ -135,7 +135,7 @@ def _tokens(script: Script, text: str, start: int) -> list[SqlToken]:
     except TokenError as exc:
         raise script.error(
             start + _unterminated(text),
-            "a string, quoted name, binary literal or comment does not end, or has no valid form",
+            "a string, quoted name, binary literal or comment is not closed, or is malformed",
             hint="Close it: 'text' ('' for a quote inside), `name`, x'0A', /* comment */.",
         ) from exc
     return [_token(script, raw, start) for raw in raw_tokens]
@@ -160,14 +160,14 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
     if kind is SqlTokenKind.SYMBOL and raw.text == _DOUBLE_QUOTE:
         raise script.error(
             token.start,
-            "double quotes are not part of the language",
-            hint="A text goes between single quotes, a name between backticks.",
+            "double quotes are not supported",
+            hint="Use single quotes for text and backticks for names.",
         )
     if kind is SqlTokenKind.SYMBOL and raw.text not in _SYMBOLS:
         raise script.error(
             token.start,
             f'unexpected "{raw.text}"',
-            hint="Names with other characters go between backticks, strings between single quotes.",
+            hint="Put names with other characters in backticks, and strings in single quotes.",
         )
     if kind is SqlTokenKind.WORD and _WORD.match(raw.text) is None:
         raise script.error(

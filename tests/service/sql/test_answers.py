@@ -189,7 +189,7 @@ def test_no_job_is_stopped_by_a_script_with_a_fault(fault):
 REFUSED = {
     "a job": (TABLES + SINK + INSERT, "a job cannot be started here"),
     "a preview": (f"{TABLES} SELECT t {JOIN}", "a job cannot be started here"),
-    "nothing": ("SET 'pipeline.name' = 'a';", "the script asks nothing"),
+    "nothing": ("SET 'pipeline.name' = 'a';", "the script has no statement to answer"),
     "an unknown table": ("DESCRIBE s", 'unknown table "s"'),
 }
 

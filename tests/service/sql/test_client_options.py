@@ -22,7 +22,7 @@ REFUSED = {  # name → words of what is said
             *("partition.assignment.strategy", "group.instance.id", "group.protocol"),
             "group.remote.assignor",
         ),
-        "nobody here is a member",
+        "not a member of a consumer group",
     ),
     **dict.fromkeys(
         (
@@ -41,7 +41,7 @@ REFUSED = {  # name → words of what is said
             *("sasl.client.callback.handler.class", "ssl.engine.factory.class"),
             "register.consumer.metrics",
         ),
-        "of Java's client",
+        "configures the Java client",
     ),
     **dict.fromkeys(
         (
@@ -51,7 +51,7 @@ REFUSED = {  # name → words of what is said
             *("socket.connection.setup.timeout.ms", "allow.auto.create.topics"),
             "metadata.recovery.strategy",
         ),
-        "read from leaders",
+        "read from partition leaders",
     ),
     **dict.fromkeys(("ssl.truststore.password", "ssl.keystore.password"), "ssl.key.password"),
     **dict.fromkeys(
@@ -61,7 +61,7 @@ REFUSED = {  # name → words of what is said
     **dict.fromkeys(("sasl.kerberos.service.name", "sasl.kerberos.kinit.cmd"), "no Kerberos"),
     **dict.fromkeys(
         ("sasl.login.refresh.window.factor", "sasl.oauthbearer.jwks.endpoint.url"),
-        "anew before it expires",
+        "renewed before it expires",
     ),
 }
 

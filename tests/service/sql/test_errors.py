@@ -62,4 +62,4 @@ def test_password_is_masked_however_it_is_written(options):
 
 def test_text_full_of_credential_words_is_masked_at_once():
     error = refused("SET '" + "password" * 8_000)
-    assert "does not end" in error.message
+    assert "is not closed" in error.message

@@ -1,4 +1,4 @@
--- error: database "shop" is there already
+-- error: database "shop" already exists
 -- fixed: CREATE DATABASE shop; CREATE DATABASE shop => CREATE DATABASE shop; CREATE DATABASE IF NOT EXISTS shop
 -- with: orders out_id_name
 CREATE DATABASE shop; CREATE DATABASE shop;

@@ -1,4 +1,4 @@
--- error: column name "_change_type" is taken by the change data feed
+-- error: column name "_change_type" is reserved for the change data feed
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,4 +1,4 @@
--- error: columns "r.x[].n" and "r.x[].N" differ in case only
+-- error: columns "r.x[].n" and "r.x[].N" differ only in case
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

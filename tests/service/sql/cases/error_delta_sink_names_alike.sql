@@ -1,4 +1,4 @@
--- error: columns "n" and "N" differ in case only, and Delta does not tell them apart
+-- error: columns "n" and "N" differ only in case, which Delta ignores
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

@@ -1,4 +1,4 @@
--- error: column name "_Topic" is taken by the row metadata
+-- error: column name "_Topic" is reserved for the row metadata
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (
     'connector' = 'kafka', 'topic' = 's', 'properties.bootstrap.servers' = 'broker:9092', 'format' = 'json',
     'scan.startup.mode' = 'earliest-offset'

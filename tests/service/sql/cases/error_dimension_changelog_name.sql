@@ -1,4 +1,4 @@
--- error: column name "_op" is taken by the changelog
+-- error: column name "_op" is reserved for the changelog
 -- with: s_key … out_bigint join_k
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, _op STRING) WITH (
     'connector' = 'mysql-cdc',

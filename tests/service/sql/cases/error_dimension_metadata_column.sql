@@ -1,4 +1,4 @@
--- error: is of a record of Kafka, and the table has none
+-- error: needs a Kafka record, and the table has none
 -- fixed: , db STRING METADATA FROM 'database_name' VIRTUAL =>
 -- with: s_key … out_bigint join_k
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, db STRING METADATA FROM 'database_name' VIRTUAL) WITH (

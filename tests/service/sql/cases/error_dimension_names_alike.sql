@@ -1,4 +1,4 @@
--- error: columns "n" and "N" differ in case only, and Delta does not tell them apart
+-- error: columns "n" and "N" differ only in case, which Delta ignores
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, n STRING, N STRING) WITH (
     'connector' = 'upsert-kafka', 'topic' = 'd', 'properties.bootstrap.servers' = 'broker:9092',
     'key.format' = 'json', 'value.format' = 'json'

@@ -1,4 +1,4 @@
--- error: A text goes between single quotes, a name between backticks.
+-- error: Use single quotes for text and backticks for names.
 -- fixed: "k" => `k`
 -- with: d_priced s_all_types out_bigint
 INSERT INTO o SELECT "k"

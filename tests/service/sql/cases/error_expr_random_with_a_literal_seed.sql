@@ -1,4 +1,4 @@
--- error: function RAND without a seed that a record has
+-- error: function RAND without a seed from the record
 -- fixed: RAND(7) => RAND(n)
 -- with: d_priced s_all_types
 CREATE TABLE o (x DOUBLE) WITH ('connector' = 'blackhole');

@@ -1,4 +1,4 @@
--- error: the regular expression of REGEXP_REPLACE is none
+-- error: the regular expression of REGEXP_REPLACE is not valid
 -- fixed: '(' => '()'
 -- with: d_priced s_all_types out_string
 INSERT INTO o SELECT REGEXP_REPLACE(t, '(', '')

@@ -1,4 +1,4 @@
--- error: the pattern of SIMILAR TO is none
+-- error: the pattern of SIMILAR TO is not valid
 -- fixed: 'a!' => '(a|b)_%'
 -- with: d_priced s_all_types out_boolean
 INSERT INTO o SELECT t SIMILAR TO 'a!' ESCAPE '!'

@@ -1,4 +1,4 @@
--- error: Remove it: it is of files, records have no codec.
+-- error: Remove it: records have no codec.
 -- fixed: , 'avro.codec' = 'snappy' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

@@ -1,4 +1,4 @@
--- error: option "key.avro-confluent.ssl.truststore.certificates" has no effect with an address of http
+-- error: option "key.avro-confluent.ssl.truststore.certificates" has no effect with an http address
 -- fixed: 'key.avro-confluent.url' = 'http: => 'key.avro-confluent.url' = 'https:
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

@@ -1,4 +1,4 @@
--- error: Remove it: it is of Java's client.
+-- error: Remove it: it configures the Java client.
 -- fixed: , 'avro-confluent.properties.a' = 'b' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

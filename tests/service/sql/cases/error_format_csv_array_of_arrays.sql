@@ -1,4 +1,4 @@
--- error: column "m" is ARRAY<ARRAY<INT>>, which no cell of csv can be
+-- error: column "m" is ARRAY<ARRAY<INT>>, which a csv cell cannot hold
 -- fixed: m ARRAY<ARRAY<INT>> => m ARRAY<INT>
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, m ARRAY<ARRAY<INT>>, p AS PROCTIME()) WITH (

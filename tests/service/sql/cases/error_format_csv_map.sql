@@ -1,4 +1,4 @@
--- error: column "m" is MAP<STRING, INT>, which no cell of csv can be
+-- error: column "m" is MAP<STRING, INT>, which a csv cell cannot hold
 -- fixed: m MAP<STRING, INT> => m STRING
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, m MAP<STRING, INT>, p AS PROCTIME()) WITH (

@@ -1,4 +1,4 @@
--- error: null-literal "a,b" has a character that has a meaning
+-- error: null-literal "a,b" contains a delimiter, quote or escape character
 -- fixed: 'csv.null-literal' = 'a,b' => 'csv.null-literal' = 'ab'
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

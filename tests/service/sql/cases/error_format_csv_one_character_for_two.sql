@@ -1,4 +1,4 @@
--- error: one character is to be two of delimiter, quote and escape
+-- error: delimiter, quote and escape character are not different
 -- fixed: 'csv.escape-character' = ';' => 'csv.escape-character' = '\'
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

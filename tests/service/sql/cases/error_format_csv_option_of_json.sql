@@ -1,4 +1,4 @@
--- error: option "json.fail-on-missing-field" has no meaning with format csv
+-- error: option "json.fail-on-missing-field" has no effect with format csv
 -- fixed: , 'json.fail-on-missing-field' = 'true' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

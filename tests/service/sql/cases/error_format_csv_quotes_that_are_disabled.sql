@@ -1,4 +1,4 @@
--- error: there are no quotes, and yet a character for them
+-- error: quote-character is set, but quotes are disabled
 -- fixed: , 'csv.quote-character' = '''' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

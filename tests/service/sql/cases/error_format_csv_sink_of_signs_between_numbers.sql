@@ -1,4 +1,4 @@
--- error: column "ys" is ARRAY<INT>, whose parts csv cannot tell apart
+-- error: column "ys" is ARRAY<INT>, whose parts csv cannot separate
 -- fixed: 'csv.array-element-delimiter' = '-' => 'csv.array-element-delimiter' = '|'
 -- with: d_small s_with_id
 CREATE TABLE o (ys ARRAY<INT>) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',

@@ -1,4 +1,4 @@
--- error: column "ys" is ARRAY<STRING>, whose parts csv cannot tell apart
+-- error: column "ys" is ARRAY<STRING>, whose parts csv cannot separate
 -- fixed: 'format' = 'csv' => 'format' = 'json'
 -- with: d_small s_with_id
 CREATE TABLE o (ys ARRAY<STRING>) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',

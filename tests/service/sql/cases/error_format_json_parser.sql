@@ -1,4 +1,4 @@
--- error: Remove it: the reader is our own.
+-- error: Remove it: it configures Flink's JSON parser.
 -- fixed: , 'json.decode.json-parser.enabled' = 'true' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

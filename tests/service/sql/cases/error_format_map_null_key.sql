@@ -1,4 +1,4 @@
--- error: Remove it: no key of a MAP is NULL here.
+-- error: Remove it: keys of a MAP are never NULL.
 -- fixed: , 'json.map-null-key.mode' = 'DROP' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

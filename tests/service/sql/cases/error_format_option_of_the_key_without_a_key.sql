@@ -1,4 +1,4 @@
--- error: option "key.json.fail-on-missing-field" has no meaning with no key.format
+-- error: option "key.json.fail-on-missing-field" has no effect with no key.format
 -- fixed: , 'key.json.fail-on-missing-field' = 'true' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

@@ -1,4 +1,4 @@
--- error: column "k" is DECIMAL(10, 2), which raw does not know as bytes
+-- error: column "k" is DECIMAL(10, 2), which format raw does not support
 -- fixed: k DECIMAL(10, 2) => k BIGINT
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k DECIMAL(10, 2), p AS PROCTIME()) WITH (

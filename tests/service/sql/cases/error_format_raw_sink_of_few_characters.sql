@@ -1,4 +1,4 @@
--- error: column "ys" may have characters that US-ASCII has not
+-- error: column "ys" may have characters that US-ASCII cannot encode
 -- fixed: 'raw.charset' = 'US-ASCII' => 'raw.charset' = 'UTF-8'
 -- with: d_small s_with_id
 CREATE TABLE o (ys STRING) WITH ('connector' = 'kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092',

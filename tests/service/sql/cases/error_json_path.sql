@@ -1,4 +1,4 @@
--- error: is no path that is supported
+-- error: is not a supported JSON path
 -- fixed: [?(@.b)] => [0].b
 -- with: d_priced s_all_types out_string
 INSERT INTO o SELECT JSON_VALUE(t, '$.a[?(@.b)]')

@@ -1,4 +1,4 @@
--- error: EMPTY OBJECT is no ARRAY
+-- error: EMPTY OBJECT is not an ARRAY
 -- fixed: EMPTY OBJECT => EMPTY ARRAY
 -- with: d_priced s_all_types
 CREATE TABLE o (x ARRAY<STRING>) WITH ('connector' = 'blackhole');

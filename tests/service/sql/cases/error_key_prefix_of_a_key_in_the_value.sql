@@ -1,4 +1,4 @@
--- error: key.fields-prefix is given, and the value has the columns of the key, too
+-- error: key.fields-prefix is set, but the value also has the key columns
 -- fixed: , 'key.fields-prefix' = 'k' => 
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, id STRING, p AS PROCTIME()) WITH (

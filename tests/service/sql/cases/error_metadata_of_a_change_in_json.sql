@@ -1,4 +1,4 @@
--- error: metadata "value.source.timestamp" is of Debezium's changes, and the format is json
+-- error: metadata "value.source.timestamp" exists only in Debezium formats, and the format is json
 -- fixed: 'value.source.timestamp' => 'timestamp'
 -- with: orders_of_instants … join_rates
 CREATE TABLE rates (

@@ -1,4 +1,4 @@
--- error: A key is of scalar columns
+-- error: Use scalar columns
 -- with: d_named s_nested
 CREATE TABLE o (a ROW<i INT>, PRIMARY KEY (a) NOT ENFORCED) WITH ('connector' = 'upsert-kafka', 'topic' = 'o', 'properties.bootstrap.servers' = 'broker:9092', 'key.format' = 'json', 'value.format' = 'json');
 INSERT INTO o SELECT CAST(NULL AS ROW<i INT>) FROM s JOIN d FOR SYSTEM_TIME AS OF s.p ON s.k = d.id;

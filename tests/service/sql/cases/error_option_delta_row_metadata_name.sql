@@ -1,4 +1,4 @@
--- error: column name "_batch" is taken by the row metadata
+-- error: column name "_batch" is reserved for the row metadata
 -- fixed: 'path' = 'a' => 'path' = 'a', 'row-metadata' = 'false'
 -- fixed: INSERT INTO o SELECT => INSERT INTO o (x) SELECT
 -- with: d_small s_key … join_k

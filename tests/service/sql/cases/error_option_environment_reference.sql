@@ -1,4 +1,4 @@
--- error: has a ${…} that is not allowed
+-- error: contains a ${…} that is not allowed
 -- fixed: '${env:HOME}' => 's'
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (

@@ -1,4 +1,4 @@
--- error: Remove it: it is of Java's client
+-- error: Remove it: it configures the Java client
 -- fixed: , 'properties.interceptor.classes' = 'x' =>
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (

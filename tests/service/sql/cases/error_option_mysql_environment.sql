@@ -1,4 +1,4 @@
--- error: option "password" has a ${…}
+-- error: option "password" contains a ${…}
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (
     'connector' = 'mysql-cdc',
     'hostname' = 'db', 'username' = 'cdc', 'password' = '${env:PASSWORD}',

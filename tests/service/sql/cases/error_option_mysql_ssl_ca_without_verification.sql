@@ -1,4 +1,4 @@
--- error: option "database.ssl.ca" has no meaning with database.ssl.mode preferred
+-- error: option "database.ssl.ca" has no effect with database.ssl.mode preferred
 -- fixed: 'database.ssl.ca' => 'database.ssl.mode' = 'verify_ca', 'database.ssl.ca'
 -- with: s_key … out_bigint join_k
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (

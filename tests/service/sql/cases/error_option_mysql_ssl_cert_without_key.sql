@@ -1,4 +1,4 @@
--- error: option "database.ssl.cert" is given without the other one of the pair
+-- error: option "database.ssl.cert" needs "database.ssl.key"
 -- fixed: 'required', => 'required', 'database.ssl.key' = '${secret:key}',
 -- with: s_key … out_bigint join_k
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (

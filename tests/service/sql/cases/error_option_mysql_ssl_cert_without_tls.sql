@@ -1,4 +1,4 @@
--- error: option "database.ssl.cert" has no meaning with database.ssl.mode preferred
+-- error: option "database.ssl.cert" has no effect with database.ssl.mode preferred
 -- fixed: 'database.ssl.cert' => 'database.ssl.mode' = 'required', 'database.ssl.cert'
 -- with: s_key … out_bigint join_k
 CREATE TABLE d (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH (

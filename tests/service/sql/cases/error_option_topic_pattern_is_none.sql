@@ -1,4 +1,4 @@
--- error: option "topic-pattern" is "clicks-(", which is no regular expression
+-- error: option "topic-pattern" is "clicks-(", which is not a regular expression
 -- fixed: 'clicks-(' => 'clicks-.*'
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (

@@ -1,4 +1,4 @@
--- error: option "topic-pattern" has what only Java can match
+-- error: option "topic-pattern" uses a feature that only Java has
 -- fixed: (?!-old) =>
 -- with: d_small … out_bigint join_k
 CREATE TABLE s (k BIGINT, p AS PROCTIME()) WITH (

@@ -1,4 +1,4 @@
--- error: ORDER BY something else than the time would keep all rows until the stream ends
+-- error: ORDER BY without the time first keeps all rows until the stream ends
 -- fixed: ORDER BY id => ORDER BY ts, id
 -- with: orders out_id_name
 INSERT INTO o SELECT id, currency FROM orders ORDER BY id;

@@ -1,4 +1,4 @@
--- error: PARTITIONED BY names "tags", which is not a scalar physical column or comes twice
+-- error: PARTITIONED BY names "tags", which is not a scalar physical column or is listed twice
 -- fixed: PARTITIONED BY (tags) => 
 -- with: orders
 CREATE TABLE lake (id BIGINT, tags ARRAY<STRING>) PARTITIONED BY (tags) WITH ('connector' = 'delta', 'path' = 'lake');

@@ -1,4 +1,4 @@
--- error: a statement after the INSERT INTO
+-- error: a statement follows the INSERT INTO
 -- fixed: SET 'pipeline.name' = 'x'; =>
 -- with: d_small s_key out_bigint
 INSERT INTO o SELECT s.k

@@ -1,4 +1,4 @@
--- error: is set behind a table
+-- error: is set after a table
 -- fixed: SET 'table.local-time-zone' = 'Asia/Tokyo'; => 
 -- with: d_priced s_all_types out_string
 SET 'table.local-time-zone' = 'Asia/Tokyo';

@@ -1,4 +1,4 @@
--- error: table "e" is joined, and written by the same job
+-- error: table "e" is both joined and written by the same job
 -- fixed: 'e/' => 'f'
 -- with: d_price s_plain out_bigint_string
 CREATE TABLE e (id BIGINT PRIMARY KEY NOT ENFORCED, name STRING) WITH ('connector' = 'delta', 'path' = 'e');

@@ -1,2 +1,2 @@
--- error: keeps its place
+-- error: can be restarted from there
 STOP JOB 'x' WITH SAVEPOINT;

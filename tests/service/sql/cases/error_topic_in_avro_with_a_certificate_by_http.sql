@@ -1,4 +1,4 @@
--- error: option "debezium-avro-confluent.ssl.truststore.certificates" has no effect with an address of http
+-- error: option "debezium-avro-confluent.ssl.truststore.certificates" has no effect with an http address
 -- fixed: http:// => https://
 -- with: s_plain … out_bigint_string join_name
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (

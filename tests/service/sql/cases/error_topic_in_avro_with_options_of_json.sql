@@ -1,4 +1,4 @@
--- error: option "debezium-json.time.precision.mode" has no meaning with format debezium-avro-confluent
+-- error: option "debezium-json.time.precision.mode" has no effect with format debezium-avro-confluent
 -- fixed: , 'debezium-json.time.precision.mode' = 'connect' => 
 -- with: s_plain … out_bigint_string join_name
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (

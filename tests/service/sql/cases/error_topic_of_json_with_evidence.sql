@@ -1,4 +1,4 @@
--- error: option "snapshot.settle-time" has no meaning with format json
+-- error: option "snapshot.settle-time" has no effect with format json
 -- fixed: 'format' = 'json', 'snapshot => 'format' = 'debezium-json', 'snapshot
 -- with: s_plain … out_bigint_string join_name
 CREATE TABLE d (id BIGINT, name STRING, PRIMARY KEY (id) NOT ENFORCED) WITH (

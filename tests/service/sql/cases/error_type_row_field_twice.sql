@@ -1,3 +1,3 @@
--- error: field "x" of the ROW comes twice
+-- error: field "x" of the ROW is declared twice
 -- fixed: x STRING => y STRING
 CREATE TABLE t (a ROW<x INT, x STRING>) WITH ('connector' = 'print');

@@ -1,4 +1,4 @@
--- error: does not end
+-- error: is not closed
 -- fixed: /* never closed => /* closed */
 -- with: d_small
 /* never closed

@@ -1,4 +1,4 @@
--- error: UNNEST of a column that the stream does not have
+-- error: UNNEST of a column that is not in the stream
 -- fixed:  CROSS JOIN UNNEST(d.tags) AS t (x) => 
 -- fixed: SELECT c.id, t.x => SELECT c.id, d.tags[1]
 -- with: carts out_id_name

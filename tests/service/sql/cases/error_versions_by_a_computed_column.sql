@@ -1,4 +1,4 @@
--- error: the time column "later" of table "users" is computed, so that its rows do not have it
+-- error: the time column "later" of table "users" is computed, and stored rows do not have it
 -- fixed: WATERMARK FOR later AS later => WATERMARK FOR at AS at
 -- with: orders out_id_name
 CREATE TABLE users (id BIGINT, name STRING, level INT, at TIMESTAMP(3), later AS at + INTERVAL '1' DAY, WATERMARK FOR later AS later, PRIMARY KEY (id) NOT ENFORCED) WITH (

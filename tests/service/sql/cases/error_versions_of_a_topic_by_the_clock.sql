@@ -1,4 +1,4 @@
--- error: reads the clock, which one of a dimension
+-- error: reads the clock, which is not allowed for a dimension
 -- fixed: AS CURRENT_TIMESTAMP => AS update_time - INTERVAL '15' SECOND
 -- with: orders_of_instants … join_rates
 CREATE TABLE rates (

@@ -1,4 +1,4 @@
--- error: COUNT stands inside another aggregate or in GROUP BY
+-- error: COUNT is inside another aggregate or in GROUP BY
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)
 FROM TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '1' MINUTE))

@@ -1,4 +1,4 @@
--- error: UPPER is no aggregate
+-- error: UPPER is not an aggregate function
 -- fixed: UPPER(DISTINCT t) => MAX(DISTINCT t)
 -- with: s_event_time
 CREATE TABLE o (at TIMESTAMP(3), x STRING) WITH ('connector' = 'blackhole');

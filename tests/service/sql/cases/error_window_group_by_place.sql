@@ -1,4 +1,4 @@
--- error: no places and no constants
+-- error: not positions or constants
 -- fixed: window_end, 1; => window_end;
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)

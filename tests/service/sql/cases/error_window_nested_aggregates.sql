@@ -1,4 +1,4 @@
--- error: COUNT stands inside another aggregate
+-- error: COUNT is inside another aggregate
 -- fixed: SUM(COUNT(*)) => SUM(n)
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, SUM(COUNT(*))

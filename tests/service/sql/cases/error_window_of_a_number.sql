@@ -1,4 +1,4 @@
--- error: SIZE is no INTERVAL
+-- error: SIZE is not an INTERVAL
 -- fixed: , 60) => , INTERVAL '10' MINUTE)
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)

@@ -1,4 +1,4 @@
--- error: a window of processing time over a join by event time
+-- error: a window by processing time over a join by event time
 -- fixed: DESCRIPTOR(p) => DESCRIPTOR(ts)
 -- with: d_since s_event_time out_at_bigint
 CREATE VIEW j AS SELECT s.* FROM s JOIN d FOR SYSTEM_TIME AS OF s.ts ON s.k = d.id;

@@ -1,4 +1,4 @@
--- error: PARTITION BY of SESSION and GROUP BY have not the same keys
+-- error: PARTITION BY of SESSION and GROUP BY have different keys
 -- fixed: TABLE s, => TABLE s PARTITION BY k,
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, COUNT(*)

@@ -1,4 +1,4 @@
--- error: SUM(*) has no meaning
+-- error: SUM(*) has no effect
 -- fixed: SUM(*) => SUM(n)
 -- with: s_event_time out_at_bigint
 INSERT INTO o SELECT window_start, SUM(*)

@@ -1,4 +1,4 @@
--- error: WHERE behind SESSION
+-- error: WHERE follows SESSION
 -- fixed: TABLE s, => TABLE many,
 -- fixed: WHERE n > 1 GROUP => GROUP
 -- fixed: INSERT INTO => CREATE VIEW many AS SELECT * FROM s WHERE n > 1; INSERT INTO

@@ -1,4 +1,4 @@
--- error: a join by comma keeps the rows of both sides, but for LATERAL TABLE(…) and UNNEST(…)
+-- error: a comma join keeps the rows of both sides, except LATERAL TABLE(…) and UNNEST(…)
 -- with: payments
 CREATE TABLE refunds (
     payment_id STRING,

@@ -1,4 +1,4 @@
--- error: CREATE SHARED TABLE "people" is no part of a job
+-- error: CREATE SHARED TABLE "people" is not allowed in the script of a job
 -- fixed: CREATE SHARED TABLE people (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'p'); =>
 -- fixed: JOIN people => JOIN users
 CREATE SHARED TABLE people (id BIGINT, PRIMARY KEY (id) NOT ENFORCED) WITH ('connector' = 'delta', 'path' = 'p');
