@@ -21,7 +21,7 @@ from joins.durable.failpoints import parse_failpoints
 from joins.plan.connections import STORE_PATH
 from joins.plan.errors import JoinError
 from service.errors import ConfigError
-from service.security.tokens import DEFAULT_HOST, DEFAULT_PORT
+from service.version import DEFAULT_HOST, DEFAULT_PORT
 
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"

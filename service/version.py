@@ -1,6 +1,8 @@
-"""Which version of this program runs."""
+"""The version of this program, and the default address of its control plane."""
 
 from importlib.metadata import PackageNotFoundError, version
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8326
 
 
 def program_version() -> str:

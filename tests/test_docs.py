@@ -332,7 +332,7 @@ def test_every_file_of_a_job_is_documented() -> None:
     properties = [name for name, value in vars(JobLayout).items() if isinstance(value, property)]
     paths = [getattr(layout, name) for name in properties]
     paths += [checkpoint.source_file("<dimension>"), checkpoint.cdc_file("<dimension>")]
-    paths += [checkpoint.spark_directory("build-<dimension>"), checkpoint.pins_directory]
+    paths.append(checkpoint.pins_directory)
     missing = [p for p in paths if str(p.relative_to("job")) not in contracts]
     assert missing == []
 

@@ -16,8 +16,6 @@ from tests.support.hints import PACKAGES, ROOT
 from watermark.errors import SluiceError
 
 STARTED_BY = {
-    "joins.worker_daemon": "joins.worker.daemon",
-    "joins.first_fold": "joins.dimension.fold_files",
     "joins.adapters.datagen": "joins.adapters.datagen",
     "service.jobs.runner": "service.jobs.runner",
     "service.jobs.inspect": "service.jobs.inspect.program",

@@ -9,19 +9,30 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from watermark.checks import checked
-from watermark.errors import InvalidParameterError, InvalidTransitionError, LostRecordsError
+from watermark.errors import InvalidParameterError, LostRecordsError
 from watermark.model import MAX_TIMESTAMP, START_OF_TIME, Watermark
+from watermark.transitions import next_state
 
 
 class Phase(StrEnum):
-    """Where a job is."""
+    """Where a job is.
+
+    Attributes:
+        LOAD: tables are copied; the stream is not read.
+        JOIN: each record is joined when it comes.
+    """
 
     LOAD = "LOAD"
     JOIN = "JOIN"
 
 
 class PhaseEvent(StrEnum):
-    """What happens to a job's phase."""
+    """What happens to a job's phase.
+
+    Attributes:
+        GATE_OPENED: every channel of every table has committed its watermark.
+        RESTORED: a runner starts from the checkpoint.
+    """
 
     GATE_OPENED = "gate_opened"
     RESTORED = "restored"
@@ -37,16 +48,13 @@ TRANSITIONS: dict[tuple[Phase, PhaseEvent], Phase] = {
 def advance(phase: Phase, event: PhaseEvent) -> Phase:
     """The phase after `event`.
 
+    >>> advance(Phase.LOAD, PhaseEvent.GATE_OPENED).name
+    'JOIN'
+
     Raises:
         InvalidTransitionError: the table has no such step; opening twice is one.
     """
-    following = TRANSITIONS.get((phase, event))
-    if following is None:
-        raise InvalidTransitionError(
-            f'phase "{phase}" has no transition for event "{event}"',
-            hint="Report this as a defect with the job's event log: a gate opens once.",
-        )
-    return following
+    return next_state("phase of a job", TRANSITIONS, phase, event)
 
 
 NEAR_LOSS = 0.8

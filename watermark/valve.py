@@ -13,6 +13,9 @@ from watermark.model import Progress, Watermark, WatermarkStatus
 class CombinedWatermarkStatus:
     """The watermark and status of an operator with several inputs, a stream's splits included.
 
+    One rule differs from the valve's, by FLIP-326: an input that returns from idleness behind the
+    operator's watermark takes part in the minimum at once, and holds it until it has caught up.
+
     >>> combined = CombinedWatermarkStatus(["probe", "build"])
     >>> combined.update_watermark("probe", Watermark(5), now_ms=100)
     ()

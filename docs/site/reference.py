@@ -11,7 +11,8 @@ import pkgutil
 import re
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import joins
 import service
 import watermark
 from joins.durable.failpoints import POINTS
+from joins.source.chunk_reader import SOURCE_STEPS
 from service.api.routes.metrics import RequestCounters, job_metrics, leadership_metrics
 from service.cli.main import app
 from service.cli.output import ExitCode
@@ -34,6 +36,8 @@ from service.sql.catalog.settings import SETTINGS
 from service.sql.expressions.expression_text import FORMS, PARTLY
 from service.sql.expressions.functions import REFUSED
 from watermark.errors import SluiceError
+from watermark.foreign_journal import COPY_STEPS, FEED_STEPS
+from watermark.gate import TRANSITIONS
 
 Command = Any  # typer's own classes have no types
 Parameter = Any
@@ -309,6 +313,39 @@ def failpoints() -> Iterator[str]:
         yield entry(f"`{point}`", f"{plain(meaning)} ({', '.join(f'`{m}`' for m in modules)}).")
 
 
+# State machines
+# --------------------------------------------------------------------------------------------------
+
+
+def states(machine: str) -> Iterator[str]:
+    """The states and events of a machine, and its table: one row a transition."""
+    table = MACHINES[machine]
+    for kind in (0, 1):
+        enum = type(next(iter(table))[kind])
+        yield f"{'Events' if kind else 'States'}:\n"
+        for name, meaning in _members(enum).items():
+            yield entry(f"`{enum[name].value}`", plain(meaning))
+        yield ""
+    yield "| from | event | to |"
+    yield "|---|---|---|"
+    order = [*type(next(iter(table))[0])]
+    for (state, event), after in sorted(table.items(), key=lambda each: order.index(each[0][0])):
+        yield f"| `{state}` | `{event}` | `{after}` |"
+
+
+def _members(enum: type[StrEnum]) -> dict[str, str]:
+    """Member → meaning, from the docstring's attributes."""
+    _, _, attributes = (inspect.getdoc(enum) or "").partition("Attributes:\n")
+    found: dict[str, str] = {}
+    for line in textwrap.dedent(attributes).splitlines():
+        name, colon, meaning = line.partition(": ")
+        if colon and not line.startswith(" "):
+            found[name] = meaning
+        else:
+            found[[*found][-1]] += " " + line.strip()
+    return found
+
+
 # Promises
 # --------------------------------------------------------------------------------------------------
 
@@ -362,6 +399,13 @@ BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "errors": errors,
     "failpoints": failpoints,
     "promises": promises,
+    "states": states,
+}
+MACHINES: dict[str, Mapping[tuple[StrEnum, StrEnum], StrEnum]] = {
+    "job-phase": TRANSITIONS,
+    "topic-journal": FEED_STEPS,
+    "topic-copy": COPY_STEPS,
+    "table-copy": SOURCE_STEPS,
 }
 
 if __name__ == "__main__":

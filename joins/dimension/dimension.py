@@ -25,7 +25,6 @@ from joins.dimension.build_side import (
 from joins.dimension.changelog_topic import ChangelogTopic, first_before
 from joins.dimension.fold import Fold, FoldPolicy, FoldSchedule
 from joins.dimension.index_keeper import IndexKeeper
-from joins.durable.spark_logs import spark_offsets
 from joins.kernels.changelog.digest import ChangelogEventTime, ChangelogState
 from joins.kernels.changelog.envelope import changelog_schema
 from joins.kernels.index.index import IndexSpec
@@ -47,7 +46,6 @@ class DimensionPlaces:
     Attributes:
         index_is_shared: other jobs have theirs in the same directory, and equal ones are one.
         index_specs: none if no role is looked up in an index; each committed version is ready then.
-        spark_logs: where a version with streaming queries kept the offsets of batches.
     """
 
     topic: str
@@ -56,7 +54,6 @@ class DimensionPlaces:
     current: TablePath
     index: Path
     index_specs: tuple[IndexSpec, ...]
-    spark_logs: Path
     index_is_shared: bool = False
 
 
@@ -134,12 +131,8 @@ class DimensionRuntime:
         if version == self.version:
             return
         state = read_changelog_state(self.changelog, version)
-        self._advance(version, read_to(state, self._offsets_at(version)))
-
-    def _offsets_at(self, version: int) -> Mapping[int, int]:
-        ends = committed_offsets(self.changelog, version, self.places.partitions)
-        last = self.changelog.batches.last_batch()
-        return ends if ends or last is None else spark_offsets(self.places.spark_logs, last)
+        offsets = committed_offsets(self.changelog, version, self.places.partitions)
+        self._advance(version, read_to(state, offsets))
 
     def _advance(self, version: int, state: ChangelogState) -> None:
         self._past = (*self._past[-_STATES_KEPT:], (version, state))

@@ -292,9 +292,6 @@ class Checkpoint:
     def cdc_file(self, dimension: str) -> Path:
         return self.directory / "sources" / f"{dimension}.cdc.json"
 
-    def spark_directory(self, query: str) -> Path:
-        return self.directory / "spark" / query
-
     def read_meta(self) -> JobMeta | None:
         """The job's meta data, or None before the first start."""
         value = read_json(self._meta_file)

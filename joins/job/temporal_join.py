@@ -10,7 +10,8 @@ the stream pauses the probe only, until it is acknowledged.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +25,6 @@ from joins.batch.batches import FinishedBatch, ProbeHooks, ProbeSettings, check_
 from joins.batch.inserts import JoinBatches
 from joins.batch.probe_control import ControlParts, ProbeControl
 from joins.dimension.build_side import BuildPace, BuildSettings
-from joins.dimension.dimension import DimensionRuntime
 from joins.durable.requests import Request, Requests
 from joins.job.loops import Loops, Reporter
 from joins.job.opening import Opening, channel_name
@@ -41,6 +41,7 @@ from joins.plan.errors import (
     StoppingError,
 )
 from joins.plan.plan import KafkaSource
+from joins.source.chunk_reader import in_background
 from joins.source.coordinator import evidence_of
 from joins.stream.bounds import BatchLimit
 from joins.stream.watches import TopicDiscovery
@@ -65,7 +66,7 @@ class TemporalJoin:
         self.parts = parts
         self._on_tick = on_tick
         self.reporter = Reporter(lambda: on_tick(self), every_s=_TICK_S)
-        self._indexes: _Indexes | None = None
+        self._indexes: Future[Mapping[str, int]] | None = None
         self._stopping = threading.Event()
         self.is_stop_requested = False
         self._open_requested = threading.Event()
@@ -202,11 +203,14 @@ class TemporalJoin:
             SluiceError, OSError: it cannot be built; the next call tries again.
         """
         if self._indexes is None:
-            self._indexes = _Indexes(self.parts.dimensions)
-        if not self._indexes.wait(_TICK_S):
+            self._indexes = in_background(self._serve_indexes, "indexes")
+        if self._indexes not in wait([self._indexes], _TICK_S).done:
             return None
         indexes, self._indexes = self._indexes, None
-        return indexes.versions()
+        return indexes.result()
+
+    def _serve_indexes(self) -> Mapping[str, int]:
+        return {d.dimension.name: d.serve_index() for d in self.parts.dimensions}
 
     def _open(self, versions: Mapping[str, int]) -> None:
         held = self.progress.held().held_records
@@ -408,37 +412,6 @@ class TemporalJoin:
         self._changelog_cluster.close()
         if self._discovery is not None:
             self._discovery.close()
-
-
-class _Indexes:
-    """The lookup indexes of the newest versions, built on a thread of their own."""
-
-    def __init__(self, dimensions: Sequence[DimensionRuntime]) -> None:
-        self._dimensions = dimensions
-        self._versions: dict[str, int] = {}
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._build, name="indexes", daemon=True)
-        self._thread.start()
-
-    def wait(self, timeout_s: float) -> bool:
-        self._thread.join(timeout_s)
-        return not self._thread.is_alive()
-
-    def versions(self) -> Mapping[str, int]:
-        """What is ready, after the end.
-
-        Raises:
-            Exception: what the build has failed with.
-        """
-        if self._error is not None:
-            raise self._error
-        return self._versions
-
-    def _build(self) -> None:
-        try:
-            self._versions = {d.dimension.name: d.serve_index() for d in self._dimensions}
-        except Exception as exc:  # told to the main loop
-            self._error = exc
 
 
 def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:

@@ -32,10 +32,8 @@ from joins.durable.leases import (
     oldest_of_shared,
 )
 from joins.job.parts import JobParts
-from joins.kernels.local_files import is_full
-from joins.plan.errors import DiskFullError
+from joins.plan.causes import cause_of
 from joins.worker.work import enter_pool
-from watermark.errors import SluiceError
 
 PATIENCE_S = 20.0
 SLOW_S = 60.0
@@ -153,12 +151,8 @@ class UpkeepAttempts:
 
     def _after(self, part: str, error: Exception) -> UpkeepFault:
         known = self._failed.get(part) or UpkeepFault(part, time.time_ns() // 1_000_000)
-        text, hint = str(error) or type(error).__name__, known.hint
-        if isinstance(error, SluiceError):
-            text, hint = error.message, error.hint
-        elif is_full(error):
-            hint = DiskFullError.HINT
-        return replace(known, failures=known.failures + 1, error=text, hint=hint)
+        cause = cause_of(error, "newest attempt")
+        return replace(known, failures=known.failures + 1, error=cause.message, hint=cause.hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
 """Groups of neighbouring chunks, each read by one Spark job into files of record bodies."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -23,11 +24,65 @@ from joins.plan.plan import Compression
 from joins.worker.row_files import ROWS, RowFiles
 from joins.worker.staging import BatchReport, TaskReport, current_origin, telling_cause
 from joins.worker.work import Work
+from watermark.transitions import illegal_step, next_state
+
+
+class SourcePhase(StrEnum):
+    """How far the copy of a captured table is.
+
+    Attributes:
+        NEW: nothing is read.
+        COPYING: LOW is taken, and chunks are read.
+        COPIED: every chunk is acknowledged.
+        FOLLOWING: HIGH is taken; changes are followed.
+        ABANDONED: the table must be copied again.
+    """
+
+    NEW = "new"
+    COPYING = "copying"
+    COPIED = "copied"
+    FOLLOWING = "following"
+    ABANDONED = "abandoned"
+
+
+class SourceStep(StrEnum):
+    """What one durable write of a source makes true.
+
+    Attributes:
+        BEGIN: takes LOW, in a new generation.
+        CHUNKS: says that a group of chunks is acknowledged.
+        LAST_CHUNK: says that the last group is acknowledged.
+        HIGH: takes HIGH.
+        ABANDON: says why the table must be copied again. The copy may end its step meanwhile.
+    """
+
+    BEGIN = "begin"
+    CHUNKS = "chunks"
+    LAST_CHUNK = "last-chunk"
+    HIGH = "high"
+    ABANDON = "abandon"
+
+
+SOURCE_STEPS: Mapping[tuple[SourcePhase, SourceStep], SourcePhase] = {
+    **{(phase, SourceStep.BEGIN): SourcePhase.COPYING for phase in SourcePhase},
+    (SourcePhase.COPYING, SourceStep.CHUNKS): SourcePhase.COPYING,
+    (SourcePhase.COPYING, SourceStep.LAST_CHUNK): SourcePhase.COPIED,
+    (SourcePhase.COPIED, SourceStep.HIGH): SourcePhase.FOLLOWING,
+    **{
+        (phase, SourceStep.ABANDON): SourcePhase.ABANDONED
+        for phase in SourcePhase
+        if phase is not SourcePhase.NEW
+    },
+    **{
+        (SourcePhase.ABANDONED, step): SourcePhase.ABANDONED
+        for step in (SourceStep.CHUNKS, SourceStep.LAST_CHUNK, SourceStep.HIGH)
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """What is durable of a source; see ARCHITECTURE.md.
+    """What is durable of a `mysql-cdc` source; each step is one write of its file.
 
     Attributes:
         server: the one that LOW was taken from.
@@ -48,6 +103,26 @@ class SourceState:
     chunks_complete: bool = False
     high: BinlogMark | None = None
     needed: str | None = None
+
+    @property
+    def phase(self) -> SourcePhase:
+        if self.needed is not None:
+            return SourcePhase.ABANDONED
+        if self.high is not None:
+            return SourcePhase.FOLLOWING
+        return SourcePhase.COPIED if self.chunks_complete else SourcePhase.COPYING
+
+    def advanced(self, step: SourceStep, **changes: Any) -> "SourceState":  # noqa: ANN401
+        """The state after `step`, which `changes` must agree with.
+
+        Raises:
+            InvalidTransitionError: `SOURCE_STEPS` has no such step, or it leads elsewhere.
+        """
+        phase = next_state("copy of a table", SOURCE_STEPS, self.phase, step)
+        made = replace(self, **changes)
+        if made.phase is not phase:
+            raise illegal_step("copy of a table", f'step "{step}" leads to "{made.phase}"')
+        return made
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -189,7 +264,7 @@ class ChunkReader:
         return [Chunk(part[0].after, part[-1].through).as_text() for part in parts]
 
 
-def in_background(work: Callable[[], _Answer]) -> "Future[_Answer]":
+def in_background(work: Callable[[], _Answer], name: str) -> "Future[_Answer]":
     """Do `work` on a thread that keeps no process from its end."""
     future: Future[_Answer] = Future()
 
@@ -199,5 +274,5 @@ def in_background(work: Callable[[], _Answer]) -> "Future[_Answer]":
         except BaseException as exc:  # whoever waits for it raises it again
             future.set_exception(exc)
 
-    threading.Thread(target=run, name="snapshot sender", daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     return future

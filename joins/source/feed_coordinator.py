@@ -284,7 +284,7 @@ class TopicCoordinator(FeedCoordinator):
 
     def _on_event(self, event: Mapping[str, Any]) -> None:
         super()._on_event(event)
-        if "state" in event and _needs_a_word(event["state"]):
+        if "state" in event and _needs_override(event["state"]):
             state = event["state"]
             self._note(
                 SnapshotUnprovenError(
@@ -340,6 +340,6 @@ def _record(request: Request, message: str) -> dict[str, Any]:
     return record_of(request, choice=request.body.get("choice"), message=message)
 
 
-def _needs_a_word(state: Mapping[str, Any]) -> bool:
+def _needs_override(state: Mapping[str, Any]) -> bool:
     missing = state["missing"]
-    return missing is not None and Missing(missing).needs_a_word
+    return missing is not None and Missing(missing).needs_override

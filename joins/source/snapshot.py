@@ -56,10 +56,13 @@ from joins.source.chunk_reader import (
     COMPRESSION,
     DEAD_ROWS,
     MOST_BODY_BYTES,
+    SOURCE_STEPS,
     ChunkReader,
     ChunkStage,
     GroupSize,
+    SourcePhase,
     SourceState,
+    SourceStep,
     in_background,
 )
 from joins.source.coordinator import SourceCoordinator, SourceView
@@ -67,7 +70,9 @@ from joins.worker.row_files import RowFiles
 from joins.worker.staging import BatchReport
 from joins.worker.work import enter_pool
 from watermark.errors import SluiceError
+from watermark.transitions import next_state
 
+_SENDER = "snapshot sender"
 _POLL_S = 0.2
 _SURVIVED_S = 30.0  # a process that lives so long has passed where others died
 _log = structlog.get_logger(__name__)
@@ -172,11 +177,11 @@ class SnapshotCoordinator(SourceCoordinator):
         value = read_json(self._settings.state_file)
         if value is not None:
             self.state = SourceState.from_json(value)
-            self._keep(replace(self.state, needed=reason))
+            self._keep(SourceStep.ABANDON, needed=reason)
 
     def _note(self, error: SluiceError) -> None:
         if isinstance(error, SnapshotNeededError) and self.state is not None:
-            self._keep(replace(self.state, needed=error.message))
+            self._keep(SourceStep.ABANDON, needed=error.message)
         super()._note(error)
 
     def _run_once(self) -> None:
@@ -279,7 +284,10 @@ class SnapshotCoordinator(SourceCoordinator):
             table=table,
             rows_estimate=estimate_rows(connection),
         )
-        self._keep(state)
+        phase = SourcePhase.NEW if self.state is None else self.state.phase
+        next_state("copy of a table", SOURCE_STEPS, phase, SourceStep.BEGIN)
+        with self._keeping:
+            self._write(state)
         _log.info("snapshot starts", part=self.part, generation=generation, low=low.as_json())
         return state
 
@@ -293,7 +301,7 @@ class SnapshotCoordinator(SourceCoordinator):
                 "reset while the table was copied",
                 hint="Nothing is to be done: the table is copied again by itself.",
             )
-        self._keep(replace(self._require_state(), high=high))
+        self._keep(SourceStep.HIGH, high=high)
 
     def _connection_of(self, state: SourceState) -> MysqlConnectionConfig:
         """To the server that LOW is of: each connection compares, for none is like the one before.
@@ -306,17 +314,14 @@ class SnapshotCoordinator(SourceCoordinator):
         assert self.state is not None
         return self.state
 
-    def _keep(self, state: SourceState) -> None:
-        """Make `state` durable; that a copy is needed is not forgotten before there is a new one.
-
-        The CDC process says so on another thread.
-        """
+    def _keep(self, step: SourceStep, **changes: Any) -> None:  # noqa: ANN401
+        """Make one step durable; the CDC process may abandon the copy on another thread."""
         with self._keeping:
-            known = self.state
-            if known is not None and known.generation == state.generation:
-                state = replace(state, needed=state.needed or known.needed)
-            write_json_atomically(self._settings.state_file, state.as_json())
-            self.state = state
+            self._write(self._require_state().advanced(step, **changes))
+
+    def _write(self, state: SourceState) -> None:
+        write_json_atomically(self._settings.state_file, state.as_json())
+        self.state = state
 
     def _start_process(self, state: SourceState) -> None:
         settings, connection = self._settings, self._connection_of(state)
@@ -382,11 +387,11 @@ class SnapshotCoordinator(SourceCoordinator):
             rows_each=self._source.chunk_rows,
             after=state.after,
         )
-        sending: Future[Any] = in_background(self._living_process)
+        sending: Future[Any] = in_background(self._living_process, _SENDER)
         try:
             for chunks, report in self._reader(state).groups(bounds):
                 sending.result()
-                sending = in_background(partial(self._send_group, chunks, report))
+                sending = in_background(partial(self._send_group, chunks, report), _SENDER)
                 if self._stopping.is_set():
                     break
                 self._living_process()
@@ -436,9 +441,9 @@ class SnapshotCoordinator(SourceCoordinator):
         state, through = self._require_state(), chunks[-1].through
         done = state.chunks_done + len(chunks)
         if through is None:
-            self._keep(replace(state, chunks_done=done, chunks_complete=True))
+            self._keep(SourceStep.LAST_CHUNK, chunks_done=done, chunks_complete=True)
         else:
-            self._keep(replace(state, after=through, chunks_done=done))
+            self._keep(SourceStep.CHUNKS, after=through, chunks_done=done)
 
     @contextmanager
     def _copy_faults(self) -> Iterator[None]:

@@ -49,12 +49,7 @@ _ROUTERS = (
 
 
 def create_app(services: Services, *, closing: Callable[[], bool] = lambda: False) -> FastAPI:
-    """The REST API over `services`; starts and stops nothing.
-
-    Args:
-        services: what the handlers work with.
-        closing: whether the server shuts down, so that streams end.
-    """
+    """The REST API over `services`; starts nothing. Streams end when `closing` returns True."""
     app = FastAPI(
         title="Sluice",
         version="1",

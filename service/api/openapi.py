@@ -10,14 +10,14 @@ from service.config import Settings
 from service.jobs.store.store import JobStore
 from service.jobs.submit.catalog_tables import CatalogTables
 from service.jobs.submit.submission import Submissions
-from service.jobs.supervise.hooks import Hooks
+from service.jobs.supervise.hooks import Hooks, default_hooks
 from service.jobs.supervise.supervisor import Supervisor
 
 PATH = Path(__file__).with_name("openapi.json")
 
 
 def document(hooks: Hooks) -> str:
-    """The API's description as the text of `openapi.json`; nothing is started."""
+    """The text of `openapi.json`; starts nothing."""
     with tempfile.TemporaryDirectory(prefix="sluice-openapi-") as directory:
         settings = Settings(data_dir=Path(directory))
         store = JobStore.open("sqlite://")
@@ -31,8 +31,6 @@ def document(hooks: Hooks) -> str:
 
 
 def main() -> None:
-    from service.jobs.supervise.hooks import default_hooks
-
     PATH.write_text(document(default_hooks()), encoding="utf-8")
 
 

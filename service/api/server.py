@@ -1,4 +1,4 @@
-"""The control plane as a running thing: lock, store, supervisor and HTTP server."""
+"""The running control plane: lock, store, supervisor and HTTP server."""
 
 import socket
 import ssl
@@ -42,7 +42,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is open while the control plane runs."""
+    """Resources of an open control plane."""
 
     lock: int
     listener: socket.socket
@@ -52,12 +52,11 @@ class _Parts:
 
 
 class ControlPlane:
-    """A control plane of one data directory; its runners live on when it ends.
+    """A control plane of one data directory; runners survive it.
 
-    With the setting `stop_with_parent` it ends them first; the next one starts them again. So it
-    does where several are on one PostgreSQL store: one leads, and the others wait for its end.
-
-    Use `run` to serve in this thread until a signal, or a `with` block to serve in the background.
+    With `stop_with_parent`, or several control planes on one PostgreSQL store, it ends the runners
+    first, and the next control plane or leader restarts them. `run` serves in this thread until a
+    signal; a `with` block serves in the background.
     """
 
     def __init__(
@@ -77,11 +76,11 @@ class ControlPlane:
         self.url = ""
 
     def open(self) -> None:
-        """Take data directory, port and job store; nothing is served yet.
+        """Lock the data directory, bind the port and open the job store.
 
         Raises:
-            ConfigError: it would be unsafe to reach, or TLS cannot be spoken.
-            ControlPlaneError: the data directory or the port is in use or cannot be had.
+            ConfigError: the settings are unsafe, or the certificate is unusable.
+            ControlPlaneError: the data directory or the port is in use or not accessible.
             StoreError: the job store cannot be opened.
         """
         settings = self._settings
@@ -118,7 +117,7 @@ class ControlPlane:
         return self._open_parts().services
 
     def run(self) -> None:
-        """Serve until SIGINT or SIGTERM; call `open` before and `close` after it."""
+        """Serve until SIGINT or SIGTERM, between `open` and `close`."""
         parts = self._open_parts()
         if parts.election is None:
             parts.services.supervisor.start()
@@ -128,7 +127,7 @@ class ControlPlane:
         parts.server.run(sockets=[parts.listener])
 
     def close(self) -> None:
-        """Give everything back; runners go on, unless they are to stop with us."""
+        """Release everything; runners continue unless configured to stop."""
         if self._parts is None:
             return
         parts = self._parts
@@ -153,7 +152,7 @@ class ControlPlane:
         self.open()
         try:
             self._serve_in_background()
-        except BaseException:  # an interrupt, too, must leave nothing behind
+        except BaseException:  # an interrupt must release everything, too
             self.close()
             raise
         return self
@@ -167,7 +166,7 @@ class ControlPlane:
             time.sleep(_POLL_S)
         if not parts.server.started:
             raise ControlPlaneError(
-                "control plane did not answer in time", hint="Look at the log and try again."
+                "control plane did not answer in time", hint="Check the log and try again."
             )
 
     def __exit__(
@@ -197,7 +196,7 @@ def _store(settings: Settings) -> JobStore:
 
 
 def _election(services: Services, address: Callable[[str], str]) -> Election | None:
-    """How it is found out whether this control plane leads; one that is alone does."""
+    """The election on a shared store; None for a single control plane, which always leads."""
     settings, store, supervisor = services.settings, services.store, services.supervisor
     if not store_is_shared(settings):
         return None
@@ -224,7 +223,7 @@ def _server(services: Services, tls: ssl.SSLContext | None) -> uvicorn.Server:
         access_log=False,
         log_config=None,
         server_header=False,
-        proxy_headers=False,  # the guard does it, for those who are trusted
+        proxy_headers=False,  # the guard reads them from trusted proxies
         ssl_context_factory=None if tls is None else lambda *_: tls,
         h11_max_incomplete_event_size=HEAD_LIMIT_BYTES,
         timeout_graceful_shutdown=5,
@@ -245,13 +244,13 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise ControlPlaneError(
             f"port {port} of {host} cannot be used: {exc.strerror}",
-            hint="Stop the program that uses it, or choose another with --port or SLUICE_PORT.",
+            hint="Stop the program that uses it, or set another port with --port or SLUICE_PORT.",
         ) from exc
     return listener
 
 
 def _advertised(listener: socket.socket, scheme: str, seen_as: str) -> str:
-    """Where others reach us: where we listen, or on all addresses, as the database sees us."""
+    """Our address for other control planes; if we listen on all, the one the database sees."""
     if not ip_address(listener.getsockname()[0]).is_unspecified:
         return _url(listener, scheme)
     host = f"[{seen_as}]" if ":" in seen_as else seen_as

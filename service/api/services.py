@@ -1,4 +1,4 @@
-"""What the handlers of the REST API work with, and the parameters that many of them share."""
+"""The services that the handlers of the REST API use, and their shared parameters."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -32,13 +32,13 @@ _RATE = "records_per_s"
 
 
 class PlannedSinks:
-    """The sinks of jobs, kept in memory: a plan never changes, and lists come without plans."""
+    """Caches the sinks of jobs: plans never change, and lists are read without plans."""
 
     def __init__(self) -> None:
         self._known: dict[str, list[SinkView]] = {}
 
     def of(self, store: JobStore, job_ids: Sequence[str]) -> Mapping[str, list[SinkView]]:
-        """Job → its sinks; none of a job that has just gone."""
+        """Sinks by job id; empty for a removed job."""
         known = self._known
         if missing := [job_id for job_id in job_ids if job_id not in known]:
             if len(known) + len(missing) > _MOST_KNOWN:
@@ -48,7 +48,7 @@ class PlannedSinks:
 
 
 def _read_sinks(store: JobStore, job_ids: Sequence[str]) -> dict[str, list[SinkView]]:
-    """Those of some jobs, of a few at a time: plans may be large."""
+    """Reads plans a few at a time, as they may be large."""
     parts = (job_ids[at : at + _PLANS] for at in range(0, len(job_ids), _PLANS))
     plans = (each for part in parts for each in store.plans(part).items())
     return {job_id: sinks_of(plan) for job_id, plan in plans}
@@ -56,7 +56,7 @@ def _read_sinks(store: JobStore, job_ids: Sequence[str]) -> dict[str, list[SinkV
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the handlers work with."""
+    """Everything that the handlers use; one for each control plane."""
 
     settings: Settings
     store: JobStore
@@ -68,7 +68,7 @@ class Services:
     sinks: PlannedSinks = field(default_factory=PlannedSinks)
 
     def detail(self, job: Job) -> JobDetail:
-        """The job with its runner and the runner's newest report."""
+        """The job with its runner and the newest report."""
         runner, full = self.supervisor.runner_of(job.id), full_disks(self.settings)
         if not self.has_directories:
             return job_detail(job, None, runner, [], full)
@@ -77,7 +77,7 @@ class Services:
         return job_detail(job, read_status(job_dir), runner, acknowledged, full)
 
     def listed(self, jobs: Sequence[Job], *, recent: bool = False) -> list[ListedJob]:
-        """The jobs as a list has them, with their `recent` rates if they are wanted."""
+        """The jobs as list entries, optionally with their `recent` rates."""
         sinks = self.sinks.of(self.store, [job.id for job in jobs])
         return [self._listed(job, sinks[job.id], recent=recent) for job in jobs]
 
@@ -91,24 +91,17 @@ class Services:
 
     @property
     def has_directories(self) -> bool:
-        """Whether the directories of jobs are as their runners write them.
-
-        Those of a standby are not, where each machine has its own (ADR-0095).
-        """
+        """False on a standby whose machine does not share the job directories (ADR-0095)."""
         return self.store.has_directories or self.leadership.role is ControlPlaneRole.LEADER
 
     def layout(self, job_id: str) -> JobLayout:
-        """The job's directory.
-
-        Raises:
-            StandbyError: it is on the machine of the control plane that leads.
-        """
+        """The job's directory; raises StandbyError if only the leader's machine has it."""
         if not self.has_directories:
             self.leadership.require()
         return JobLayout(self.settings.jobs_dir / job_id)
 
     def requests(self, job_id: str) -> RequestBox:
-        """What is asked of the job's runner."""
+        """The box of requests to the job's runner."""
         layout = self.layout(job_id)
         stored = layout.stored()
         if stored is not None:
@@ -116,14 +109,14 @@ class Services:
         return RequestBox(layout.requests)
 
     def want(self, job_id: str, desired: DesiredState, *, resume: bool = False) -> JobDetail:
-        """Note what is wanted and let the supervisor see to it."""
+        """Store the desired state and wake the supervisor."""
         job = self.store.want(job_id, desired, resume=resume)
         self.supervisor.wake()
         return self.detail(job)
 
 
 def recent_rates(layout: JobLayout) -> list[float | None]:
-    """Records a second in each of the last 30 minutes, the oldest first; None while unknown."""
+    """Records a second in each of the last 30 minutes, oldest first; None where unknown."""
     end = COARSE.slot(time.time_ns() // 1_000_000)
     first = end - _MINUTES
     points = read_points(layout.history, COARSE, first, end - 1)
@@ -146,6 +139,6 @@ IdempotencyKey = Annotated[
     Header(
         min_length=1,
         max_length=255,
-        description="The same key with the same body is the same job, however often it is sent.",
+        description="Repeating a request with the same key and body has no further effect.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""From a stored job, its runner and the runner's report to wire models."""
+"""Builds wire models from a stored job, its runner and the runner's report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -25,15 +25,15 @@ from service.schemas.jobs import (
 )
 
 _WARNING_HINTS = {
-    "submission": "Submit a corrected script if this is not what you want.",
-    "report": "Look at the runner's log; another version of the program may have written it.",
+    "submission": "Submit a corrected script if this is not intended.",
+    "report": "Check the runner's log; another version of the program may have written it.",
 }
 
 
 def listed_job(
     job: Job, status: Status | None, runner: RunnerView, sinks: Sequence[SinkView]
 ) -> ListedJob:
-    """The job as it stands in a list; without its numbers if its runner's report cannot be read."""
+    """The job as a list entry; without numbers if the runner's report cannot be read."""
     own = {**_summary(job, status), "sinks": sinks}
     is_live = _is_live(job, status, runner)
     content = {} if status is None else shown(status.content, is_live=is_live)
@@ -44,7 +44,7 @@ def listed_job(
 
 
 def _glance(reported: object) -> dict[str, Any]:
-    """What a list shows of the stream."""
+    """The stream's numbers for a list."""
     if reported is None:
         return {}
     probe = ProbeView.model_validate(reported)
@@ -60,7 +60,7 @@ def job_detail(
     acknowledgements: Sequence[Mapping[str, Any]] = (),
     of_machine: Sequence[WarningView] = (),
 ) -> JobDetail:
-    """The job with everything that its runner last reported, and what the machine lacks."""
+    """The job with the last report of its runner, and warnings about the machine."""
     is_live = _is_live(job, status, runner)
     content = {} if status is None else shown(status.content, is_live=is_live)
     warnings: list[Any] = [*of_machine, *(submission_warning(text) for text in job.warnings)]
@@ -96,7 +96,7 @@ def _is_live(job: Job, status: Status | None, runner: RunnerView) -> bool:
 
 
 def sinks_of(plan: bytes) -> list[SinkView]:
-    """The sinks of a stored plan; none if it is damaged, which its runner tells better."""
+    """The sinks of a stored plan; empty if it is damaged, which the runner reports."""
     try:
         stored = orjson.loads(plan)
         inserts = [stored, *stored.get("more_inserts", ())]

@@ -34,14 +34,14 @@ Result = Mapping[str, Any]
 
 
 class RowStream:
-    """Shows blocks of rows as they come, one table over all of them."""
+    """Prints blocks of rows as they come, as one table whose columns never narrow."""
 
     def __init__(self) -> None:
         self._widths: list[int] | None = None
         self._rows = 0
 
     def show(self, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Show `rows` below those before them; the first ones with the names of the columns."""
+        """Print `rows`; the first block has the column names."""
         cells = [[_cell(cell) for cell in row] for row in rows]
         heads = [one_line(name) for name in columns]
         before = self._widths or [0] * len(heads)
@@ -59,7 +59,7 @@ class RowStream:
         show(made)
 
     def end(self) -> None:
-        """Say how many rows there were."""
+        """Print the number of rows."""
         say("(no rows)" if not self._rows else f"({self._rows} row{'s' * (self._rows > 1)})")
 
 
@@ -69,16 +69,16 @@ def _cell(cell: str | None) -> str:
 
 @dataclass
 class Conversation:
-    """Statements that are carried out in order; each sees what those before it have declared.
+    """Executes statements in order; each sees the declarations before it.
 
-    What is declared is forgotten at the end, but what the catalog is to keep: shared tables, and
-    tables and views of a whole script that does nothing else.
+    Declarations are dropped at the end, except for shared tables and scripts that only declare,
+    which go to the catalog.
 
     Attributes:
-        tell: is given what each statement has brought.
-        live: makes what shows rows of a preview as they come; without it `tell` gets all of them.
-        in_parts: more comes: that a text only declares does not make it one for the catalog.
-        names: of the tables and views that are declared.
+        tell: receives the result of each statement.
+        live: creates the printer of preview rows; without it `tell` receives all of them.
+        in_parts: statements are typed: a text that only declares is not meant for the catalog.
+        names: declared tables and views.
         append: INSERTs may write to outputs of other jobs.
     """
 
@@ -93,11 +93,11 @@ class Conversation:
     _columns: tuple[str, ...] | None = ()
 
     def carry_out(self, text: str) -> None:
-        """Carry out each statement of `text`; a fault in the grammar of one keeps all from it.
+        """Execute each statement of `text`; a syntax error prevents all of them.
 
         Raises:
-            SqlError: the text cannot be read.
-            SluiceError: a statement was refused; those before it are done.
+            SqlError: the text cannot be parsed.
+            SluiceError: a statement was refused; the earlier ones have been executed.
         """
         from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
         from service.sql.text.dialect import Use, only, pieces
@@ -109,7 +109,7 @@ class Conversation:
         earlier = [piece for piece in statements if piece.start < len(self._declared)]
         new = statements[len(earlier) :]
         if not new:
-            raise SubmissionError("there is no statement", hint="Write one, such as SHOW JOBS.")
+            raise SubmissionError("script has no statement", hint="Write one, such as SHOW JOBS.")
         if self._is_for_catalog(nodes[len(earlier) :]):
             self._keep(only(whole, new))
             return
@@ -131,7 +131,7 @@ class Conversation:
             self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
 
     def _is_for_catalog(self, nodes: Sequence["Statement"]) -> bool:
-        """Whether statements declare what is to last, and do nothing else."""
+        """Whether the statements only declare, for later scripts."""
         from service.sql.grammar.syntax import CreateTable, CreateView
 
         created = (node for node in nodes if isinstance(node, CreateTable | CreateView))
@@ -140,25 +140,24 @@ class Conversation:
         return len(lasting) == len(nodes) and (shared or not self.in_parts)
 
     def _keep(self, script: str) -> None:
-        with working("checking what the script names"):
+        with working("checking the script"):
             creation = self.client.catalog.create(script)
         warn(creation.warnings)
-        rows = [[f"{name} is kept for later scripts"] for name in creation.created]
-        rows += [[f"{name} is there already"] for name in creation.kept]
+        rows = [[f"{name} created in the catalog"] for name in creation.created]
+        rows += [[f"{name} already exists"] for name in creation.kept]
         self.tell({"statement": "CREATE", "columns": ["result"], "rows": rows})
         self._look_again(self._declared)
 
     def _drop(self, node: "Drop") -> None:
-        """Drop what is of the catalog."""
         from service.client.refusals import NotFoundError
 
-        name, done = node.name.text, "is dropped"
+        name, done = node.name.text, "dropped"
         try:
             self.client.catalog.drop(name)
         except NotFoundError:
             if not node.if_exists:
                 raise
-            done = "is not there"
+            done = "does not exist"
         self.tell({"statement": "DROP", "columns": ["result"], "rows": [[f"{name} {done}"]]})
         self._look_again(self._declared)
 
@@ -171,7 +170,7 @@ class Conversation:
         self._columns = None if self.names else ()
 
     def columns(self) -> tuple[str, ...]:
-        """The columns of what is declared; none while the control plane does not say."""
+        """The columns of all declared tables; empty while the control plane does not answer."""
         if self._columns is None:
             questions = "".join(f"DESCRIBE `{name}`;" for name in self.names)
             try:
@@ -186,7 +185,7 @@ class Conversation:
         self.tell(plain(self.client.statements(script)[-1]))
 
     def _submit(self, script: str, word: str) -> None:
-        with working("checking what the script names"):
+        with working("checking the script"):
             job = self.client.submit(script, append=self.append)
         document = job.status()
         warn(warning.message for warning in document.warnings)
@@ -194,9 +193,9 @@ class Conversation:
         self.tell({**answer, "job": plain(document)})
 
     def _preview(self, script: str, word: str) -> None:
-        """Run the job of a bare SELECT, take its rows from its log, and remove it."""
+        """Run the job of a SELECT, read its rows from the log, and remove it."""
         most = _preview_rows(script)
-        with working("checking what the script names"):
+        with working("checking the script"):
             job = self.client.submit(script)
         try:
             warn(warning.message for warning in job.status().warnings)
@@ -209,7 +208,7 @@ class Conversation:
             self.tell({"statement": word, "columns": columns, "rows": own})
 
     def _rows(self, job: "RemoteJob", most: int) -> "PreviewLog":
-        """What the job has printed, up to its end or to `most` rows; shown live as it comes."""
+        """The rows that the job prints, at most `most`; with `live` they are shown as they come."""
         rows = PreviewLog(job, most)
         shown = None if self.live is None else self.live()
         with ExitStack() as stack:
@@ -217,7 +216,7 @@ class Conversation:
             for document in looks(job, GOALS["finished"], self.timeout_s):
                 new = rows.read()
                 if new and shown is not None:
-                    stack.close()  # bars and rows are on one screen
+                    stack.close()  # bars and rows share the screen
                     shown.show(rows.columns or [], new)
                 elif not rows.rows:
                     show_progress(document)
@@ -230,11 +229,10 @@ class Conversation:
 
 
 class PreviewLog:
-    """The rows in the log of a preview: lines such as `+I{"id": "1"}`.
+    """Reads the rows in the log of a preview: lines such as `+I{"id": "1"}`.
 
     Attributes:
-        columns: `op`, and those of the rows; None before the first one.
-        rows: all that were read.
+        columns: `op` and the columns of the rows; None before the first row.
     """
 
     def __init__(self, job: "RemoteJob", most: int) -> None:
@@ -246,14 +244,14 @@ class PreviewLog:
         self.rows: list[list[str | None]] = []
 
     def read(self) -> list[list[str | None]]:
-        """The rows that have come since the last call."""
+        """The rows since the last call."""
         before = len(self.rows)
         while len(self.rows) < self._most:
             block, after = self._job.log(self._at)
             if after == self._at:
                 break
             self._at = after
-            *lines, self._rest = (self._rest + block).split("\n")  # values may have other breaks
+            *lines, self._rest = (self._rest + block).split("\n")  # not splitlines: of values
             for line in lines:
                 self._add(line)
         del self.rows[self._most :]
@@ -272,7 +270,7 @@ class PreviewLog:
 
 
 def _preview_rows(script: str) -> int:
-    """How many rows a script that ends in a SELECT may show."""
+    """The row limit of a script that ends in a SELECT."""
     from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
     from service.sql.grammar.syntax import Select
     from service.sql.text.script import Script
@@ -283,7 +281,7 @@ def _preview_rows(script: str) -> int:
 
 
 def _is_dropped_for_good(node: "Statement", nodes: Sequence["Statement"]) -> "TypeIs[Drop]":
-    """Whether a statement drops what no earlier one of the conversation has declared."""
+    """Whether a statement drops something that the conversation did not declare."""
     from service.sql.grammar.syntax import CreateTable, CreateView, Drop
 
     if not isinstance(node, Drop):
@@ -296,13 +294,13 @@ def _unread(job: "JobDetail") -> Iterator[str]:
     count = 0 if job.probe is None else job.probe.dead_letters
     if count:
         yield (
-            f"{count} records have no row, they could not be read; a job with a sink keeps such "
-            "records as dead letters, with the reason of each."
+            f"{count} records could not be read; a job with a sink stores such records as dead "
+            "letters with their reason."
         )
 
 
 def show_result(result: Result) -> None:
-    """What a statement has brought: a table, or lines where there is one column of text."""
+    """Print a result: a table, or lines for a single text column."""
     columns, rows = result["columns"], result["rows"]
     if len(columns) == 1 and columns[0] in ("result", "job id"):
         for (text,) in rows:

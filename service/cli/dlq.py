@@ -1,7 +1,6 @@
-"""`sluice dlq ls | show | replay`: records of the stream that have no rows.
+"""`sluice dlq ls | show | replay | discard`: dead letters.
 
-Their values are the bytes of strangers: only `show --raw` prints them as they are, and never to a
-terminal.
+Their values are foreign bytes: only `show --raw` prints them unchanged, and never to a terminal.
 """
 
 import base64
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from service.cli.inspect import operator
@@ -40,27 +40,23 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"(?:([A-Za-z0-9._-]{1,249})/)?(\d{1,10})/(\d{1,19})")
 _SHOWN = 100
 _VALUE_LIMIT_BYTES = 16 << 20
-app = typer.Typer(
-    help="Look at records that have no rows, and join them again.", no_args_is_help=True
-)
+app = typer.Typer(help="List, show, replay and discard dead letters.", no_args_is_help=True)
 Place = Annotated[
     str,
     typer.Argument(
-        help="partition/offset of the record, of several topics topic/partition/offset."
+        help="partition/offset of the record; with several topics topic/partition/offset."
     ),
 ]
-Batch = Annotated[
-    int | None, typer.Option(help="Batch, where an offset has several letters.", min=0)
-]
+Batch = Annotated[int | None, typer.Option(help="Batch, if an offset has several letters.", min=0)]
 
 
 @app.command("ls")
 def list_letters(
     job: Job,
-    limit: Annotated[int, typer.Option(help="Most letters to list.", min=1, max=500)] = 100,
-    cursor: Annotated[str | None, typer.Option(help="Where the last page ended.")] = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of letters.", min=1, max=500)] = 100,
+    cursor: Annotated[str | None, typer.Option(help="Cursor of the previous page.")] = None,
     pending: Annotated[
-        bool, typer.Option("--pending", help="Only those that were not replayed.")
+        bool, typer.Option("--pending", help="Only letters not yet replayed.")
     ] = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
@@ -88,7 +84,7 @@ def show_letter(
     place: Place,
     batch: Batch = None,
     raw: Annotated[
-        bool, typer.Option("--raw", help="The value's bytes alone; not to a terminal.")
+        bool, typer.Option("--raw", help="Only the value's bytes; not to a terminal.")
     ] = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
@@ -99,8 +95,8 @@ def show_letter(
     query |= {"topic": where["topic"]} if "topic" in where else {}
     if raw and sys.stdout.isatty():
         raise SubmissionError(
-            "bytes of a record are not printed to a terminal",
-            hint="Send them to a file: sluice dlq show … --raw > value.json",
+            "raw bytes are not printed to a terminal",
+            hint="Redirect them to a file: sluice dlq show … --raw > value.json",
         )
     with open_client(server) as client:
         query |= {"value_bytes": _VALUE_LIMIT_BYTES} if raw else {}
@@ -118,13 +114,13 @@ def _show_letter(letter: "DeadLetterView") -> None:
     if letter.discarded_by is not None:
         because = f"{letter.discarded_because} (by {letter.discarded_by})"
         facts.insert(-1, ("discarded", one_line(because, 2000)))
-    facts.append(("shown", "the beginning" if letter.truncated else "everything"))
+    facts.append(("shown", "start of the value" if letter.truncated else "whole value"))
     show(facts_table(facts), Text(""))
     typer.echo(clean(_value(letter)))
 
 
 def _replayed(letter: "DeadLetterView") -> str:
-    """The replay after which no row was missing; else the INSERTs that have theirs, if any."""
+    """The replay that completed the letter; else the INSERTs already replayed."""
     if letter.discarded_by is not None:
         return "discarded"
     if letter.replayed_by is not None or not letter.replayed_inserts:
@@ -136,7 +132,7 @@ def _print_bytes(letter: "DeadLetterView") -> None:
     if letter.truncated:
         raise SubmissionError(
             f"value has {letter.bytes} bytes, expected at most {_VALUE_LIMIT_BYTES}",
-            hint="Read it from its topic, which the letter names with partition and offset.",
+            hint="Read it from its topic, partition and offset.",
         )
     if letter.value is not None:
         sys.stdout.buffer.write(letter.value.encode())
@@ -151,9 +147,9 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
         list[str] | None,
         typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that have no rows yet.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All pending letters.")] = False,
     value_file: Annotated[
-        Path | None, typer.Option(help="The corrected value of the one record.")
+        Path | None, typer.Option(help="File with the corrected value of the record.")
     ] = None,
     batch: Batch = None,
     timeout: Timeout = 600.0,
@@ -161,7 +157,7 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Join dead letters again under the pin of their batch; exits with 1 if some are still bad."""
+    """Join dead letters again with the pin of their batch; exits with 1 if some are still bad."""
     selection = _selection(places or [], value_file, batch, everything=everything)
     with open_client(server) as client:
         outcome = client.job(job).replay_dead_letters(
@@ -175,19 +171,19 @@ def replay_letters(  # noqa: PLR0913 (typer makes each parameter an option)
 @app.command("discard")
 def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
     job: Job,
-    reason: Annotated[str, typer.Option(help="Why they are to have no rows (recorded).")],
+    reason: Annotated[str, typer.Option(help="Reason (recorded).")],
     places: Annotated[
         list[str] | None,
         typer.Argument(help="partition/offset of each record, or topic/partition/offset."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All that have no rows yet.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="All pending letters.")] = False,
     batch: Batch = None,
     timeout: Timeout = 600.0,
     key: Key = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Let dead letters have no rows. They stay in the list with the reason; replays skip them."""
+    """Discard dead letters. They stay listed with the reason; replays skip them."""
     selection = _selection(places or [], None, batch, everything=everything)
     with open_client(server) as client:
         outcome = client.job(job).discard_dead_letters(
@@ -197,12 +193,7 @@ def discard_letters(  # noqa: PLR0913 (typer makes each parameter an option)
             idempotency_key=key,
             timeout_s=timeout,
         )
-    tell(outcome, output, _show_discarded)
-
-
-def _show_discarded(outcome: "DeadLettersDiscarded") -> None:
-    names = ("discard", "records", "already_settled", "remaining")
-    show(facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in names))
+    tell(outcome, output, lambda _: show(_counts(outcome, "discard", "already_settled")))
 
 
 def _selection(
@@ -210,12 +201,12 @@ def _selection(
 ) -> dict[str, Any]:
     if everything == bool(places):
         raise SubmissionError(
-            "no record is named" if not places else "--all goes with no record",
+            "no record given" if not places else "--all cannot be combined with records",
             hint="Name records as partition/offset, or give --all.",
         )
     if value_file is not None and len(places) != 1:
         raise SubmissionError(
-            "--value-file goes with exactly one record", hint="Replay the records one by one."
+            "--value-file requires exactly one record", hint="Replay the records one by one."
         )
     if everything:
         return {"all": True, "by": operator()}
@@ -236,9 +227,15 @@ def _bytes_of(path: Path) -> bytes:
         ) from exc
 
 
+def _counts(
+    outcome: "DeadLetterReplayed | DeadLettersDiscarded", number_name: str, *names: str
+) -> Table:
+    shown = (number_name, "records", *names, "remaining")
+    return facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in shown)
+
+
 def _show_replayed(outcome: "DeadLetterReplayed") -> None:
-    names = ("replay", "records", "rows", "already_replayed", "remaining")
-    show(facts_table((name.replace("_", " "), number(getattr(outcome, name))) for name in names))
+    show(_counts(outcome, "replay", "rows", "already_replayed"))
     if outcome.still_bad:
         rows = table("STILL BAD", "REASON")
         for bad in outcome.still_bad:
@@ -249,12 +246,11 @@ def _show_replayed(outcome: "DeadLetterReplayed") -> None:
 
 
 def _coordinates(place: str) -> dict[str, Any]:
-    """Topic, where it is written, partition and offset."""
     match = _PLACE.fullmatch(place)
     if match is None:
         raise SubmissionError(
-            f'"{place}" names no record, expected partition/offset',
-            hint="Take the column RECORD of sluice dlq ls.",
+            f'"{place}" is not a record, expected partition/offset',
+            hint="Use the column RECORD of sluice dlq ls.",
         )
     topic = {} if match[1] is None else {"topic": match[1]}
     return {**topic, "partition": int(match[2]), "offset": int(match[3])}

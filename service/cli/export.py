@@ -1,4 +1,4 @@
-"""`sluice export`: lineage and spans for other systems, from a process of its own."""
+"""`sluice export`: sends lineage and spans to other systems, in a separate process."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,41 +13,39 @@ if TYPE_CHECKING:
     from service.export.follow import Exporter
 
 app = typer.Typer(
-    help="Tell other systems about jobs. Nothing waits for it: jobs do not know of it.",
+    help="Export lineage and spans of jobs. Jobs do not depend on it.",
     no_args_is_help=True,
 )
 To = Annotated[
     str | None,
-    typer.Option(help="Address of the receiver; left out, its own variables say.", metavar="URL"),
+    typer.Option(help="Receiver address; default: its environment variables.", metavar="URL"),
 ]
 CursorFile = Annotated[
     Path | None,
     typer.Option(
-        help="File that keeps how far it has come; without it all is told again at a restart.",
+        help="File that stores the position; without it a restart exports everything again.",
         metavar="FILE",
     ),
 ]
-Every = Annotated[float, typer.Option(help="Seconds between two looks.", min=0.1)]
+Every = Annotated[float, typer.Option(help="Seconds between two polls.", min=0.1)]
 Once = Annotated[
     bool,
-    typer.Option(
-        "--once", help="Tell what there is, and end; with code 1 if the receiver is away."
-    ),
+    typer.Option("--once", help="Export once and exit; code 1 if the receiver is unreachable."),
 ]
 
 
 @app.command()
 def openlineage(
     to: To = None,
-    namespace: Annotated[str, typer.Option(help="Of the jobs in OpenLineage.")] = "sluice",
+    namespace: Annotated[str, typer.Option(help="Namespace of jobs in OpenLineage.")] = "sluice",
     cursor: CursorFile = None,
     every: Every = 5.0,
     once: Once = False,
     server: Server = None,
 ) -> None:
-    """Emit OpenLineage's events of each run: datasets, schemas, columns and how it ended.
+    """Send OpenLineage events of each run: datasets, schemas, columns and outcome.
 
-    Without --to its own variables and openlineage.yml say where to, as OPENLINEAGE_URL.
+    Without --to, openlineage.yml or its variables such as OPENLINEAGE_URL name the receiver.
     """
     from service.export.lineage import LineageExporter, open_receiver
 
@@ -66,9 +64,9 @@ def otel(
     once: Once = False,
     server: Server = None,
 ) -> None:
-    """Send OpenTelemetry spans over OTLP (HTTP): the states of each run, and its batches.
+    """Send OpenTelemetry spans over OTLP (HTTP): states and batches of each run.
 
-    Without --to the variables of OpenTelemetry say where to, as OTEL_EXPORTER_OTLP_ENDPOINT.
+    Without --to, variables such as OTEL_EXPORTER_OTLP_ENDPOINT name the receiver.
     """
     from service.export.spans import SpanExporterOfJobs, SpanSender, open_collector
 
@@ -91,7 +89,7 @@ def _follow(
 
     follower = Follower(client, exporter, FollowPosition(cursor))
     if once:
-        say(f"told of {follower.catch_up()} transitions")
+        say(f"exported {follower.catch_up()} transitions")
         return
-    say("telling of jobs until it is interrupted")
+    say("exporting until interrupted")
     follower.run(every_s=every_s)

@@ -1,7 +1,6 @@
-"""Commands that look into a job: `acknowledge`, `replay`, `explain-row`, `doctor`.
+"""Commands that look into a job: `acknowledge`, `replay`, `explain-row`, `doctor`, `watermarks`.
 
-What they show comes from streams and tables, so each text passes `one_line` or `clean`. They exit
-with 1 when a batch is not shown to be identical or a check has failed.
+Values come from streams and tables, so each text passes `one_line` or `clean`.
 """
 
 import getpass
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 
 
 def watermarks(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
-    """Show the watermark of each channel, the combined one, and what waits for it."""
+    """Show the watermark of each channel, the combined one, and waiting records."""
     with open_client(server) as client:
         report = client.job(job).watermarks()
     tell(report, output, _show)
@@ -119,13 +118,12 @@ def _event_time(time: "EventTimeView") -> Iterable[tuple[str, str]]:
 
 def _windows(time: "EventTimeView") -> str:
     next_ms = time.next_window_ms
-    ends = "none is open" if next_ms is None else f"the next one is due at {shown_time(next_ms)}"
+    ends = "none open" if next_ms is None else f"next one due at {shown_time(next_ms)}"
     fired, rows = number(time.fired_rows), number(time.window_rows)
-    return f"{ends}; {fired} rows have come out, {rows} rows of state"
+    return f"{ends}; {fired} rows fired, {rows} rows of state"
 
 
 def _promise(channel: "GeneratorView") -> str:
-    """What the generator has said; until when it speaks of event time, if that is known."""
     if channel.use_processing_time:
         return "processing time"
     text, end = shown_time(channel.watermark_ms), channel.backlog_end
@@ -154,17 +152,17 @@ _RESULTS = {True: Text("ok"), False: Text("FAILED", style="red"), None: Text("un
 
 def acknowledge(
     job: Job,
-    cause: Annotated[str, typer.Argument(help="The cause, as sluice jobs get shows it.")],
-    reason: Annotated[str, typer.Option(help="Why; it is kept.")],
+    cause: Annotated[str, typer.Argument(help="Cause, as shown by sluice jobs get.")],
+    reason: Annotated[str, typer.Option(help="Reason (recorded).")],
     choice: Annotated[
-        str | None, typer.Option(help="What to do; the cause's first choice if left out.")
+        str | None, typer.Option(help="How to continue; default: the cause's first choice.")
     ] = None,
     timeout: Timeout = 120.0,
     key: Key = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Decide on a stall that waits for you. What is lost by it is kept."""
+    """Decide how a stalled job continues. The decision and the loss are recorded."""
     decision = {"cause": cause, "choice": choice, "reason": reason, "by": operator()}
     with open_client(server) as client:
         acknowledgement = client.job(job).acknowledge(
@@ -178,16 +176,16 @@ def _show_acknowledgement(acknowledgement: "AcknowledgementView") -> None:
         (name, one_line(getattr(acknowledgement, name), _LINE))
         for name in ("cause", "choice", "reason", "by")
     ]
-    shown.append(("not joined", ranges(acknowledgement.gaps) or "nothing is left out"))
+    shown.append(("not joined", ranges(acknowledgement.gaps) or "no offsets skipped"))
     show(facts_table(shown))
 
 
 def replay(
     job: Job,
     batch: Annotated[
-        int | None, typer.Option(help="Number of the batch; the newest if left out.", min=0)
+        int | None, typer.Option(help="Number of the batch; default: the newest.", min=0)
     ] = None,
-    diff: Annotated[bool, typer.Option("--diff", help="Name the rows that differ.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="List the rows that differ.")] = False,
     sink: Sink = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
@@ -203,17 +201,13 @@ def replay(
 
 
 def _newest_batch(job: "RemoteJob") -> int:
-    """The number of the newest batch that was committed; the last ones may not be yet.
-
-    Raises:
-        JobConflictError: there is none yet.
-    """
+    """The number of the newest committed batch; raises JobConflictError without one."""
     for batch in job.batches(most=5):
         if batch.committed:
             return batch.batch
     raise JobConflictError(
         f'job "{job.id}" has committed no batch yet',
-        hint=f"Run sluice jobs get {job.id}: it tells what the job waits for.",
+        hint=f"Run sluice jobs get {job.id} to see what the job waits for.",
     )
 
 
@@ -244,7 +238,7 @@ def _show_replay(result: "BatchReplay") -> None:
 
 def _verdict_text(result: "BatchReplay") -> str:
     if result.verdict == "nothing-to-compare":
-        return "nothing to compare: no rows, dead letters or late records can be read of the batch"
+        return "nothing to compare: the batch has no readable rows, dead letters or late records"
     return "yes" if result.identical else "NO"
 
 
@@ -255,11 +249,11 @@ def explain_row(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Show what became of a record. Tells batch, pin and the table rows that it has met."""
+    """Show what became of a record: its batch, its pin, and the table rows that it met."""
     if not _COORDINATES.fullmatch(coordinates):
         raise SubmissionError(
-            f'"{coordinates}" names no record, expected topic/partition/offset',
-            hint="Take _topic, _partition and _offset of an output row.",
+            f'"{coordinates}" is not a record, expected topic/partition/offset',
+            hint="Use _topic, _partition and _offset of an output row.",
         )
     with open_client(server) as client:
         explanation = client.job(job).explain_row(coordinates, sink=sink)
@@ -312,7 +306,6 @@ def _row_facts(explanation: "RowExplanation") -> Iterable[tuple[str, str]]:
 
 
 def _event_facts(event_time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-    """The way of a record with event time or windows."""
     if not event_time:
         return
     if event_time["rowtime_ms"] is not None:
@@ -328,7 +321,7 @@ def _event_facts(event_time: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
         fired = window["fired_in_batch"]
         state = "not fired" if fired is None else f"fired in batch {number(fired)}"
         if window["merges"]:
-            state = "its own part of a session"
+            state = "part of a session"
         span = f"{shown_time(window['start_ms'])} to {shown_time(window['end_ms'])}"
         yield "window", f"{span}, {state}"
 
@@ -337,7 +330,7 @@ def doctor(
     job: Annotated[
         str | None,
         typer.Argument(
-            help="Id, beginning of an id, or name; the machine without.",
+            help="Id, unique prefix of an id, or name; default: the machine.",
             metavar="JOB",
             autocompletion=complete_job,
         ),
@@ -345,7 +338,7 @@ def doctor(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Examine a job, or the machine. Exits with 1 if a check has failed."""
+    """Check a job, or the machine. Exits with 1 if a check fails."""
     with open_client(server) as client:
         try:
             report = client.doctor() if job is None else client.job(job).doctor()
@@ -359,9 +352,9 @@ def doctor(
 
 
 def _examine_here(unreached: UnreachableError) -> "CheckReport":
-    """Examine this machine without a control plane."""
+    """Check this machine without a control plane."""
     from service.api.routes.inspection import (
-        check_report,  # (here: slow to load, and seldom needed)
+        check_report,  # slow to load
     )
     from service.jobs.inspect.inspector import Inspector
 
@@ -384,7 +377,7 @@ def _show_checks(report: "CheckReport") -> None:
 
 
 def operator() -> str:
-    """Who runs the command, as far as the machine knows."""
+    """The user who runs the command, or "unknown"."""
     try:
         return one_line(getpass.getuser(), 100)
     except (OSError, KeyError):

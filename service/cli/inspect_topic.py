@@ -31,11 +31,9 @@ if TYPE_CHECKING:
     from joins.kernels.debezium.inspect import TopicReport
 
 
-RegistryUrl = Annotated[
-    str | None, typer.Option(help="Schema registry of a topic in Avro: its address.")
-]
+RegistryUrl = Annotated[str | None, typer.Option(help="Address of the schema registry, for Avro.")]
 SampleSize = Annotated[
-    int, typer.Option(help="Most records to look at in each partition.", min=1, max=100_000)
+    int, typer.Option(help="Maximum records to read per partition.", min=1, max=100_000)
 ]
 
 
@@ -48,8 +46,8 @@ def inspect_topic(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Show encodings, keys and marks of snapshots in a topic, and propose a CREATE TABLE."""
-    from service.wiring.topic_sample import inspected  # slow to load, only this command needs it
+    """Show encodings, keys and snapshot marks of a topic, and propose a CREATE TABLE."""
+    from service.wiring.topic_sample import inspected  # slow to load
 
     known, servers = read_config(config), brokers(bootstrap_servers, server)
     reached = registry_of(registry, known)
@@ -73,7 +71,7 @@ def inspect_topic(
 
 
 def _show(report: "TopicReport", statement: str) -> None:
-    layout = "none that is known" if report.layout is None else report.layout.value
+    layout = "unknown" if report.layout is None else report.layout.value
     tables = (".".join(part for part in name if part) for name in report.tables)
     marks = (
         f"partition {at}: {', '.join(f'{word} {count}' for word, count in words.items())}"

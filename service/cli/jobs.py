@@ -34,21 +34,23 @@ if TYPE_CHECKING:
     from service.client import RemoteJob, Sluice
     from service.schemas.jobs import JobDetail
 
-app = typer.Typer(help="List jobs, look at them and drive them.", no_args_is_help=True)
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is so.")]
+app = typer.Typer(help="List, show and control jobs.", no_args_is_help=True)
+Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Wait until the change has taken effect.")
+]
 
 
 @app.command("ls")
 def list_jobs(
     state: Annotated[
         list[JobState] | None,
-        typer.Option(help="Only jobs in this state; may be repeated.", case_sensitive=False),
+        typer.Option(help="Only jobs in this state; repeatable.", case_sensitive=False),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Ids only, one a line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Ids only, one per line.")] = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """List jobs, the newest first."""
+    """List jobs, newest first."""
     with open_client(server) as client:
         jobs = [job for job in client.jobs() if not state or job.state in state]
     if output is OutputFormat.JSON:
@@ -63,7 +65,7 @@ def list_jobs(
 
 @app.command("get")
 def get_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
-    """Show where a job stands and what it waits for."""
+    """Show the state of a job and what it waits for."""
     with open_client(server) as client:
         remote = client.job(job)
         document = remote.status()
@@ -73,7 +75,7 @@ def get_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) 
 
 @app.command("watch")
 def watch_job(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
-    """Watch a job until it ends. In a pipe, prints a line a change."""
+    """Watch a job until it ends. In a pipe, prints one line per change."""
     with open_client(server) as client:
         remote = client.job(job)
         if output is OutputFormat.JSON:
@@ -96,7 +98,7 @@ def _watch_screen(watched: "RemoteJob") -> "JobDetail":
 
 
 def _watch(watched: "RemoteJob", show_each: Callable[["JobDetail"], None]) -> "JobDetail":
-    """Show the job until it has ended and nobody wants it to go on."""
+    """Show the job until it has ended and its desired state is not RUNNING."""
     look = JobPoll(watched)
     while True:
         job = look.job()
@@ -109,7 +111,7 @@ def _watch(watched: "RemoteJob", show_each: Callable[["JobDetail"], None]) -> "J
 
 
 def _event_lines(client: "Sluice", job_id: str) -> Callable[["JobDetail"], None]:
-    """Prints each transition, also those between two looks, and each reason after it."""
+    """Prints each transition, including those between two polls, and each later reason."""
     last, cause = 0, ""
 
     def lines(job: "JobDetail") -> None:
@@ -126,7 +128,7 @@ def _event_lines(client: "Sluice", job_id: str) -> Callable[["JobDetail"], None]
 
 
 def _json_lines() -> Callable[["JobDetail"], None]:
-    """Prints the job as one line of JSON whenever anything but ages has changed."""
+    """Prints the job as one line of JSON whenever more than ages has changed."""
     printed: dict[str, Any] = {}
 
     def line(job: "JobDetail") -> None:
@@ -144,7 +146,7 @@ def _json_lines() -> Callable[["JobDetail"], None]:
 def show_logs(
     job: Job,
     forever: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on until interrupted.")
+        bool, typer.Option("--follow", "-f", help="Continue until interrupted.")
     ] = False,
     server: Server = None,
 ) -> None:
@@ -161,31 +163,31 @@ def show_logs(
 
 @app.command("pause")
 def pause_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Server = None) -> None:
-    """Pause a job after its batch. Its runner ends, its place is kept."""
+    """Pause a job after its batch. Its runner stops, its position is kept."""
     with open_client(server) as client:
         remote = client.job(job)
         remote.pause()
         if wait:
             follow(remote, GOALS["paused"], timeout)
-    say(f"job {remote.id} {'is paused' if wait else 'will pause'}; sluice jobs resume goes on")
+    say(f"job {remote.id} {'paused' if wait else 'is pausing'}; continue with sluice jobs resume")
 
 
 @app.command("resume")
 def resume_job(
     job: Job, wait: Wait = False, timeout: Timeout = 3600.0, server: Server = None
 ) -> None:
-    """Go on with a paused, stopped or failed job where it left off."""
+    """Continue a paused, stopped or failed job at its position."""
     with open_client(server) as client:
         remote = client.job(job)
         remote.start()
         if wait:
             follow(remote, GOALS["join"], timeout)
-    say(f"job {remote.id} {'is joining' if wait else 'goes on'}")
+    say(f"job {remote.id} {'is joining' if wait else 'resumed'}")
 
 
 @app.command("stop")
 def stop_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Server = None) -> None:
-    """Stop a job after its batch. It keeps its place."""
+    """Stop a job after its batch. It keeps its position."""
     with open_client(server) as client:
         remote = client.job(job)
         remote.stop()
@@ -198,12 +200,12 @@ def stop_job(job: Job, wait: Wait = True, timeout: Timeout = 120.0, server: Serv
 def remove_job(
     job: Job,
     with_output: Annotated[
-        bool, typer.Option("--with-output", help="Also delete what the job has written.")
+        bool, typer.Option("--with-output", help="Also delete the job's output.")
     ] = False,
     timeout: Timeout = 120.0,
     server: Server = None,
 ) -> None:
-    """Stop a job and delete what it made. Its output stays unless told otherwise."""
+    """Stop a job and delete its topics, tables and files. Its output stays by default."""
     with open_client(server) as client:
         remote = client.job(job)
         with working(f"removing job {remote.id}"):

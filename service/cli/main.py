@@ -1,7 +1,7 @@
-"""The command line, `sluice`: what starts something, and the program that all commands are part of.
+"""The command line `sluice`: the program, its error handling, and `serve`, `version`, `demo`.
 
-Data goes to standard output, talk to standard error. An error is two lines, what happened and what
-to do, with the place between them where a script is wrong; `ExitCode` has the codes.
+Data goes to standard output, messages to standard error. An error is an error line and a hint, with
+the excerpt of a wrong script between them; `ExitCode` has the exit codes.
 """
 
 import os
@@ -47,8 +47,8 @@ _MEANT = {"status": "get", "start": "resume", "list": "ls", "ps": "ls"}
 app = typer.Typer(
     name="sluice",
     help="Join a stream with a table that is still being copied: never early, never twice.",
-    epilog="Exit codes: 0 done, 1 could not be done, 2 wrong command line, 3 no control plane, "
-    "4 not allowed, 5 not in time, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong command line, 3 no control plane, "
+    "4 access denied, 5 timeout, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -59,12 +59,12 @@ app = typer.Typer(
 def serve(
     host: Annotated[
         str | None,
-        typer.Option(help="Address to listen on; not loopback: tokens, and TLS or a proxy."),
+        typer.Option(help="Listen address; others than loopback need tokens, and TLS or a proxy."),
     ] = None,
-    port: Annotated[int | None, typer.Option(help="Port, 0 takes a free one.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 picks a free one.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Job store, jobs and warehouse.")] = None,
 ) -> None:
-    """Run the control plane until it is interrupted. Jobs go on without it."""
+    """Run the control plane until interrupted. Jobs continue without it."""
     leave_out("pandas")
     with kept_for_good():
         from service.api.server import ControlPlane  # slow to load, only this command needs it
@@ -74,7 +74,7 @@ def serve(
         settings = Settings.load(host=host, port=port, data_dir=data_dir)
         configure_logs(settings.log_level)
         for name in unknown_variables():
-            say(f"warning: {name} is set, but there is no such setting")
+            say(f"warning: {name} is set, but no such setting exists")
         control_plane = ControlPlane(settings)
         control_plane.open()
         control_plane.warm_up()
@@ -90,7 +90,7 @@ def serve(
 @app.command()
 def version(
     of_server: Annotated[
-        bool, typer.Option("--of-server", help="Of the control plane: also whether it leads.")
+        bool, typer.Option("--of-server", help="Version and role of the control plane.")
     ] = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
@@ -109,7 +109,7 @@ def version(
 
 
 class Shell(StrEnum):
-    """A shell that completes."""
+    """A shell with completion."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -117,9 +117,9 @@ class Shell(StrEnum):
 
 
 @app.command()
-def completion(shell: Annotated[Shell, typer.Argument(help="Which shell it is for.")]) -> None:
-    """Print a script of completion, such as for `source <(sluice completion bash)`."""
-    # typer's own option of this prints that of the shell that it runs in, and no other
+def completion(shell: Annotated[Shell, typer.Argument(help="The shell.")]) -> None:
+    """Print the completion script, for example for `source <(sluice completion bash)`."""
+    # typer's own option supports only the shell that it runs in
     from typer._completion_shared import get_completion_script
 
     names = {"prog_name": "sluice", "complete_var": "_SLUICE_COMPLETE"}
@@ -128,19 +128,19 @@ def completion(shell: Annotated[Shell, typer.Argument(help="Which shell it is fo
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option(help="Users in the table.", min=1)] = 200_000,
+    rows: Annotated[int, typer.Option(help="Rows of the table.", min=1)] = 200_000,
     records: Annotated[
-        int | None, typer.Option(help="Stop after so many joined records.", min=1)
+        int | None, typer.Option(help="Stop after this many joined records.", min=1)
     ] = None,
     stop_by_itself: Annotated[
-        bool, typer.Option("--exit", help="Stop by itself, after 10000 records if not said.")
+        bool, typer.Option("--exit", help="Stop after --records, by default 10000.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="No live screen; the last line is one JSON object.")
     ] = False,
-    port: Annotated[int, typer.Option(help="Of the control plane, 0 for a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Port of the control plane; 0 picks a free one.")] = 0,
 ) -> None:
-    """Start everything and watch a stream wait for a table."""
+    """Run a demo: start all servers and watch a stream wait for a table."""
     from service.demo.run import DemoOptions, run  # slow to load, only this command needs it
     from service.logs import configure_logs
 
@@ -184,7 +184,7 @@ for _verb in app.registered_commands:
 
 
 def main() -> None:
-    """Entry of the program; turns every error of ours into a few lines and an exit code."""
+    """Entry point; prints each SluiceError with its hint and exits with its code."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(ExitCode.TERMINATED))
     leave_out("trio")
     try:
@@ -197,7 +197,7 @@ def main() -> None:
         _fail_usage(exc, ExitCode(exc.exit_code))
     except (KeyboardInterrupt, Abort):
         sys.exit(ExitCode.INTERRUPTED)
-    except BrokenPipeError:  # whoever read has gone; nothing is left to be flushed at the end
+    except BrokenPipeError:  # the reader is gone; avoid the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitCode.FAILED)
 
@@ -208,7 +208,7 @@ def _fail(message: str, hint: str, code: ExitCode, *, place: str = "") -> None:
 
 
 def _fail_usage(exc: TyperException, code: ExitCode) -> None:
-    """A group of commands by itself, such as `sluice jobs`, gets its help."""
+    """Print a usage error; a command group without a command, such as `sluice jobs`, its help."""
     message = exc.format_message()
     if message.startswith("Usage: "):
         say(message)
@@ -217,7 +217,7 @@ def _fail_usage(exc: TyperException, code: ExitCode) -> None:
 
 
 def _usage_hint(exc: TyperException, message: str) -> str:
-    """What to type instead: what is missing; the verbs of jobs are tried without their group."""
+    """Name the missing parameter, or the `sluice jobs` command for its bare verb."""
     missing = getattr(exc, "param", None) if message.startswith("Missing ") else None
     if missing is not None and missing.help:
         name = next((opt for opt in missing.opts if opt.startswith("--")), missing.metavar)

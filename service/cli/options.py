@@ -1,4 +1,4 @@
-"""What commands share: arguments, options, their completion, and the client."""
+"""Arguments and options that commands share, their completion, and the client."""
 
 import os
 import threading
@@ -11,7 +11,8 @@ import typer
 from typer.core import TyperCommand
 
 from service.cli.output import OutputFormat
-from service.security.tokens import DEFAULT_HOST, DEFAULT_PORT, Credentials
+from service.security.tokens import Credentials
+from service.version import DEFAULT_HOST, DEFAULT_PORT
 from watermark.errors import SluiceError
 
 if TYPE_CHECKING:
@@ -26,10 +27,9 @@ _ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class DataCommand(TyperCommand):
-    """A command; where its data has a form, `--json` is short for `--output json`."""
+    """A command; with an option `--output`, `--json` is short for `--output json`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 (private in typer)
-        """Read the arguments, the short form first written out."""
         if any("--output" in param.opts for param in self.params):
             end = args.index("--") if "--" in args else len(args)
             words = (["--output", "json"] if word == "--json" else [word] for word in args[:end])
@@ -38,23 +38,16 @@ class DataCommand(TyperCommand):
 
 
 def open_client(server: str | None, *, attempts: int = 1) -> "Sluice":
-    """A client of `server`, else of the control plane that the settings name."""
-    from service.client import Sluice  # slow to load, and the help does without
+    """A client of `server`, by default of the control plane in the settings."""
+    from service.client import Sluice  # slow to load, not needed for help
 
     shown = Credentials.of_environment()
     return Sluice(_address(server), token=shown.token, ca_file=shown.ca_file, attempts=attempts)
 
 
 def load_settings(**options: object) -> "Settings":
-    """The settings of this process.
-
-    Args:
-        options: those of the command.
-
-    Raises:
-        ConfigError: one is not what it may be.
-    """
-    from service.config import Settings  # slow to load, and seldom needed
+    """The settings of this process with the `options` of the command; raises ConfigError."""
+    from service.config import Settings  # slow to load, rarely needed
 
     return Settings.load(**options)
 
@@ -72,18 +65,18 @@ def _address(server: str | None) -> str:
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Ids and names of jobs that begin with `incomplete`, for a shell that is waiting."""
+    """Ids and names of jobs that begin with `incomplete`."""
     jobs = _offered(context, lambda client: tuple(client.jobs()))
     return list(_references(jobs, incomplete))
 
 
 def complete_table(context: typer.Context, incomplete: str) -> list[str]:
-    """Tables that the job of the command line joins with, for a shell that is waiting."""
+    """Tables that the job of the command line joins with."""
     return _of_job(context, incomplete, lambda job: [each.name for each in job.dimensions])
 
 
 def complete_sink(context: typer.Context, incomplete: str) -> list[str]:
-    """Tables that the job of the command line writes to, for a shell that is waiting."""
+    """Sink tables of the job of the command line."""
     return _of_job(context, incomplete, lambda job: [each.table for each in job.sinks])
 
 
@@ -100,7 +93,7 @@ def _of_job(
 def _offered(
     context: typer.Context, ask: Callable[["Sluice"], tuple[Offered, ...]]
 ) -> tuple[Offered, ...]:
-    """What the control plane has; nothing after a second, or whatever happens: nobody is told."""
+    """The control plane's answer; empty after a second or on any error, as a shell waits."""
     offered: list[Offered] = []
     server = context.params.get("server")
 
@@ -109,7 +102,7 @@ def _offered(
             with open_client(server) as client:
                 offered.extend(ask(client))
         except (SluiceError, ValueError):
-            return  # no control plane, or another program at its address: there is nothing to offer
+            return  # no control plane, or another program at its address
 
     thread = threading.Thread(target=asking, name="completion", daemon=True)
     thread.start()
@@ -137,18 +130,18 @@ Form = Annotated[
 Job = Annotated[
     str,
     typer.Argument(
-        help="Id, unique beginning of an id, or name.", metavar="JOB", autocompletion=complete_job
+        help="Id, unique prefix of an id, or name.", metavar="JOB", autocompletion=complete_job
     ),
 ]
 Sink = Annotated[
     str | None,
     typer.Option(
-        help="Of a statement set: the table, or the number, of the INSERT that is meant.",
+        help="For a statement set: sink table or number of the INSERT.",
         autocompletion=complete_sink,
     ),
 ]
 Timeout = Annotated[
-    float, typer.Option(help="Seconds to wait at the most.", metavar="SECONDS", min=0.0)
+    float, typer.Option(help="Maximum seconds to wait.", metavar="SECONDS", min=0.0)
 ]
 Key = Annotated[str | None, typer.Option(help="Idempotency key: the same key is the same request.")]
 Script = Annotated[
@@ -156,5 +149,5 @@ Script = Annotated[
 ]
 Name = Annotated[str | None, typer.Option(help="Name of the job.")]
 Append = Annotated[
-    bool, typer.Option("--append", help="Write to an output to which another job writes, too.")
+    bool, typer.Option("--append", help="Allow an output that another job also writes to.")
 ]

@@ -1,4 +1,4 @@
-"""What the commands print: data to standard output, talk to standard error, plain in a pipe."""
+"""Output of the commands: data on standard output, messages on standard error; plain in a pipe."""
 
 import json
 import os
@@ -34,8 +34,8 @@ class ExitCode(IntEnum):
     | 2 | The command line is wrong. |
     | 3 | The control plane cannot be reached. |
     | 4 | The control plane denies access: no token, or one of too small a scope. |
-    | 5 | Timed out waiting; the job goes on. |
-    | 130 | Interrupted; the job goes on. |
+    | 5 | Timed out waiting; the job continues. |
+    | 130 | Interrupted; the job continues. |
     | 143 | Ended by SIGTERM; `serve` and `up`, which stop in order, end with 0. |
     """
 
@@ -50,7 +50,6 @@ class ExitCode(IntEnum):
 
 
 def exit_code(error: SluiceError) -> ExitCode:
-    """The code of a command that ends with `error`."""
     if isinstance(error, UnreachableError):
         return ExitCode.UNREACHABLE
     if isinstance(error, WaitTimeoutError):
@@ -61,7 +60,7 @@ def exit_code(error: SluiceError) -> ExitCode:
 
 
 def place_of(error: SluiceError) -> str:
-    """The line of the script that is meant, with a caret below it; empty without one."""
+    """The excerpt of the script with a caret below it; empty without one."""
     problem = error.problem if isinstance(error, RefusedError) else vars(error)
     return str(problem.get("excerpt") or "")
 
@@ -82,12 +81,12 @@ class OutputFormat(StrEnum):
 
 
 def say(text: str) -> None:
-    """Talk to the operator."""
+    """Print a message on standard error."""
     typer.echo(clean(text), err=True)
 
 
 def say_error(message: str, hint: str, place: str = "") -> None:
-    """Say what happened and what to do, with the place between them where a script is wrong."""
+    """Print an error, the excerpt of a script if any, and the hint."""
     say(f"error: {' '.join(message.split())}")
     for line in place.splitlines():
         say(f"  {line}")
@@ -95,29 +94,27 @@ def say_error(message: str, hint: str, place: str = "") -> None:
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """Tell each warning of a submission."""
     for warning in warnings:
         say(f"warning: {one_line(warning, _WARNING)}")
 
 
 def clean(text: str) -> str:
-    """`text` without control characters, which could be commands to a terminal."""
+    """`text` with control characters replaced, as they could be terminal commands."""
     return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
 
 
 def one_line(text: object, limit: int = _CELL) -> str:
-    """The beginning of `text`, on one line, without control characters."""
+    """`text` on one line, cut to `limit`, control characters replaced."""
     shown = "".join(char if char.isprintable() else "�" for char in str(text)[: limit + 1])
     return shown if len(shown) <= limit else shown[:limit] + "…"
 
 
 def show_json(value: object) -> None:
-    """One JSON document; what could be a command to a terminal is escaped."""
+    """Print one JSON document with control characters escaped."""
     typer.echo(escaped(json.dumps(value, indent=2, ensure_ascii=False, default=plain)))
 
 
 def tell(answer: Answer, output: OutputFormat, show_text: Callable[[Answer], object]) -> None:
-    """An answer in the form that is asked for."""
     if output is OutputFormat.JSON:
         show_json(answer)
     else:
@@ -125,17 +122,17 @@ def tell(answer: Answer, output: OutputFormat, show_text: Callable[[Answer], obj
 
 
 def plain(answer: "BaseModel") -> dict[str, Any]:
-    """The document that an answer was made of; what was left out of it stays out."""
+    """The document that an answer was parsed from; unset fields stay absent."""
     return answer.model_dump(mode="json", by_alias=True, exclude_unset=True, warnings=False)
 
 
 def escaped(text: str) -> str:
-    """JSON in which whatever could be a command to a terminal is escaped."""
+    """JSON with control characters escaped."""
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def table(*columns: str) -> Table:
-    """An empty table; cells are text that `clean` or `one_line` has seen."""
+    """An empty table; pass cells through `clean` or `one_line`."""
     made = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for column in made.columns:
         column.overflow = "fold"
@@ -143,7 +140,6 @@ def table(*columns: str) -> Table:
 
 
 def facts_table(facts: Iterable[tuple[str, Text | str]]) -> Table:
-    """Names and values, one pair a line."""
     made = Table.grid(padding=(0, 2))
     for name, value in facts:
         made.add_row(name, value)
@@ -161,9 +157,9 @@ def show(*renderables: RenderableType) -> None:
 
 
 def console(*, err: bool = False) -> Console:
-    """Rich on standard output or error: without any escape sequence unless a terminal takes it.
+    """Rich on standard output or error; escape sequences only on a terminal that is not dumb.
 
-    `NO_COLOR` leaves movements of the cursor, which only a terminal gets; a dumb one gets nothing.
+    `NO_COLOR` disables colours, not cursor movements.
     """
     stream = sys.stderr if err else sys.stdout
     terminal = takes_commands(stream)
@@ -179,7 +175,7 @@ def console(*, err: bool = False) -> Console:
 
 
 def working(text: str) -> AbstractContextManager[object]:
-    """Shows on a terminal that something goes on."""
+    """Shows a spinner on a terminal."""
     if not takes_commands(sys.stderr):
         return nullcontext()
     return console(err=True).status(Text(text))
@@ -191,18 +187,16 @@ def takes_commands(stream: TextIO) -> bool:
 
 
 def say_more(cursor: object) -> None:
-    """Say where the next page begins, if there is one."""
     if cursor is not None:
-        say(f"there are more: --cursor {cursor}")
+        say(f"more rows: --cursor {cursor}")
 
 
 def or_dash(value: object) -> str:
-    """A value, or a dash for none."""
     return "-" if value is None else str(value)
 
 
 def number(value: int | None) -> str:
-    """A count with its thousands apart."""
+    """A count with thousands separators."""
     return "-" if value is None else f"{value:,}"
 
 
@@ -239,7 +233,7 @@ def instant(at_ms: int) -> str:
 
 
 def ranges(gaps: Sequence["GapView"]) -> str:
-    """Offsets by partition, each to the one behind the last; the first few."""
+    """The first offset ranges by partition, ends exclusive."""
     places = (f"{gap.topic}/{gap.partition}" if gap.topic else str(gap.partition) for gap in gaps)
     texts = [
         f"partition {place}: {gap.first} to {gap.end}"

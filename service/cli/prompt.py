@@ -19,16 +19,16 @@ from watermark.errors import SluiceError
 _FIRST, _NEXT = "sluice> ", "     -> "
 _MOST_KEPT = 1000
 _LEAVES = ("quit", "exit")
-_PLACE = re.compile(r"^line \d+, column \d+: ")  # of all that was declared: the caret tells more
+_PLACE = re.compile(r"^line \d+, column \d+: ")  # counts all declarations; the caret is enough
 _HELP = """\
 Statements end with a semicolon:
-  CREATE TABLE, CREATE VIEW, DROP, SET, RESET   declare what the next statements use
-  CREATE SHARED TABLE   keeps a copy for every later script; DROP TABLE removes it
+  CREATE TABLE, CREATE VIEW, DROP, SET, RESET   apply to the following statements
+  CREATE SHARED TABLE   maintains a copy for all later scripts; DROP TABLE removes it
   SHOW TABLES | VIEWS | FUNCTIONS | JOBS, DESCRIBE name, EXPLAIN statement
   SELECT …          runs a bounded job, shows its rows and removes it
   INSERT INTO …     submits a job and prints its id
   STOP JOB 'id'
-quit leaves; Ctrl-C forgets what is typed, or ends a preview. Jobs go on."""
+quit leaves the prompt; Ctrl-C clears the input or stops a preview. Jobs keep running."""
 _KEYWORDS = (
     "AND AS BEGIN BETWEEN BIGINT BOOLEAN BY BYTES CASE CAST COMMENT CREATE DATE DECIMAL DESCRIBE "
     "DOUBLE DROP ELSE END ENFORCED EXECUTE EXISTS EXPLAIN FALSE FLOAT FOR FROM FUNCTIONS GROUP "
@@ -47,19 +47,13 @@ def _library() -> ModuleType | None:
 
 
 def history_file() -> Path:
-    """Where what was typed is kept, with stars in place of what may be a credential."""
+    """The file of the history, in which credentials are masked."""
     state_home = os.environ.get("XDG_STATE_HOME")
     return (Path(state_home) if state_home else Path.home() / ".local/state") / "sluice/sql_history"
 
 
 def completions(text: str, names: Iterable[str], columns: Iterable[str] = ()) -> list[str]:
-    """Keywords, in the case of `text`, and names that begin with it; behind a dot columns only.
-
-    Args:
-        text: a word whose end is missing.
-        names: of tables and views.
-        columns: of all of them.
-    """
+    """Completions of `text`: keywords in its case, names, columns; after a dot columns only."""
     table, dot, beginning = text.rpartition(".")
     if dot:
         upper = beginning.upper()
@@ -73,7 +67,7 @@ def completions(text: str, names: Iterable[str], columns: Iterable[str] = ()) ->
 
 
 def is_whole(text: str) -> bool:
-    """Whether a statement ends here; half a string or comment may go on in the next line."""
+    """Whether `text` ends with a complete statement; strings and comments may span lines."""
     try:
         statements = pieces(text)
     except SqlError:
@@ -82,12 +76,7 @@ def is_whole(text: str) -> bool:
 
 
 class Prompt:
-    """Reads statements from whoever types, until the end of input; a refusal ends nothing.
-
-    Args:
-        talk: carries them out.
-        read: gives the line that is typed behind a prompt.
-    """
+    """Reads statements until the end of input and executes them; errors do not end it."""
 
     def __init__(self, talk: "Conversation", read: Callable[[str], str] = input) -> None:
         self._talk = talk
@@ -96,8 +85,8 @@ class Prompt:
         self._candidates: list[str] = []
 
     def run(self) -> None:
-        """Read and carry out."""
-        say("Statements end with a semicolon; help says more, quit leaves.")
+        """Read and execute statements until quit or the end of input."""
+        say("Statements end with a semicolon. Type help for help, quit to leave.")
         self._begin()
         text = ""
         while True:
@@ -148,7 +137,7 @@ class Prompt:
         return self._candidates[place] if place < len(self._candidates) else None
 
     def _remember(self, text: str) -> None:
-        """Keep what was typed, as one line; nobody else may read the file."""
+        """Add the input to the history, as one line, in a private file."""
         readline = self._readline
         if readline is None:
             return

@@ -47,10 +47,10 @@ def submit(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Submit a script and start its job; prints the job's id."""
+    """Submit a script, start its job and print the job's id."""
     sql = read_script(script)
     with open_client(server) as client:
-        with working("checking what the script names"):
+        with working("checking the script"):
             job = client.submit(sql, name, idempotency_key=key, append=append)
         document = job.status()
         warn(warning.message for warning in document.warnings)
@@ -61,24 +61,24 @@ def submit(
         return
     typer.echo(job.id)
     if wait is None and takes_commands(sys.stderr):
-        say(f"sluice jobs watch {job.id} shows how far it is")
+        say(f"run sluice jobs watch {job.id} to follow it")
 
 
 def validate(
     script: Script,
     outside: Annotated[
         bool,
-        typer.Option("--outside", help="Have the control plane check what the script names, too."),
+        typer.Option("--outside", help="Also check the systems that the script names."),
     ] = False,
     name: Name = None,
     append: Append = False,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Check a script. Needs no control plane, unless it is to look outside, too."""
+    """Check a script. Only --outside needs a control plane."""
     sql = read_script(script)
     if outside:
-        with open_client(server) as client, working("checking what the script names"):
+        with open_client(server) as client, working("checking the script"):
             result = client.validate(sql, name, append=append)
     else:
         result = _valid(sql, name)
@@ -86,7 +86,7 @@ def validate(
         show_json(result)
         return
     warn(warning.message for warning in result.warnings)
-    where = "; everything that it names is there" if outside else ""
+    where = "; all systems that it names were checked" if outside else ""
     typer.echo(f"valid: job {one_line(result.name)}{where}")
 
 
@@ -103,7 +103,7 @@ def _valid(sql: str, name: str | None) -> "Validation":
 
 
 def explain(script: Script, output: Form = OutputFormat.TABLE) -> None:
-    """Print the plan of a script. Needs no control plane."""
+    """Print the plan of a script, without a control plane."""
     from service.jobs.store import plan_codec
     from service.jobs.submit.submission import check_script
     from service.sql.answers.explain import explain as plan_lines
@@ -137,7 +137,7 @@ def _explain_writer(plan: "JoinPlan") -> None:
 def sql(
     script: Annotated[
         Path | None,
-        typer.Argument(help="The statements, - for standard input; a prompt when left out."),
+        typer.Argument(help="Script of statements, - for standard input; default: a prompt."),
     ] = None,
     execute: Annotated[
         str | None, typer.Option("--execute", "-e", help="Statements, instead of a script.")
@@ -147,9 +147,9 @@ def sql(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Carry out statements: answer questions, submit INSERTs, show what a SELECT gives.
+    """Execute statements: answer questions, submit INSERTs, show the rows of a SELECT.
 
-    Tables and views of a script that does nothing else are kept for every later script.
+    A script that only declares tables and views stores them in the catalog.
     """
     if script is not None and execute is not None:
         raise typer.BadParameter("give a script or --execute, not both")
@@ -169,11 +169,7 @@ def sql(
 
 
 def read_script(script: Path) -> str:
-    """The text of a file, or of standard input if it is `-`.
-
-    Raises:
-        SubmissionError: it cannot be read, or is no text.
-    """
+    """The text of a file, or of standard input for `-`; raises SubmissionError."""
     try:
         data = sys.stdin.buffer.read() if str(script) == "-" else script.read_bytes()
         return data.decode("utf-8")

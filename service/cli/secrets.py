@@ -1,8 +1,8 @@
-"""`sluice secrets set | ls | rm`: the passwords that scripts name as `${secret:name}`.
+"""`sluice secrets set | ls | rm`: the passwords that scripts reference as `${secret:name}`.
 
-They go through the control plane, as an admin. Where none answers and none was named, or with
-`--data-dir`, they work on a data directory of this machine and say which. A value is typed, or read
-from standard input; it is never an argument, and no command prints one.
+The commands use the control plane, as an admin. With `--data-dir`, or if none answers and none was
+named, they use a data directory of this machine. Values are typed or read from standard input,
+never arguments, and never printed.
 """
 
 import os
@@ -29,17 +29,17 @@ _PLACES = {
     "directory": "SLUICE_SECRETS_DIR",
     "kept": "data directory",
 }
-app = typer.Typer(help="Keep the passwords that scripts refer to.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(help="As in ${secret:name}.")]
+app = typer.Typer(help="Store the passwords that scripts reference.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="Name, as in ${secret:name}.")]
 DataDirectory = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Work on the secrets of this data directory, not on a server."),
+    typer.Option("--data-dir", help="Use the secrets of this data directory, not of a server."),
 ]
 
 
 @app.command("set")
 def put(name: Name, data_dir: DataDirectory = None, server: Server = None) -> None:
-    """Keep a secret; its value is typed, or read from standard input."""
+    """Store a secret; its value is typed or read from standard input."""
     from service.security.secrets import check_name  # slow to load, as the store is
 
     check_name(name)
@@ -56,12 +56,12 @@ def put(name: Name, data_dir: DataDirectory = None, server: Server = None) -> No
 
     kept, where = _carry_out(put_there, put_here, data_dir, server)
     if kept.hidden_by is not None:
-        say(f"warning: the secret of that name in {_PLACES[kept.hidden_by]} is used first")
-    say(f"secret {name} is kept {one_line(where)}; runners read it when they start")
+        say(f"warning: the secret of this name in {_PLACES[kept.hidden_by]} takes precedence")
+    say(f"secret {name} stored {one_line(where)}; runners read it when they start")
     for job_id in kept.jobs:
         say(
-            f"job {job_id} refers to it: sluice jobs stop {job_id} and sluice jobs resume {job_id} "
-            "have it read"
+            f"job {job_id} references it; apply it with sluice jobs stop {job_id} and "
+            f"sluice jobs resume {job_id}"
         )
 
 
@@ -69,14 +69,14 @@ def put(name: Name, data_dir: DataDirectory = None, server: Server = None) -> No
 def list_secrets(
     data_dir: DataDirectory = None, server: Server = None, output: Form = OutputFormat.TABLE
 ) -> None:
-    """List the secrets that jobs can refer to, without their values."""
+    """List the secrets that jobs can reference, without values."""
 
     def known_there(client: "Sluice") -> tuple[list["SecretView"], str]:
         known = client.secrets()
-        return known.items, f'of the control plane at {client.url}, kept in "{known.directory}"'
+        return known.items, f'of the control plane at {client.url}, stored in "{known.directory}"'
 
     def known_here(store: "SecretStore") -> tuple[list["SecretView"], str]:
-        return _views(store), f'that this shell can see, kept in "{store.directory}"'
+        return _views(store), f'visible to this shell, stored in "{store.directory}"'
 
     known, whose = _carry_out(known_there, known_here, data_dir, server)
     if output is OutputFormat.JSON:
@@ -91,7 +91,7 @@ def list_secrets(
     for secret in known:
         place = _PLACES[secret.source]
         if secret.hidden_by is not None:
-            place += f" (unused: {_PLACES[secret.hidden_by]} is used first)"
+            place += f" (unused: {_PLACES[secret.hidden_by]} takes precedence)"
         rows.add_row(one_line(secret.name), place, str(len(secret.jobs)))
     show(rows)
     say(f"secrets {one_line(whose)}")
@@ -99,7 +99,7 @@ def list_secrets(
 
 @app.command("rm")
 def remove(name: Name, data_dir: DataDirectory = None, server: Server = None) -> None:
-    """Forget a secret of the data directory; jobs that need it cannot start any more."""
+    """Remove a secret; jobs that reference it can no longer start."""
 
     def remove_there(client: "Sluice") -> tuple[Iterable[str], str]:
         jobs = [job for each in client.secrets().items if each.name == name for job in each.jobs]
@@ -112,8 +112,8 @@ def remove(name: Name, data_dir: DataDirectory = None, server: Server = None) ->
 
     jobs, where = _carry_out(remove_there, remove_here, data_dir, server)
     for job_id in dict.fromkeys(jobs):
-        say(f"warning: job {job_id} refers to it")
-    say(f"secret {name} is removed {one_line(where)}")
+        say(f"warning: job {job_id} references it")
+    say(f"secret {name} removed {one_line(where)}")
 
 
 def _carry_out(
@@ -122,7 +122,7 @@ def _carry_out(
     data_dir: Path | None,
     server: str | None,
 ) -> Result:
-    """Have the control plane do it; without one, and unless one was named, do it here."""
+    """Use the control plane; if none answers and none was named, the local data directory."""
     from service.security.secrets import SecretStore
 
     if data_dir is None:
@@ -132,7 +132,7 @@ def _carry_out(
         except UnreachableError:
             if server is not None or os.environ.get("SLUICE_HOST"):
                 raise
-            say("no control plane answers; the data directory of this machine is used")
+            say("no control plane answers; using the data directory of this machine")
     return here(SecretStore(load_settings(data_dir=data_dir)))
 
 

@@ -1,4 +1,4 @@
-"""`sluice tables`: what every script may name; `sluice dim` and `preview`: what one job has.
+"""`sluice tables`: the catalog; `sluice dim` and `preview`: tables and output of a job.
 
 Names and values come from databases and streams, so each text passes `one_line`.
 """
@@ -50,26 +50,26 @@ if TYPE_CHECKING:
 
 _CELL = 100
 _COORDINATES = ("_topic", "_partition", "_offset")
-_SHORT_FOR = {*_COORDINATES, "_batch", "_dimension_versions"}  # what two columns tell on a terminal
+_SHORT_FOR = {*_COORDINATES, "_batch", "_dimension_versions"}  # RECORD and BATCH replace them
 _MARKS = {"insert": "+", "delete": "-", "update": "~"}
 _REASONS = {
     "deleted": "was deleted",
-    "not-copied-again": "is not in the newest copy",
+    "not-copied-again": "is not in the newest snapshot",
     "no-record": "has no record",
 }
-app = typer.Typer(help="Look at the tables that a job joins with.", no_args_is_help=True)
-catalog = typer.Typer(help="Keep tables and views for every later script.", no_args_is_help=True)
+app = typer.Typer(help="Show the tables that a job joins with.", no_args_is_help=True)
+catalog = typer.Typer(help="Manage the catalog of tables and views.", no_args_is_help=True)
 CatalogName = Annotated[str, typer.Argument(help="Name of the table or view.")]
 TableName = Annotated[
     str, typer.Argument(help="Name of the table in the script.", autocompletion=complete_table)
 ]
-Limit = Annotated[int, typer.Option(help="Most rows to show.", min=1, max=1000)]
-PageCursor = Annotated[str | None, typer.Option(help="Where the last page ended.")]
+Limit = Annotated[int, typer.Option(help="Maximum number of rows.", min=1, max=1000)]
+PageCursor = Annotated[str | None, typer.Option(help="Cursor of the previous page.")]
 
 
 @app.command("ls")
 def list_dimensions(job: Job, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
-    """List the tables of a job with the versions that can be read."""
+    """List the tables of a job with their readable versions."""
     with open_client(server) as client:
         tables = client.job(job).dimensions()
     tell(tables, output, _show_versions)
@@ -91,9 +91,11 @@ def get_rows(
     name: TableName,
     keys: Annotated[
         list[str] | None,
-        typer.Argument(help="Keys; a composite one as a JSON array, such as '[\"DE\",7]'."),
+        typer.Argument(help="Keys; a composite key as a JSON array, such as '[\"DE\",7]'."),
     ] = None,
-    version: Annotated[int | None, typer.Option(help="The newest if left out.", min=0)] = None,
+    version: Annotated[
+        int | None, typer.Option(help="Version; default: the newest.", min=0)
+    ] = None,
     limit: Limit = 100,
     cursor: PageCursor = None,
     server: Server = None,
@@ -101,7 +103,7 @@ def get_rows(
 ) -> None:
     """Show rows of a table as the join saw them; exits with 1 if a key has no row."""
     if cursor is not None and (keys or version is not None):
-        raise typer.BadParameter("--cursor goes with neither keys nor --version, which it names")
+        raise typer.BadParameter("--cursor cannot be combined with keys or --version")
     with open_client(server) as client:
         answer = client.job(job).dimension(name).at(version).rows(keys or None).page(limit, cursor)
     tell(answer, output, _show_rows)
@@ -120,7 +122,7 @@ def _show_rows(answer: "DimensionRows") -> None:
     for absent in answer.absent:
         say(f"key {_shown(absent.key)} {_why(absent)}{_when(absent)}")
     if not answer.complete:
-        say(f"version {answer.version} is not complete: a copy of the table is running")
+        say(f"version {answer.version} is incomplete: a snapshot of the table is running")
     say_more(answer.next_cursor)
 
 
@@ -138,10 +140,10 @@ def show_changes(
     job: Job,
     name: TableName,
     first: Annotated[
-        int | None, typer.Option("--from", help="Earlier version; needed but with --cursor.", min=0)
+        int | None, typer.Option("--from", help="Earlier version; not with --cursor.", min=0)
     ] = None,
     last: Annotated[
-        int | None, typer.Option("--to", help="Later version; the newest if left out.", min=0)
+        int | None, typer.Option("--to", help="Later version; default: the newest.", min=0)
     ] = None,
     limit: Limit = 100,
     cursor: PageCursor = None,
@@ -150,9 +152,9 @@ def show_changes(
 ) -> None:
     """Show which rows were inserted (+), updated (~) or deleted (-) between two versions."""
     if cursor is not None and (first is not None or last is not None):
-        raise typer.BadParameter("--cursor goes with neither --from nor --to, which it names")
+        raise typer.BadParameter("--cursor cannot be combined with --from or --to")
     if cursor is None and first is None:
-        raise typer.BadParameter("--from is missing: the version that the comparison begins with")
+        raise typer.BadParameter("--from is missing: the earlier version")
     if first is not None and last is not None and first >= last:
         raise typer.BadParameter(f"--from {first} is not before --to {last}")
     with open_client(server) as client:
@@ -167,12 +169,12 @@ def _show_changes(changes: "DimensionChanges") -> None:
         rows.add_row(_MARKS.get(item.change, item.change), _shown(item.key), before, after)
     show(rows)
     if not changes.complete:
-        say("one of the versions is not complete: a copy of the table is or was running")
+        say("one of the versions is incomplete: a snapshot of the table is or was running")
     say_more(changes.next_cursor)
 
 
 def _changed(item: "RowChange | VersionOfKey", key: Iterable[str]) -> tuple[str, str]:
-    """Values before and after; of an update only those that differ."""
+    """Values before and after; for an update only the changed ones."""
     before, after = item.before or {}, item.after or {}
     names = [name for name in {**before, **after} if name not in set(key)]
     if item.change == "update":
@@ -188,7 +190,7 @@ def show_history(
     name: TableName,
     key: Annotated[
         str | None,
-        typer.Argument(help="Needed but with --cursor; a composite one as a JSON array."),
+        typer.Argument(help="Key, a composite one as a JSON array; not with --cursor."),
     ] = None,
     limit: Limit = 100,
     cursor: PageCursor = None,
@@ -197,9 +199,9 @@ def show_history(
 ) -> None:
     """Show which versions inserted (+), updated (~) or deleted (-) the row of a key."""
     if cursor is not None and key is not None:
-        raise typer.BadParameter("--cursor goes with no key, which it names")
+        raise typer.BadParameter("--cursor cannot be combined with a key")
     if cursor is None and key is None:
-        raise typer.BadParameter("the key is missing whose history is shown")
+        raise typer.BadParameter("the key is missing")
     with open_client(server) as client:
         history = client.job(job).dimension(name).history(key).page(limit, cursor)
     tell(history, output, _show_history)
@@ -214,14 +216,11 @@ def _show_history(history: "DimensionHistory") -> None:
         rows.add_row(number(item.version), mark, *_changed(item, history.primary_key), *times)
     show(rows)
     if history.beginning is not None:
-        say(_begins(history.beginning, history.key))
+        first = history.beginning
+        state = _why(first) if first.values is None else f"had {_shown(first.values)}"
+        begins = f"the history begins with version {first.version}, the oldest readable one"
+        say(f"{begins}: key {_shown(history.key)} {state}{_when(first)}")
     say_more(history.next_cursor)
-
-
-def _begins(first: "OldestOfKey", key: Mapping[str, Any]) -> str:
-    state = _why(first) if first.values is None else f"had {_shown(first.values)}"
-    begins = f"the history begins with version {first.version}, the oldest that is kept"
-    return f"{begins}: key {_shown(key)} {state}{_when(first)}"
 
 
 def preview(
@@ -251,7 +250,7 @@ def _show_preview(answer: "Preview") -> None:
         topic = [("topic", one_line(next(iter(topics))))] if is_short and len(topics) == 1 else []
         show(Text(""), facts_table([*topic, *_batch_facts(answer.batches)]))
     if not answer.items:
-        say("the output has no row of this job yet")
+        say("the job has written no rows yet")
 
 
 def _origin(row: "PreviewRow", *, has_topic: bool) -> tuple[str, str]:
@@ -293,25 +292,24 @@ def _shown(values: Mapping[str, Any]) -> str:
 @catalog.command("create")
 def create_tables(
     script: Annotated[
-        Path, typer.Option("--file", "-f", help="The CREATE statements, - for standard input.")
+        Path, typer.Option("--file", "-f", help="Script of CREATE statements; - for stdin.")
     ],
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Keep the tables and views of a script; a shared table begins its copy."""
+    """Create the tables and views of a script; a shared table starts its copy."""
     sql = read_script(script)
-    with open_client(server) as client, working("checking what the script names"):
+    with open_client(server) as client, working("checking the script"):
         creation = client.catalog.create(sql)
     tell(creation, output, show_creation)
 
 
 def show_creation(creation: "TableCreation") -> None:
-    """What a script has brought into the catalog."""
     warn(creation.warnings)
     for name in creation.created:
         typer.echo(one_line(name))
     for name in creation.kept:
-        say(f"{one_line(name)} is there already")
+        say(f"{one_line(name)} already exists")
 
 
 @catalog.command("ls")
@@ -335,7 +333,7 @@ def _show_tables(tables: Iterable["CatalogTable"]) -> None:
 
 @catalog.command("get")
 def get_table(name: CatalogName, server: Server = None, output: Form = OutputFormat.TABLE) -> None:
-    """Show a table or view: its statement, how far its copy is, who reads it."""
+    """Show a table or view: its statement, the progress of its copy, its readers."""
     with open_client(server) as client:
         answer = client.catalog.table(name)
     tell(answer, output, _show_table)
@@ -349,7 +347,7 @@ def _show_table(answer: "CatalogTableDetail") -> None:
             ("state", f"{answer.state} ({answer.phase or '-'})"),
             ("reason", one_line(answer.reason or "-", 500)),
             ("version", number(answer.version)),
-            ("rows of the copy", number(answer.snapshot_rows)),
+            ("copied rows", number(answer.snapshot_rows)),
             ("lag", number(answer.lag_records)),
             *(("read by", f"{one.id} {one_line(one.name)}") for one in answer.attached),
         ]
@@ -359,7 +357,7 @@ def _show_table(answer: "CatalogTableDetail") -> None:
 
 @catalog.command("rm")
 def remove_table(name: CatalogName, server: Server = None) -> None:
-    """Drop a table or view; one that jobs or views use stays."""
+    """Drop a table or view that no job or view uses."""
     with open_client(server) as client:
         client.catalog.drop(name)
-    say(f"{one_line(name)} is dropped")
+    say(f"{one_line(name)} dropped")

@@ -1,7 +1,7 @@
-"""`sluice tokens create | ls | revoke`: who may use the control plane, and for what.
+"""`sluice tokens create | ls | revoke`.
 
-With a server or a token they ask the control plane, as an admin; otherwise they work on the job
-store of this machine, which is how the first token is made.
+With a server or a token the commands use the control plane, as an admin; otherwise the job store of
+this machine, where the first token is created.
 """
 
 from pathlib import Path
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from service.jobs.store.store import JobStore
     from service.schemas.tokens import CreatedToken, TokenView
 
-app = typer.Typer(help="Make, list and revoke the tokens of the API.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke tokens of the API.", no_args_is_help=True)
 DataDir = Annotated[
-    Path | None, typer.Option(help="Work on the job store in this directory, not on a server.")
+    Path | None, typer.Option(help="Use the job store in this directory, not a server.")
 ]
 
 
 @app.command("create")
 def create_token(
-    name: Annotated[str, typer.Option(help="Whose it is; the audit log has it.")],
+    name: Annotated[str, typer.Option(help="Name of the owner, for the audit log.")],
     scope: Annotated[
-        TokenScope, typer.Option(help="Each includes those before it.")
+        TokenScope, typer.Option(help="Scope; each includes the previous ones.")
     ] = TokenScope.VIEWER,
     days: Annotated[
-        int, typer.Option(help="How long it can be used.", min=1, max=MOST_DAYS)
+        int, typer.Option(help="Days until it expires.", min=1, max=MOST_DAYS)
     ] = DEFAULT_DAYS,
     data_dir: DataDir = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Make a token and print it; it is never shown again."""
+    """Create a token and print it; it is never shown again."""
     new_token = NewToken(name, scope, days, created_by=operator())
     if _is_here(server, data_dir):
         created = _create_here(new_token, data_dir)
@@ -47,14 +47,14 @@ def create_token(
         with open_client(server) as client:
             created = client.create_token(name, scope.value, days)
     tell(created, output, lambda shown: typer.echo(shown.token))
-    say(f"token {created.id} can be used until {instant(created.expires_at_ms)}")
+    say(f"token {created.id} is valid until {instant(created.expires_at_ms)}")
 
 
 @app.command("ls")
 def list_tokens(
     data_dir: DataDir = None, server: Server = None, output: Form = OutputFormat.TABLE
 ) -> None:
-    """List tokens with scope, end and last use."""
+    """List tokens with scope, expiry and last use."""
     tokens = _listed(server, data_dir)
     tell(tokens, output, _show_tokens)
 
@@ -77,11 +77,11 @@ def _show_tokens(tokens: list["TokenView"]) -> None:
 
 @app.command("revoke")
 def revoke_token(
-    token: Annotated[str, typer.Argument(help="Id, or the name of the only one.")],
+    token: Annotated[str, typer.Argument(help="Id, or unique name.")],
     data_dir: DataDir = None,
     server: Server = None,
 ) -> None:
-    """End a token at once; on the job store directly it takes two seconds."""
+    """Revoke a token at once; on the job store directly within two seconds."""
     token_id = _find(token, _listed(server, data_dir))
     if _is_here(server, data_dir):
         settings = load_settings(data_dir=data_dir)
@@ -94,7 +94,7 @@ def revoke_token(
     else:
         with open_client(server) as client:
             client.revoke_token(token_id)
-    say(f"token {token_id} is revoked")
+    say(f"token {token_id} revoked")
 
 
 def _is_here(server: str | None, data_dir: Path | None) -> bool:
@@ -104,13 +104,13 @@ def _is_here(server: str | None, data_dir: Path | None) -> bool:
 
 
 def _open_store(settings: "Settings") -> "JobStore":
-    from service.jobs.store.store import JobStore  # (here: slow to load, and seldom needed)
+    from service.jobs.store.store import JobStore  # slow to load
 
     return JobStore.open(settings.store_url)
 
 
 def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
-    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # slow to load
     from service.schemas.tokens import CreatedToken
 
     settings = load_settings(data_dir=data_dir)
@@ -124,7 +124,7 @@ def _create_here(new_token: NewToken, data_dir: Path | None) -> "CreatedToken":
 
 
 def _listed(server: str | None, data_dir: Path | None) -> list["TokenView"]:
-    from service.api.routes.admin import token_view  # (here: slow to load, and seldom needed)
+    from service.api.routes.admin import token_view  # slow to load
 
     if not _is_here(server, data_dir):
         with open_client(server) as client:
@@ -150,7 +150,7 @@ def _find(reference: str, listed: list["TokenView"]) -> str:
 
 
 def _audit(settings: "Settings", words: str, token_id: str) -> None:
-    from service.security.audit import (  # (here: slow to load, and seldom needed)
+    from service.security.audit import (  # slow to load
         AuditEntry,
         AuditLog,
     )

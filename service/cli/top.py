@@ -1,4 +1,7 @@
-"""`sluice top`: all jobs at a glance, live on a terminal, one frame everywhere else."""
+"""`sluice top`: all jobs, live on a terminal, one frame elsewhere.
+
+Names and reasons hold texts of scripts and databases, so each passes `one_line`.
+"""
 
 import os
 import select
@@ -43,7 +46,7 @@ _GAP = "  "
 
 
 class Order(StrEnum):
-    """What jobs are sorted by; those of which nobody knows it come last."""
+    """Sort orders of jobs; unknown values come last."""
 
     RATE = "rate"
     NAME = "name"
@@ -68,20 +71,19 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class Sorting:
-    """An order of jobs, and its direction."""
+    """An order of jobs and its direction."""
 
     order: Order
     reverse: bool = False
 
     def pressed(self, key: str) -> "Sorting":
-        """After a key: another order, or the same one in the other direction."""
+        """The sorting after a key press; the key of the current order reverses it."""
         chosen = _KEYS.get(key)
         if chosen is None:
             return self
         return Sorting(chosen, reverse=chosen is self.order and not self.reverse)
 
     def of(self, jobs: Sequence["ListedJob"]) -> list["ListedJob"]:
-        """The jobs, sorted; equal ones stay in their order."""
         name = _NUMBERS.get(self.order)
         if name is None:
             field = self.order.value
@@ -94,11 +96,7 @@ class Sorting:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the control plane has said last.
-
-    Attributes:
-        trouble: why it has said nothing since.
-    """
+    """The last answer of the control plane; `trouble` is why there is no newer one."""
 
     url: str
     jobs: Sequence["ListedJob"]
@@ -133,15 +131,7 @@ _SINK = _Column("SINK", lambda job: one_line(sinks(job)), _MOST_SINK)
 
 
 def frame(look: Look, order: Sorting, width: int, height: int | None = None) -> list[Text]:
-    """The lines of one frame.
-
-    Args:
-        look: what is shown.
-        order: of the jobs.
-        width: of the terminal, in cells.
-        height: of it; with one there are keys in the last line, and jobs that have no room are
-            counted.
-    """
+    """The lines of one frame; with `height` the last one lists keys and excess jobs are counted."""
     is_wide = width >= _WIDE
     jobs = order.of(look.jobs)
     shown = jobs if height is None else jobs[: _room(height, is_wide=is_wide)]
@@ -149,7 +139,7 @@ def frame(look: Look, order: Sorting, width: int, height: int | None = None) -> 
     lines = [_heading(look), Text("")]
     lines += _table(columns, shown, is_wide=is_wide) if shown else [_nothing()]
     if len(shown) < len(jobs):
-        lines.append(Text(f"and {len(jobs) - len(shown)} more; sort so that they come first"))
+        lines.append(Text(f"and {len(jobs) - len(shown)} more; change the order to see them"))
     if height is not None:
         lines += [Text("")] * (height - 1 - len(lines)) + [_keys(order)]
     for line in lines:
@@ -227,9 +217,9 @@ QUIT = "q"
 
 @contextmanager
 def typed_keys() -> Iterator[Callable[[float], Iterable[str]]]:
-    """Gives a function that waits so many seconds for keys, and gives those that were pressed."""
+    """A function that waits up to so many seconds for keys and returns those pressed."""
     if not sys.stdin.isatty():
-        yield _nobody
+        yield _no_keys
         return
     import termios  # a system without it has no terminal that this could be one of
     import tty
@@ -254,7 +244,7 @@ def _read_keys() -> str:
     return "" if typed.startswith(b"\x1b") else typed.decode(errors="replace") or "q"
 
 
-def _nobody(seconds: float) -> Iterable[str]:
+def _no_keys(seconds: float) -> Iterable[str]:
     time.sleep(seconds)
     return ""
 
@@ -263,18 +253,16 @@ _KEY_S = 0.5
 
 
 def top(
-    sort: Annotated[Order, typer.Option(help="What comes first.", case_sensitive=False)] = (
-        Order.RATE
-    ),
-    reverse: Annotated[bool, typer.Option("--reverse", help="In the other direction.")] = False,
+    sort: Annotated[Order, typer.Option(help="Sort order.", case_sensitive=False)] = Order.RATE,
+    reverse: Annotated[bool, typer.Option("--reverse", help="Reverse the order.")] = False,
     once: Annotated[bool, typer.Option("--once", help="One frame, also on a terminal.")] = False,
     interval: Annotated[
-        float, typer.Option(help="Seconds between two looks.", metavar="SECONDS", min=0.2, max=60)
+        float, typer.Option(help="Seconds between updates.", metavar="SECONDS", min=0.2, max=60)
     ] = 1.0,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Show all jobs live: phase, rates, what waits and why. In a pipe, prints one frame."""
+    """Show all jobs live: phase, rates, held records, reasons. In a pipe, prints one frame."""
     order = Sorting(sort, reverse=reverse)
     with open_client(server) as client:
         jobs = list(client.jobs())
@@ -287,7 +275,7 @@ def top(
 
 
 class _Looker:
-    """Asks the control plane again and again beside the keys, so that a slow answer holds none."""
+    """Polls the control plane on a thread, so that slow answers do not block keys."""
 
     def __init__(self, client: "Sluice", jobs: Sequence["ListedJob"], interval_s: float) -> None:
         self._client = client
@@ -298,7 +286,7 @@ class _Looker:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """Asks until the end of the block."""
+        """Poll until the end of the block."""
         thread = threading.Thread(target=self._ask, name="top", daemon=True)
         thread.start()
         try:

@@ -1,7 +1,6 @@
-"""`sluice topic create | produce | peek`: a topic for a first hour.
+"""`sluice topic create | produce | peek`, and how commands reach brokers and registries.
 
-Keys, values and headers are foreign bytes, so each text passes `one_line`; as JSON they are shown
-as they are, escaped.
+Keys, values and headers are foreign bytes, so each text passes `one_line`; JSON escapes them.
 """
 
 import json
@@ -67,8 +66,7 @@ Servers = Annotated[
     typer.Option(
         "--bootstrap-servers",
         "--bootstrap",
-        help="Brokers of its cluster, such as localhost:9092; those of the control plane, such as "
-        "the one of sluice up, if left out.",
+        help="Brokers, such as localhost:9092; default: the control plane's.",
         envvar="SLUICE_KAFKA_BOOTSTRAP_SERVERS",
     ),
 ]
@@ -81,7 +79,7 @@ ClientConfig = Annotated[
 
 
 def brokers(servers: str | None, server: str | None) -> str:
-    """The brokers that a command means: named, or those that its control plane uses by itself."""
+    """`servers`, or the default brokers of the control plane."""
     if servers is not None:
         return servers
     try:
@@ -92,11 +90,7 @@ def brokers(servers: str | None, server: str | None) -> str:
 
 
 def read_config(config: Path | None) -> dict[str, str]:
-    """The names and values of a file; none without one.
-
-    Raises:
-        typer.BadParameter: a line is something else.
-    """
+    """Names and values in a file; raises typer.BadParameter for a malformed line."""
     known: dict[str, str] = {}
     for line in [] if config is None else config.read_text(encoding="utf-8").split("\n"):
         name, sign, value = (part.strip() for part in line.partition("="))
@@ -104,14 +98,15 @@ def read_config(config: Path | None) -> dict[str, str]:
             continue
         if not sign or name not in _KNOWN:
             raise typer.BadParameter(
-                f'"{one_line(name)}" is none of {", ".join(sorted(_KNOWN))}', param_hint="--config"
+                f'"{one_line(name)}" is unknown, expected one of {", ".join(sorted(_KNOWN))}',
+                param_hint="--config",
             )
         known[name] = value
     return known
 
 
 def kafka_of(topic: str, servers: str, known: dict[str, str]) -> "KafkaOptions":
-    """How a topic is reached, given what `read_config` has read."""
+    """Connection of a topic, with the settings from `read_config`."""
     from joins.plan.plan import KafkaOptions
 
     properties = {name: value for name, value in known.items() if name in _CLIENT}
@@ -122,7 +117,7 @@ def kafka_of(topic: str, servers: str, known: dict[str, str]) -> "KafkaOptions":
 
 
 def registry_of(url: str | None, known: dict[str, str]) -> "RegistryOptions | None":
-    """How a schema registry is reached; None without an address."""
+    """Connection of a schema registry; None without an address."""
     from joins.plan.connections import RegistryOptions
 
     if url is None:
@@ -145,20 +140,20 @@ _BLOCK_BYTES = 1 << 16
 _CELL = 300
 _USUAL_PEEK = 10
 _SETTING = re.compile(r"[a-z0-9.]+=.*", re.DOTALL)
-app = typer.Typer(help="Make topics, write to them and look at them.", no_args_is_help=True)
+app = typer.Typer(help="Create topics, write records and show them.", no_args_is_help=True)
 
 
 @app.command("create")
 def create_topic(
     topic: TopicName,
-    partitions: Annotated[int, typer.Option(help="How many it gets.", min=1, max=10_000)] = 1,
+    partitions: Annotated[int, typer.Option(help="Partitions.", min=1, max=10_000)] = 1,
     replication: Annotated[
-        int, typer.Option(help="Brokers that have each partition; the cluster's own usage if -1.")
+        int, typer.Option(help="Replication factor; -1 for the cluster's default.")
     ] = -1,
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="NAME=VALUE of the topic, such as cleanup.policy=compact; repeated."
+            "--set", help="Topic setting NAME=VALUE, such as cleanup.policy=compact; repeatable."
         ),
     ] = None,
     bootstrap_servers: Servers = None,
@@ -166,8 +161,8 @@ def create_topic(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Make a topic."""
-    from service.wiring.topic_access import make_topic  # slow to load, and few commands need it
+    """Create a topic."""
+    from service.wiring.topic_access import make_topic  # slow to load
 
     for each in settings or ():
         if not _SETTING.fullmatch(each):
@@ -176,11 +171,9 @@ def create_topic(
     servers = brokers(bootstrap_servers, server)
     make_topic(kafka_of(topic, servers, read_config(config)), partitions, replication, chosen)
     made = {"topic": topic, "partitions": partitions, "bootstrap_servers": servers}
-    tell(made, output, lambda _: say(f"topic {topic} is made on {servers}: {_parts(partitions)}"))
-
-
-def _parts(count: int) -> str:
-    return f"{count} partition{'' if count == 1 else 's'}"
+    plural = "" if partitions == 1 else "s"
+    text = f"topic {topic} created on {servers}: {partitions} partition{plural}"
+    tell(made, output, lambda _: say(text))
 
 
 # Writing
@@ -192,26 +185,28 @@ def produce_records(  # noqa: PLR0913 (typer makes each parameter an option)
     topic: TopicName,
     records: Annotated[
         list[str] | None,
-        typer.Argument(help="Records in JSON; lines of standard input if left out."),
+        typer.Argument(help="Records in JSON; default: lines of standard input."),
     ] = None,
     key: Annotated[str | None, typer.Option(help="Key of each record.")] = None,
     key_field: Annotated[
-        str | None, typer.Option(help="Field of each record whose value is its key, too.")
+        str | None, typer.Option(help="Field of each record to use as its key.")
     ] = None,
     as_text: Annotated[
-        bool, typer.Option("--text", help="Take lines as they are: they need not be JSON.")
+        bool, typer.Option("--text", help="Write lines unchanged; they need not be JSON.")
     ] = False,
     bootstrap_servers: Servers = None,
     config: ClientConfig = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Write records, one a line. In JSON, null is a tombstone: a record without a value."""
-    from service.wiring.topic_access import writing  # slow to load, and few commands need it
+    """Write records, one per line. In JSON, null is a tombstone: a record without a value."""
+    from service.wiring.topic_access import writing  # slow to load
 
     if key_field is not None and (key is not None or as_text):
         other = "--key" if key is not None else "--text"
-        raise typer.BadParameter(f"--key-field does not go with {other}", param_hint="--key-field")
+        raise typer.BadParameter(
+            f"--key-field cannot be combined with {other}", param_hint="--key-field"
+        )
     form = RecordForm(None if key is None else key.encode(), key_field, is_json=not as_text)
     kafka = kafka_of(topic, brokers(bootstrap_servers, server), read_config(config))
     with writing(kafka) as write:
@@ -227,13 +222,13 @@ def produce_records(  # noqa: PLR0913 (typer makes each parameter an option)
 
 def _send_input(sent: "Sent", form: "RecordForm", write: "Write") -> None:
     if sys.stdin.isatty():
-        say("One record a line; Ctrl-D ends.")
+        say("Type one record per line; Ctrl-D ends the input.")
     for lines in _blocks_of_lines(sys.stdin.buffer):
         sent.send(lines, form, write)
 
 
 def _blocks_of_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
-    """The lines that have come so far, again and again; one alone need not wait for more."""
+    """The lines as they arrive; one line does not wait for a full block."""
     rest = b""
     while block := stream.read1(_BLOCK_BYTES):  # type: ignore[attr-defined] # buffered ones have it
         *whole, rest = (rest + block).split(b"\n")
@@ -243,24 +238,14 @@ def _blocks_of_lines(stream: IO[bytes]) -> Iterator[list[bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class RecordForm:
-    """How a line becomes a record.
-
-    Attributes:
-        key: of each record.
-        key_field: the field whose value is the key; a text as it is, others as JSON.
-        is_json: a line that is no JSON is refused.
-    """
+    """How a line becomes a record; its key is fixed, or the value of `key_field`."""
 
     key: bytes | None
     key_field: str | None
     is_json: bool
 
     def record(self, line: bytes) -> tuple[bytes | None, bytes | None]:
-        """Key and value.
-
-        Raises:
-            ValueError: it is no JSON, or has no such field.
-        """
+        """Key and value; raises ValueError for invalid JSON or a missing field."""
         if not self.is_json:
             return self.key, line
         value = json.loads(line.decode(), parse_constant=_refuse)
@@ -269,22 +254,18 @@ class RecordForm:
 
     def _key_of(self, value: object) -> bytes:
         if not isinstance(value, dict) or self.key_field not in value:
-            raise ValueError(f'it has no field "{self.key_field}"')
+            raise ValueError(f'field "{self.key_field}" is missing')
         of_key = value[self.key_field]
         return (of_key if isinstance(of_key, str) else json.dumps(of_key)).encode()
 
 
 def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is no number of JSON")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 @dataclass
 class Sent:
-    """What was written so far.
-
-    Attributes:
-        places: partition → number of records, first and last offset.
-    """
+    """The records written so far; `places` is partition → count, first and last offset."""
 
     topic: str
     lines: int = 0
@@ -295,7 +276,7 @@ class Sent:
         """Write a record for each line that is not empty.
 
         Raises:
-            SubmissionError: a line is no record; those before it are written.
+            SubmissionError: an invalid line; the records before it are written.
         """
         good: list[tuple[bytes | None, bytes | None]] = []
         try:
@@ -307,8 +288,8 @@ class Sent:
             self._write(good, write)
             raise SubmissionError(
                 f"record {self.lines} cannot be written: {one_line(exc)}; "
-                f"{number(self.records)} before it are",
-                hint="Write one JSON value a line, or give --text to take lines as they are.",
+                f"{number(self.records)} before it were written",
+                hint="Write one JSON value per line, or use --text to write lines unchanged.",
             ) from exc
         self._write(good, write)
 
@@ -319,7 +300,6 @@ class Sent:
             self.records += 1
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
         names = ("partition", "records", "first_offset", "last_offset")
         places = [(at, *counts) for at, counts in sorted(self.places.items())]
         rows = [dict(zip(names, place, strict=True)) for place in places]
@@ -343,22 +323,22 @@ def _show_sent(sent: Sent) -> None:
 def peek_records(
     topic: TopicName,
     first: Annotated[
-        int | None, typer.Option(help="So many of the oldest records.", min=1, max=10_000)
+        int | None, typer.Option(help="Show this many of the oldest records.", min=1, max=10_000)
     ] = None,
     last: Annotated[
         int | None,
-        typer.Option(help="So many of the newest records; 10 if left out.", min=1, max=10_000),
+        typer.Option(help="Show this many of the newest records; default: 10.", min=1, max=10_000),
     ] = None,
     bootstrap_servers: Servers = None,
     config: ClientConfig = None,
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Show records with key, place, time and headers, as JSON or text, else in hexadecimal."""
-    from service.wiring.topic_access import peeked  # slow to load, and few commands need it
+    """Show records with key, position, time and headers, as JSON or text, else in hexadecimal."""
+    from service.wiring.topic_access import peeked  # slow to load
 
     if first is not None and last is not None:
-        raise typer.BadParameter("--first does not go with --last", param_hint="--first")
+        raise typer.BadParameter("--first cannot be combined with --last", param_hint="--first")
     kafka = kafka_of(topic, brokers(bootstrap_servers, server), read_config(config))
     records = peeked(kafka, first or last or _USUAL_PEEK, newest=first is None)
     if output is OutputFormat.JSON:
@@ -368,7 +348,7 @@ def peek_records(
 
 
 def readable(data: bytes | None) -> tuple[str | None, str]:
-    """Bytes as text, and its form: `json`, `text` or `hex`; `null` of none."""
+    """Bytes as text with their form: `json`, `text`, `hex`, or `null` for None."""
     if data is None:
         return None, "null"
     try:

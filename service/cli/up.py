@@ -1,4 +1,4 @@
-"""`sluice up`: everything for a first hour on one machine, and what to type next."""
+"""`sluice up`: all servers for a first try on one machine, and the next commands."""
 
 import shlex
 import shutil
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 
 class Further(StrEnum):
-    """What may run besides."""
+    """Optional servers."""
 
     POSTGRES = "postgres"
 
 
-_FIRST = "first"  # the name of the job in the script that is there
+_FIRST = "first"  # name of the job in the provided script
 
 
 def up(
     port: Annotated[
-        int | None, typer.Option(help="Port of the control plane, 0 takes a free one.")
+        int | None, typer.Option(help="Port of the control plane; 0 picks a free one.")
     ] = None,
     data_dir: Annotated[
-        Path | None, typer.Option(help="Where all of it is kept; the next up goes on there.")
+        Path | None, typer.Option(help="Data directory; the next sluice up continues there.")
     ] = None,
     further: Annotated[
         Further | None,
-        typer.Option("--with", help="A PostgreSQL whose changes Debezium writes to Kafka, too."),
+        typer.Option("--with", help="Also run PostgreSQL, with Debezium writing to Kafka."),
     ] = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Run Kafka, MariaDB and a control plane for a first hour. Interrupt it to stop all of it."""
-    from service.config import Settings  # slow to load, and only this command needs it
+    """Run Kafka, MariaDB and a control plane for a first try. Interrupt it to stop everything."""
+    from service.config import Settings  # slow to load
     from service.demo.servers import provide, provide_debezium
     from service.demo.up import everything
     from service.logs import configure_logs
@@ -51,7 +51,7 @@ def up(
     configure_logs("WARNING")
     settings = Settings.load()
     directory = (data_dir or settings.data_dir / "up").expanduser().absolute()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     binaries = provide(settings.cache_dir)
     debezium = provide_debezium(settings.cache_dir, binaries.java) if further else None
     with ExitStack() as stack:
@@ -62,11 +62,8 @@ def up(
         try:
             running.wait(say)
         except KeyboardInterrupt:
-            say("ending the jobs' runners, the control plane and the servers")
-    say(
-        f"all is stopped; {directory} has the data, and the jobs that ran go on at the next "
-        "sluice up"
-    )
+            say("stopping the runners, the control plane and the servers")
+    say(f"stopped; data is in {directory}, and running jobs continue at the next sluice up")
 
 
 def _places(running: "Up", directory: Path) -> dict[str, str]:
@@ -84,12 +81,12 @@ def _places(running: "Up", directory: Path) -> dict[str, str]:
 def _tell(places: dict[str, str], usual_port: int) -> None:
     show(facts_table((name.replace("_", " "), value) for name, value in places.items()))
     say("")
-    say("Everything runs until you interrupt it. In another terminal:")
+    say("The servers run until you interrupt this command. In another terminal:")
     with open_client(places["control_plane"]) as client:
         jobs = list(client.jobs())
     for job in jobs:
         if job.desired_state == "RUNNING":
-            say(f"  # {job.name} ({job.id}) goes on")
+            say(f"  # {job.name} ({job.id}) continues")
     firsts = [job for job in jobs if job.name == _FIRST]
     for line in next_commands(places, usual_port, firsts):
         say(f"  {line}")
@@ -98,12 +95,12 @@ def _tell(places: dict[str, str], usual_port: int) -> None:
 def next_commands(
     places: Mapping[str, str], usual_port: int, firsts: Sequence["JobSummary"]
 ) -> Iterable[str]:
-    """What to type in another terminal.
+    """Commands to type in another terminal.
 
     Args:
-        places: what runs, and where.
-        usual_port: where the commands look for a control plane by themselves.
-        firsts: jobs of the first script that an earlier `sluice up` has left, the newest first.
+        places: addresses of the servers.
+        usual_port: the default port of the commands.
+        firsts: jobs of the provided script that an earlier `sluice up` left, newest first.
     """
     programs = Path(sys.executable).parent
     if shutil.which("sluice") is None and (programs / "sluice").exists():

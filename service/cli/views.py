@@ -1,4 +1,4 @@
-"""Jobs as people read them: a list, one job, and bars of what takes long."""
+"""Jobs as text: a list, one job, and progress bars."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ from service.cli.output import (
 from service.jobs.inspect.event_waiting import shown_time
 
 if TYPE_CHECKING:  # models are slow to load, and only answers bring them
-    from service.schemas.inspection import AcknowledgementView, StallView
+    from service.schemas.inspection import AcknowledgementView
     from service.schemas.jobs import (
         DimensionView,
         EventTimeView,
@@ -42,19 +42,14 @@ _COLOURS = {"JOINING": "green", "FINISHED": "green", "STALLED": "yellow", "FAILE
 _SETTLED = {"FINISHED": ("STOPPED", "RUNNING"), "FAILED": ("STOPPED",)}
 _SHORT_ID = 8
 _HEADS = ("ID", "NAME", "STATE", "PHASE", "AGE")
-_CUT = {"NAME": 20, "SINK": 20}  # and so wide they are at the most
+_CUT = {"NAME": 20, "SINK": 20}  # maximum widths
 _FOR_RATES, _FOR_SINK = 72, 96  # columns of a terminal
 _BAR_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """How far something long is.
-
-    Attributes:
-        total: None while nobody knows.
-        text: the numbers, in words.
-    """
+    """Progress of a copy or a bounded stream; `total` is None while unknown."""
 
     name: str
     done: int
@@ -65,10 +60,8 @@ class Bar:
 def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
     """A table of jobs.
 
-    Args:
-        jobs: in their order.
-        width: of a terminal; ids are shortened and each job is one line, with fewer columns where
-            there is little room. None where there is enough.
+    With the `width` of a terminal ids are shortened, and each job is one line with the columns that
+    fit.
     """
     has_rates, has_sink = (width is None or width >= least for least in (_FOR_RATES, _FOR_SINK))
     heads = [*_HEADS, *(("REC/S", "LAG") if has_rates else ()), *(("SINK",) if has_sink else ())]
@@ -94,19 +87,19 @@ def jobs_table(jobs: Sequence["ListedJob"], *, width: int | None) -> Table:
 
 
 def _fit(made: Table) -> None:
-    """Let each job be one line: the reason has less room on a narrow terminal."""
+    """Keep each job on one line; the reason gets the remaining width."""
     for column in made.columns:
         column.no_wrap = True
         if column.header in _CUT:
             column.max_width, column.overflow = _CUT[str(column.header)], "ellipsis"
-        elif column.header != "REASON":  # the others are cut from the right
+        elif column.header != "REASON":  # keep its width; others are cut first
             column.min_width = max((len(str(cell)) for cell in column.cells), default=0)
     made.columns[-1].overflow, made.columns[-1].ratio = "ellipsis", 1
     made.expand = True
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """The beginnings of `ids` that still tell them apart, all of one length."""
+    """Unique prefixes of `ids`, all of one length."""
     length = _SHORT_ID
     while len({job_id[:length] for job_id in ids}) < len(ids):
         length += 1
@@ -114,7 +107,7 @@ def short_ids(ids: Sequence[str]) -> list[str]:
 
 
 def job_parts(job: "JobDetail", explanation: "WaitReport | None" = None) -> list[RenderableType]:
-    """One job: where it stands, why it waits, its tables, its stream."""
+    """One job: its state, what it waits for, its tables and its stream."""
     parts: list[RenderableType] = [facts_table(_facts(job))]
     if explanation is not None and explanation.waiting:
         parts += [Text(""), _waits(explanation)]
@@ -124,7 +117,7 @@ def job_parts(job: "JobDetail", explanation: "WaitReport | None" = None) -> list
 
 
 def bars(job: "JobDetail") -> list[Bar]:
-    """What of the job takes long: the copies until the gate opens, then a bounded stream."""
+    """Progress: the copies until the gate opens, then a bounded stream."""
     if job.phase != "JOIN":
         return [_copy(dimension) for dimension in job.dimensions]
     probe = job.probe
@@ -153,7 +146,6 @@ def _rows(snapshot: "SnapshotView") -> str:
 
 
 def bars_grid(progress: Sequence[Bar]) -> Table:
-    """Bars as a terminal shows them."""
     grid = Table.grid(padding=(0, 2))
     for bar in progress:
         drawn = ProgressBar(
@@ -183,7 +175,7 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
         yield from _probe(job.probe)
     yield from _wholeness(job)
     if job.report and not job.report.is_live:
-        yield "as of", f"{instant(job.report.at_ms)}, by a runner that does not speak now"
+        yield "as of", f"{instant(job.report.at_ms)} (runner not responding)"
     if job.event_time:
         yield "event time", _event_time(job.event_time)
     for warning in job.warnings:
@@ -193,13 +185,13 @@ def _facts(job: "JobDetail") -> Iterable[tuple[str, Text | str]]:
 
 
 def _wholeness(job: "JobDetail") -> Iterable[tuple[str, str]]:
-    """What shows that somebody else's tables are whole, or what is missing of that."""
+    """Evidence that topic tables are complete, or what is missing."""
     for dimension in job.dimensions:
         if dimension.waits_for is not None:
             yield "waits for", one_line(f"{dimension.name}: {dimension.waits_for}", 500)
         elif dimension.source == "topic" and dimension.evidence is not None:
             by = dimension.evidence.replace("_", " ")
-            yield "whole", one_line(f"{dimension.name}, by {by}", 500)
+            yield "complete", one_line(f"{dimension.name}, by {by}", 500)
 
 
 def _sinks(job: "JobDetail") -> Iterable[tuple[str, str]]:
@@ -219,7 +211,9 @@ def _troubles(job: "JobDetail") -> Iterable[tuple[str, str]]:
             yield "detail", one_line(job.error.detail, 300)
     for stall in job.stalls:
         if stall.choices:
-            yield "to go on", _how_to_acknowledge(job, stall)
+            choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall.choices)
+            cause = f"{job.id} {one_line(stall.type)}"
+            yield "to go on", f'sluice acknowledge {cause} {choices} --reason "…"'
 
 
 def _probe(probe: "ProbeView") -> Iterable[tuple[str, str]]:
@@ -240,12 +234,7 @@ def _at_most(probe: "ProbeView", count: int | None) -> str:
 
 def _event_time(time: "EventTimeView") -> str:
     waiting, late = number(time.waiting_rows), number(time.late_records)
-    return f"watermark {shown_time(time.watermark_ms)}, {waiting} records wait, {late} were late"
-
-
-def _how_to_acknowledge(job: "JobDetail", stall: "StallView") -> str:
-    choices = " or ".join(f"--choice {one_line(choice)}" for choice in stall.choices)
-    return f'sluice acknowledge {job.id} {one_line(stall.type)} {choices} --reason "…"'
+    return f"watermark {shown_time(time.watermark_ms)}, {waiting} records waiting, {late} late"
 
 
 def _acknowledged(entry: "AcknowledgementView") -> str:
@@ -260,7 +249,7 @@ def _waits(explanation: "WaitReport") -> Table:
         if condition.met is not True:
             about = "" if condition.about is None else f" {condition.about}"
             hint = "" if condition.hint is None else f". {condition.hint}"
-            unknown = "" if condition.met is False else "(not known) "
+            unknown = "" if condition.met is False else "(unknown) "
             name = one_line(f"{condition.name}{about}")
             made.add_row(name, one_line(f"{unknown}{condition.evidence}{hint}", 500))
     return made
@@ -283,7 +272,7 @@ def _dimensions(job: "JobDetail") -> Table:
 
 
 def state(job: "JobSummary") -> Text:
-    """The job's state; behind an arrow what is wanted, where that differs."""
+    """The job's state, with an arrow to the desired state if it differs."""
     name, desired = job.state, job.desired_state
     settled = desired == "RUNNING" and name not in ("STOPPED", "PAUSED")
     settled = settled or desired in (name, *_SETTLED.get(name, ()))
@@ -291,12 +280,12 @@ def state(job: "JobSummary") -> Text:
 
 
 def gate(job: "JobSummary") -> str:
-    """Whether records go through; a dash while nobody knows."""
+    """State of the gate; a dash while unknown."""
     return {"JOIN": "open", "LOAD": "closed"}.get(job.phase or "", "-")
 
 
 def sinks(job: "ListedJob") -> str:
-    """Where rows go: the first table with its connector, and how many more there are."""
+    """The first sink with its connector, and the number of others."""
     if not job.sinks:
         return "-"
     first, more = job.sinks[0], len(job.sinks) - 1
@@ -304,7 +293,7 @@ def sinks(job: "ListedJob") -> str:
 
 
 def watermark(value: "WatermarkView") -> str:
-    """A watermark: its time, and whether the wall clock is the time from there on."""
+    """A watermark's time, and whether it has switched to processing time."""
     timestamp_ms = value.timestamp_ms
     named = {_MINIMUM: "MIN", _MAXIMUM: "MAX"}.get(timestamp_ms, str(timestamp_ms))
     return f"{named} + processing time" if value.use_processing_time else named

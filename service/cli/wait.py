@@ -1,4 +1,4 @@
-"""Waiting for a job: what can be waited for, how far it is meanwhile, and when it is in vain."""
+"""Waiting for a job: the goals, progress meanwhile, and when a goal is out of reach."""
 
 import sys
 import time
@@ -40,11 +40,7 @@ _AT_REST = frozenset({"PAUSED", "STOPPED", "FAILED", "FINISHED"})
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is waited for.
-
-    Attributes:
-        states: the goal is reached in each of them.
-    """
+    """A goal of waiting, reached in any of `states`."""
 
     name: str
     states: frozenset[str]
@@ -65,15 +61,11 @@ _SYNONYMS = {"snapshot": "load", "joining": "join"}
 
 
 def read_goal(text: str) -> Goal:
-    """The goal that `text` names, in any case; the name of its state is accepted, too.
-
-    Raises:
-        typer.BadParameter: there is none.
-    """
+    """The goal named `text`, case-insensitive; raises typer.BadParameter."""
     name = text.lower()
     goal = GOALS.get(_SYNONYMS.get(name, name))
     if goal is None:
-        raise typer.BadParameter(f'"{text}" is no phase, expected {", ".join(GOALS)}')
+        raise typer.BadParameter(f'"{text}" is not a phase, expected {", ".join(GOALS)}')
     return goal
 
 
@@ -109,7 +101,7 @@ def wait(
     server: Server = None,
     output: Form = OutputFormat.TABLE,
 ) -> None:
-    """Wait until a job is in a phase. Fails at once if it will not get there by itself."""
+    """Wait until a job is in a phase. Fails at once if the job cannot reach it."""
     with open_client(server) as client:
         document = follow(client.job(job), phase, timeout)
     tell(document, output, lambda job: say(f"job {job.id} is {job.state}: {job.reason}"))
@@ -117,7 +109,10 @@ def wait(
 
 @contextmanager
 def job_progress() -> Iterator[Show]:
-    """Gives a function that shows a job each time it is called with its newest document."""
+    """A function that shows a job's progress from its newest document.
+
+    Bars on a terminal, lines elsewhere; always on standard error.
+    """
     if not takes_commands(sys.stderr):
         yield _Lines().show
         return
@@ -133,7 +128,7 @@ def job_progress() -> Iterator[Show]:
 
 
 class _Bars:
-    """State and reason in one line, and a bar with the time left for each copy."""
+    """State and reason on one line, and a bar with the remaining time for each copy."""
 
     def __init__(self) -> None:
         self._progress = Progress(
@@ -162,7 +157,7 @@ class _Bars:
 
 
 class _Lines:
-    """A line for each change of state, and for a new reason when some time has passed."""
+    """A line for each change of state, and at intervals for a new reason."""
 
     def __init__(self) -> None:
         self._state = self._reason = ""
@@ -178,28 +173,24 @@ class _Lines:
 
 
 def follow(followed: "RemoteJob", goal: Goal, timeout_s: float) -> "JobDetail":
-    """Follow a job to `goal`, showing how far it is.
+    """Wait for `goal` and show progress.
 
     Raises:
-        RefusedError: the job has failed.
-        JobNotFoundError: it was removed meanwhile.
-        JobConflictError: the job rests in another state, and nobody wants it to go on.
-        WaitTimeoutError: it is not there in time.
+        RefusedError: the job failed.
+        JobNotFoundError: it was removed.
+        JobConflictError: it stays in another state.
+        WaitTimeoutError: timeout.
     """
     with job_progress() as show:
         for job in looks(followed, goal, timeout_s):
             if job.state in goal.states:
                 return job
             show(job)
-    raise AssertionError("the last look is at the goal")
+    raise AssertionError("the last document has reached the goal")
 
 
 def looks(followed: "RemoteJob", goal: Goal, timeout_s: float) -> Iterator["JobDetail"]:
-    """The job's documents, again and again, up to the one in which the goal is reached.
-
-    Raises:
-        As `follow`.
-    """
+    """The job's documents, polled until the goal is reached; raises as `follow`."""
     deadline = time.monotonic() + timeout_s
     look = JobPoll(followed)
     while True:
@@ -215,7 +206,7 @@ def looks(followed: "RemoteJob", goal: Goal, timeout_s: float) -> Iterator["JobD
 
 
 class JobPoll:
-    """Looks at a job again and again; a control plane that restarts meanwhile is waited for."""
+    """Polls a job, and survives a restart of the control plane."""
 
     def __init__(self, looked_at: "RemoteJob") -> None:
         self._looked_at = looked_at
@@ -226,9 +217,9 @@ class JobPoll:
         """The job's newest document.
 
         Raises:
-            UnreachableError: nobody has answered for half a minute, or not even once.
+            UnreachableError: no answer for half a minute, or no first answer.
             JobNotFoundError: the job was removed meanwhile.
-            RefusedError: there never was such a job.
+            RefusedError: the job never existed.
         """
         while True:
             try:
@@ -248,12 +239,12 @@ class JobPoll:
             raise exc
         if not self._warned:
             self._warned = True
-            say(f"{exc.message}; trying again for {_UNREACHED_S:g} s")
+            say(f"{exc.message}; retrying for {_UNREACHED_S:g} s")
 
 
 def _removed(job_id: str) -> JobNotFoundError:
     return JobNotFoundError(
-        f'job "{job_id}" was removed while it was waited for', hint="Submit its script anew."
+        f'job "{job_id}" was removed while waiting for it', hint="Submit its script again."
     )
 
 
@@ -271,8 +262,8 @@ def _check_hope(job: "JobDetail", goal: Goal) -> None:
     over = state == "FINISHED"
     if over or (state in _AT_REST and desired in (state, "REMOVED")):
         raise JobConflictError(
-            f'job "{job.id}" is {state} and stays so, expected to wait for "{goal.name}"',
-            hint="It never runs again; submit it anew."
+            f'job "{job.id}" stays {state}, expected "{goal.name}"',
+            hint="The job has finished; submit its script again."
             if over
             else f"Run sluice jobs resume {job.id} first.",
         )
@@ -286,5 +277,5 @@ def _too_late(
     return WaitTimeoutError(
         f'job "{job.id}" is {job.state} after {timeout_s:g} s, expected "{goal.name}": '
         f"{why.sentence}",
-        hint=f"{hint}It goes on; look again with sluice jobs get {job.id}.",
+        hint=f"{hint}The job continues; check it with sluice jobs get {job.id}.",
     )

@@ -8,7 +8,7 @@
         for row in job.dimension("users").rows(keys=[7]):
             print(row.values)
 
-The command line is made of it, too.
+The command line uses it, too.
 """
 
 from importlib import import_module
@@ -43,7 +43,7 @@ _PLACES = {"RemoteJob": "remote_job", "Sluice": "sluice"}
 
 
 def __getattr__(name: str) -> object:
-    """Load what is asked for: a command that asks nobody needs the errors alone, and is quick."""
+    """Load a class on first use: commands that send no request start faster."""
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

@@ -20,14 +20,13 @@ Facts = Iterable[tuple[str, str]]
 
 
 def html_text(value: object) -> str:
-    """A value as text of HTML: on one line, its beginning, nothing of it is markup or a control."""
+    """A value as escaped HTML text on one line, cut, control characters replaced."""
     shown = "NULL" if value is None else str(value)
     cut = shown if len(shown) <= _CELL else shown[:_CELL] + "…"
     return html.escape("".join(char if char.isprintable() else "�" for char in cut))
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], note: str = "") -> str:
-    """A table of values, and a note below it."""
     heads = "".join(f"<th>{html_text(column)}</th>" for column in columns)
     body = "".join(
         f"<tr>{''.join(f'<td>{html_text(cell)}</td>' for cell in row)}</tr>" for row in rows
@@ -37,7 +36,6 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]], note: s
 
 
 def html_of_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, more: bool) -> str:
-    """The beginning of many rows."""
     note = f"the first {len(rows)} rows" if more else f"{len(rows)} rows"
     return html_table(columns, ([row.get(name) for name in columns] for row in rows), note)
 
@@ -62,7 +60,7 @@ def html_of_jobs(listed: Iterable["ListedJob"]) -> str:
 
 
 def html_of_job(detail: "JobDetail") -> str:
-    """One job: where it stands, why, and its tables with bars of their copies."""
+    """One job: its state with the reason, and its tables with progress bars."""
     facts = (
         f"<th>{html_text(name)}</th><td>{html_text(fact)}</td>" for name, fact in _facts(detail)
     )
@@ -103,7 +101,7 @@ def _known(value: object, form: str = "{}") -> str:
 
 
 def notebook_display() -> Callable[[str], None] | None:
-    """What shows HTML in the cell that runs, each time in place of the last; None elsewhere."""
+    """A function that replaces the HTML of the running cell; None outside a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if shell is None or not hasattr(shell, "kernel"):
@@ -115,30 +113,26 @@ def notebook_display() -> Callable[[str], None] | None:
 
 
 class Tabular(ABC):
-    """Rows that are asked for when they are wanted; each conversion asks for all of them."""
+    """Rows that are fetched on demand; each conversion fetches all of them."""
 
     @abstractmethod
     def to_arrow(self) -> "pa.Table":
         """All of it as one Arrow table."""
 
     def to_pandas(self) -> "pd.DataFrame":
-        """All of it as a data frame of pandas; columns keep the types of Arrow, so NULL is NULL."""
+        """A pandas data frame with Arrow types, so NULL stays NULL."""
         import pandas as pd
 
         return self.to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
 
     def to_polars(self) -> Any:  # noqa: ANN401 (polars is none of our packages)
-        """All of it as a data frame of polars, where that is installed.
-
-        Raises:
-            ConfigError: it is not.
-        """
+        """A polars data frame; raises ConfigError if polars is not installed."""
         try:
             import polars
         except ImportError as exc:
             raise ConfigError(
                 "polars is not installed",
-                hint="Install it with pip install polars, or take to_arrow().",
+                hint="Install it with pip install polars, or use to_arrow().",
             ) from exc
         return polars.from_arrow(self.to_arrow())
 

@@ -3,12 +3,12 @@
 | error | status |
 |---|---|
 | `InvalidRequestError` | 400, 405, 406, 413, 415, 422: correct the request or its script |
-| `AccessError` | 401, 403: who asks may not |
+| `AccessError` | 401, 403: no valid token, or its scope is too small |
 | `NotFoundError` | 404 |
-| `ConflictError` | 409: not in this state of the job |
-| `ExpiredError` | 410: it was there and is not kept any more |
-| `UnavailableError` | 429, 503: asking again later helps |
-| `RefusedError` | root of these, and every other status |
+| `ConflictError` | 409: conflict with the job's state |
+| `ExpiredError` | 410: it existed and has expired |
+| `UnavailableError` | 429, 503: retry later |
+| `RefusedError` | base class, and every other status |
 """
 
 from collections.abc import Mapping
@@ -18,12 +18,7 @@ from service.errors import ControlPlaneError
 
 
 class RefusedError(ControlPlaneError, fault="refused"):
-    """The control plane answered with a problem; `kind` and `status` say which.
-
-    Attributes:
-        problem: the whole document.
-        retry_after_s: when to ask again, if the answer says so.
-    """
+    """The control plane answered with a problem; `problem` is the whole document."""
 
     def __init__(
         self,
@@ -39,12 +34,11 @@ class RefusedError(ControlPlaneError, fault="refused"):
 
     @property
     def kind(self) -> str:
-        """What is wrong, in kebab case, such as `job-not-found`."""
+        """The problem's type in kebab case, such as `job-not-found`."""
         return str(self.problem.get("type", "")).rpartition(":")[2]
 
     @property
     def status(self) -> int:
-        """The status of the answer."""
         return int(self.problem.get("status", 0))
 
 
@@ -61,15 +55,15 @@ class NotFoundError(RefusedError, fault="not-found"):
 
 
 class ConflictError(RefusedError, fault="conflict"):
-    """409: the request does not fit the job's state, its sink or an earlier request."""
+    """409: the request conflicts with the job's state, its sink or an earlier request."""
 
 
 class ExpiredError(RefusedError, fault="expired"):
-    """410: it was there and is not kept any more."""
+    """410: the record or version existed and has expired."""
 
 
 class UnavailableError(RefusedError, fault="unavailable"):
-    """429, 503: it cannot be done now; the client asks again, for a minute."""
+    """429, 503: temporarily unavailable; the client retries for a minute."""
 
 
 _KINDS: dict[int, type[RefusedError]] = {
@@ -91,7 +85,7 @@ def refusal(problem: Mapping[str, Any], retry_after_s: float | None) -> RefusedE
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the same request may succeed a little later."""
+    """Whether a retry may succeed."""
     if isinstance(error, RefusedError):
         return isinstance(error, UnavailableError)
     return isinstance(error, ControlPlaneError)

@@ -36,13 +36,13 @@ _LONGEST_S = 10.0
 
 
 class StatusChanged(Document):
-    """What a job has just become, between transitions."""
+    """A new status of a job, between transitions."""
 
     status: JobSummary
 
 
 class Removed(Document):
-    """A job is gone: the last event of its stream."""
+    """A job was removed: the last event of its stream."""
 
     job_id: str
 
@@ -60,7 +60,7 @@ class ServerEvent:
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
-    """The lines of a stream of `blocks`: a value of JSON may have what else ends a line of text."""
+    """Lines split at newlines only, as JSON values may contain other line separators."""
     rest = b""
     for block in blocks:
         *whole, rest = (rest + block).split(b"\n")
@@ -68,7 +68,7 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
 
 
 def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
-    """The events in the lines of a stream; what its end cuts off is dropped, as in browsers."""
+    """Events in the lines of a stream; an incomplete last event is dropped, as in browsers."""
     fields: dict[str, str] = {}
     data: list[str] = []
     for line in lines:
@@ -86,12 +86,9 @@ def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
 
 
 class EventStream:
-    """Follows one job; an iterator that ends when the job is gone.
+    """An iterator over the events of a job; ends when the job is removed.
 
-    A connection that is lost is opened again behind the last transition that came.
-
-    Attributes:
-        last_id: number of the last transition that was given; to go on later.
+    Reconnects after the last received transition, whose number is `last_id`.
     """
 
     def __init__(self, transport: Transport, job_id: str, after: int | None) -> None:
@@ -128,7 +125,7 @@ class EventStream:
 
 
 def _event(server_event: ServerEvent) -> Event | None:
-    """The event; None for a kind that only newer clients know."""
+    """The event; None for kinds that only newer clients know."""
     document = json.loads(server_event.data)
     if server_event.name == "transition":
         return parsed(Transition, document)
@@ -141,7 +138,7 @@ _POLL_S = 0.5
 
 
 class RemoteJob:
-    """A job; each method asks the control plane.
+    """A job; each method sends a request to the control plane.
 
     Example:
         >>> job.status().name
@@ -163,20 +160,19 @@ class RemoteJob:
         return f"RemoteJob({self.id!r})"
 
     def status(self) -> JobDetail:
-        """Where it stands now."""
+        """The current state of the job."""
         return self._transport.ask(JobDetail, self._path)
 
     def _repr_html_(self) -> str:
-        """Where it stands now, for a notebook."""
         return html_of_job(self.status())
 
     def wait_until(self, target: str, *, timeout_s: float = 3600.0) -> JobDetail:
         """Wait for a phase (`LOAD`, `JOIN`) or a state (such as `JOINING`, `FINISHED`).
 
-        In a notebook the cell shows how far it is.
+        In a notebook the cell shows progress.
 
         Raises:
-            ControlPlaneError: it has ended in another state, or the time is over.
+            ControlPlaneError: the job ended in another state, or timeout.
         """
         deadline = time.monotonic() + timeout_s
         show = notebook_display()
@@ -192,39 +188,39 @@ class RemoteJob:
             if time.monotonic() > deadline:
                 raise ControlPlaneError(
                     f'job "{self.id}" is {status.state}, not {target}: {status.reason}',
-                    hint="It goes on; wait again, or ask what it waits for.",
+                    hint="The job continues; wait again, or call explain_wait().",
                 )
             time.sleep(_POLL_S)
 
     def pause(self) -> JobDetail:
-        """Let it keep its place and process nothing, from the end of its batch on."""
+        """Pause it after its batch; it keeps its position."""
         return self._changed("pause")
 
     def resume(self) -> JobDetail:
-        """Let a paused job go on."""
+        """Resume a paused job."""
         return self._changed("resume")
 
     def stop(self) -> JobDetail:
-        """Let its runner end after its batch; the job keeps its place."""
+        """Stop its runner after its batch; the job keeps its position."""
         return self._changed("stop")
 
     def start(self) -> JobDetail:
-        """Start it where it left off."""
+        """Start it at its position."""
         return self._changed("start")
 
     def _changed(self, what: str) -> JobDetail:
         return self._transport.post(JobDetail, f"{self._path}:{what}")
 
     def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> tuple[str, ...]:
-        """Remove it with its topics, tables and checkpoint, with `output` also what it has written.
+        """Remove it with its topics, tables and checkpoint, with `output` also its output.
 
         Returns:
-            What of the output is left, and why.
+            The output that could not be removed, with reasons.
 
         Raises:
-            NotFoundError: there is no such job.
-            RefusedError: the removal has failed.
-            WaitTimeoutError: it is not gone in time; the removal goes on.
+            NotFoundError: no such job.
+            RefusedError: the removal failed.
+            WaitTimeoutError: timeout; the removal continues.
         """
         deadline = time.monotonic() + timeout_s
         job = self._removed(output=output)
@@ -232,20 +228,20 @@ class RemoteJob:
             if job.error is not None and job.reason.startswith("removal failed"):
                 raise RefusedError(
                     job.reason,
-                    hint=f"{job.error.hint} The removal is tried again by itself.",
+                    hint=f"{job.error.hint} The removal is retried automatically.",
                     problem=job.error.model_dump(),
                 )
             if time.monotonic() >= deadline:
                 raise WaitTimeoutError(
                     f'job "{self.id}" is not removed after {timeout_s:g} s: {job.reason}',
-                    hint=f"It goes on; look again with sluice jobs get {self.id}.",
+                    hint=f"The removal continues; check it with sluice jobs get {self.id}.",
                 )
             time.sleep(_POLL_S)
             job = self._after_removal()
         return job.left
 
     def _removed(self, *, output: bool) -> JobDetail | RemovalView:
-        """What a request for its removal is answered: the job as long as the removal goes on."""
+        """Request the removal; returns the job while the removal is in progress."""
         answer = self._transport.send("DELETE", self._path, params={"output": output})
         if answer.status_code == httpx.codes.NO_CONTENT:
             return RemovalView(left=())
@@ -261,31 +257,31 @@ class RemoteJob:
         return RemovalView(left=())
 
     def watermarks(self) -> WatermarkReport:
-        """Each channel's watermark and the combined one."""
+        """The watermark of each channel and the combined one."""
         return self._transport.ask(WatermarkReport, f"{self._path}/watermarks")
 
     def explain_wait(self) -> WaitReport:
-        """Why nothing is coming out, if it is so."""
+        """Why there is no output, if so."""
         return self._transport.ask(WaitReport, f"{self._path}/explain-wait")
 
     def batches(self, *, most: int | None = None) -> Batches:
-        """Its batches, the newest first."""
+        """Its batches, newest first."""
         return Batches(self._transport, f"{self._path}/batches", most)
 
     def replay_batch(
         self, number: int, *, diff: bool = False, sink: str | None = None
     ) -> BatchReplay:
-        """Repeat a batch and compare; nothing is written. `sink` as of `preview`."""
+        """Join a batch again and compare; writes nothing. `sink` as in `preview`."""
         query = {"diff": diff} if sink is None else {"diff": diff, "sink": sink}
         path = f"{self._path}/batches/{number}:replay"
         return self._transport.post(BatchReplay, path, params=query)
 
     def explain_row(self, coordinates: str, *, sink: str | None = None) -> RowExplanation:
-        """What became of a record at `topic/partition/offset`; `sink` as of `preview`."""
+        """What became of the record at `topic/partition/offset`; `sink` as in `preview`."""
         return self._transport.ask(RowExplanation, f"{self._path}/rows/{coordinates}", sink=sink)
 
     def doctor(self) -> CheckReport:
-        """Examine it."""
+        """Run the checks of the job."""
         return self._transport.ask(CheckReport, f"{self._path}/doctor")
 
     def dimensions(self) -> list[DimensionVersions]:
@@ -297,30 +293,30 @@ class RemoteJob:
         return RemoteDimension(self._transport, self.id, table)
 
     def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
-        """The newest rows of its output; `sink` is the table of one of several INSERTs."""
+        """The newest rows of its output; `sink` selects the table of one of several INSERTs."""
         return self._transport.ask(Preview, f"{self._path}/preview", limit=limit, sink=sink)
 
     def output(self, *, limit: int = 100, sink: str | None = None) -> OutputRows:
-        """The newest rows of its Delta output as a table, at most 1,000; `sink` as of `preview`."""
+        """The newest rows of its Delta output as a table, at most 1,000; `sink` as in `preview`."""
         return OutputRows(self._transport, f"{self._path}/preview", limit=limit, sink=sink)
 
     def log(self, offset: int | None = None) -> tuple[str, int]:
-        """A block of its runner's log (the end without an offset) and where the next one starts."""
+        """A block of the runner's log (by default the end), and the offset of the next one."""
         query = {} if offset is None else {"offset": offset}
         answer = self._transport.send("GET", f"{self._path}/log", params=query)
         return answer.text, int(answer.headers["Sluice-Next-Offset"])
 
     def events(self, *, after: int | None = None) -> EventStream:
-        """Its transitions behind number `after`, then what happens, as it happens."""
+        """Its transitions after number `after`, then live events."""
         return EventStream(self._transport, self.id, after)
 
     def dead_letters(self, *, pending: bool = False) -> Pages[DeadLetterPage, DeadLetterView]:
-        """Records of the stream that have no rows, with `pending` those not yet replayed."""
+        """Dead letters, with `pending` only those not yet replayed."""
         path = f"{self._path}/dead-letters"
         return Pages(self._transport, DeadLetterPage, path, 500, pending=pending)
 
     def dead_letter(self, place: str, **query: int | str) -> DeadLetterView:
-        """One dead letter; `place` is `partition/offset`, `query` is that of the address."""
+        """One dead letter at `partition/offset`, with the query parameters of the address."""
         return self._transport.ask(DeadLetterView, f"{self._path}/dead-letters/{place}", **query)
 
     def replay_dead_letters(
@@ -330,11 +326,11 @@ class RemoteJob:
         idempotency_key: str | None = None,
         timeout_s: float = 600.0,
     ) -> DeadLetterReplayed:
-        """Join dead letters again, all without `replay` (the body of the request).
+        """Join dead letters again: those of the request body `replay`, by default all.
 
         Raises:
-            RefusedError: they cannot be replayed, or there is no runner.
-            WaitTimeoutError: the runner has not answered in time; the request stays.
+            RefusedError: they cannot be replayed, or the job has no runner.
+            WaitTimeoutError: timeout; the request stays pending.
         """
         body = {"all": True} if replay is None else replay
         path, key = f"{self._path}/dead-letters:replay", idempotency_key
@@ -349,18 +345,18 @@ class RemoteJob:
         idempotency_key: str | None = None,
         timeout_s: float = 600.0,
     ) -> DeadLettersDiscarded:
-        """Let dead letters have no rows, all pending ones without `records`.
+        """Discard dead letters, by default all pending ones.
 
         Args:
-            reason: kept with the letters.
-            records: `partition`, `offset` and, where it is needed, `topic` and `batch` of each.
-            by: who decides.
-            idempotency_key: the same key is the same decision.
-            timeout_s: how long the runner's answer is waited for.
+            reason: recorded with the letters.
+            records: `partition`, `offset` and, if needed, `topic` and `batch` of each.
+            by: who decides, recorded with the letters.
+            idempotency_key: repeating a request with the same key has no further effect.
+            timeout_s: maximum wait for the runner's answer.
 
         Raises:
-            RefusedError: one is not there, or there is no runner.
-            WaitTimeoutError: the runner has not answered in time; the request stays.
+            RefusedError: a letter does not exist, or the job has no runner.
+            WaitTimeoutError: timeout; the request stays pending.
         """
         chosen = {"all": True} if records is None else {"records": list(records)}
         path, body = f"{self._path}/dead-letters:discard", {**chosen, "reason": reason, "by": by}
@@ -373,12 +369,9 @@ class RemoteJob:
         idempotency_key: str | None = None,
         timeout_s: float = 120.0,
     ) -> AcknowledgementView:
-        """Decide on a stall that waits for an operator; raises as `replay_dead_letters`.
+        """Decide how a stalled job continues; raises as `replay_dead_letters`.
 
-        Args:
-            decision: the body of the request: `cause`, `reason`, and maybe `choice` and `by`.
-            idempotency_key: the same key is the same decision.
-            timeout_s: how long the runner's answer is waited for.
+        `decision` has `cause` and `reason`, and optionally `choice` and `by`.
         """
         path, key = f"{self._path}:acknowledge", idempotency_key
         return self._of_runner(AcknowledgementView, path, decision, key, timeout_s)
@@ -391,7 +384,7 @@ class RemoteJob:
         key: str | None,
         timeout_s: float,
     ) -> Answer:
-        """Send a request to the runner and follow it to its end."""
+        """Send a request to the runner and wait for its result."""
         deadline = time.monotonic() + timeout_s
         headers = {"Idempotency-Key": key or uuid4().hex}
         answer = self._transport.send("POST", path, json=body, headers=headers)
@@ -401,8 +394,8 @@ class RemoteJob:
         while request.status == "waiting":
             if time.monotonic() > deadline:
                 raise WaitTimeoutError(
-                    f'runner has not answered request "{request.id}" yet',
-                    hint="It is kept and carried out; look again with sluice jobs get.",
+                    f'runner did not answer request "{request.id}" in time',
+                    hint="The request stays pending; check it with sluice jobs get.",
                 )
             time.sleep(_POLL_S)
             request = self._transport.ask(RequestView, f"{self._path}/requests/{request.id}")
@@ -417,5 +410,5 @@ def _ended(status: JobDetail, target: str) -> ControlPlaneError:
     cause = status.reason if error is None else error.message
     return ControlPlaneError(
         f'job "{status.id}" is {status.state}, not {target}: {cause}',
-        hint="Look at the events of the job." if error is None else error.hint,
+        hint="Check the events of the job." if error is None else error.hint,
     )

@@ -26,17 +26,17 @@ from service.security.tokens import Credentials
 
 
 class Catalog:
-    """Creates, shows and drops them."""
+    """The catalog of a control plane: tables and views that all later scripts can use."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def create(self, sql: str) -> TableCreation:
-        """Keep the tables and views of a script; all of them, or none.
+        """Store the tables and views of a script, all or none.
 
         Raises:
-            InvalidRequestError: a statement cannot be kept, or what it names cannot be used.
-            ConflictError: there is a table or view of that name.
+            InvalidRequestError: a statement cannot be stored, or a system it names cannot be used.
+            ConflictError: the name exists with another declaration.
         """
         return self._transport.post(TableCreation, "/v1/tables", json={"sql": sql})
 
@@ -45,18 +45,14 @@ class Catalog:
         return self._transport.ask(CatalogList, "/v1/tables").items
 
     def table(self, name: str) -> CatalogTableDetail:
-        """One table or view.
-
-        Raises:
-            NotFoundError: there is none of this name.
-        """
+        """One table or view; raises NotFoundError."""
         return self._transport.ask(CatalogTableDetail, f"/v1/tables/{quote(name, safe='')}")
 
     def drop(self, name: str) -> None:
-        """Forget a table or view; the copy of a shared table is removed.
+        """Drop a table or view, and the copy of a shared table.
 
         Raises:
-            NotFoundError: there is none of this name.
+            NotFoundError: it does not exist.
             ConflictError: jobs or views use it.
         """
         self._transport.send("DELETE", f"/v1/tables/{quote(name, safe='')}")
@@ -66,16 +62,16 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Sluice(AbstractContextManager["Sluice"]):
-    """Speaks with one control plane; a context manager.
+    """The client of one control plane; a context manager.
 
-    What is safe to repeat is sent again while the control plane cannot be reached: everything that
-    only reads, stop and start and the like, and submissions, which carry an idempotency key.
+    While the control plane is unreachable, idempotent requests are retried: reads, stop and start,
+    and submissions, which carry an idempotency key.
 
     Args:
         control_plane: its address.
-        token: sent with each request; a control plane on loopback may need none.
-        ca_file: PEM of the authorities whose certificates are trusted; the machine's own without.
-        attempts: how often a request is sent, within a minute; 1 repeats none.
+        token: sent with each request; not required on loopback by default.
+        ca_file: PEM file of trusted authorities; default: the machine's.
+        attempts: maximum attempts within a minute; 1 disables retries.
 
     Example:
         >>> with Sluice(url) as sluice:
@@ -98,16 +94,13 @@ class Sluice(AbstractContextManager["Sluice"]):
         self._transport = Transport(control_plane, Credentials(token, ca_file), attempts)
 
     def _repr_html_(self) -> str:
-        """Its jobs, for a notebook."""
         return html_of_jobs(self.jobs())
 
     @property
     def url(self) -> str:
-        """The address of the control plane."""
         return self._transport.url
 
     def close(self) -> None:
-        """Close the connections."""
         self._transport.close()
 
     def __exit__(
@@ -126,19 +119,19 @@ class Sluice(AbstractContextManager["Sluice"]):
         idempotency_key: str | None = None,
         append: bool = False,
     ) -> RemoteJob:
-        """Submit a script; the job is durable when this returns, and there once.
+        """Submit a script; the job is stored durably, exactly once, when this returns.
 
         Args:
             sql: the script.
-            name: unique among jobs that can run; the sink's name when left out.
-            append: write to an output to which another job writes, too.
-            idempotency_key: the same key is the same job, also for another process; a new one if
-                left out.
+            name: unique among active jobs; default: the sink's name.
+            append: allow an output that another job also writes to.
+            idempotency_key: the same key returns the same job, also in another process; default:
+                a new key.
 
         Raises:
-            InvalidRequestError: the script cannot be planned, or what it names cannot be used.
-            ConflictError: the key belongs to another submission, or a job that can run has the
-                name or writes to an output of the script.
+            InvalidRequestError: the script is invalid, or a system it names cannot be used.
+            ConflictError: the key belongs to another submission, or an active job has the name or
+                writes to an output of the script.
         """
         body = _script(sql, name, append=append)
         headers = {"Idempotency-Key": idempotency_key or uuid4().hex}
@@ -146,28 +139,27 @@ class Sluice(AbstractContextManager["Sluice"]):
         return RemoteJob(self._transport, job.id)
 
     def validate(self, sql: str, name: str | None = None, *, append: bool = False) -> Validation:
-        """Check a script and everything that it names, as `submit` does; nothing is kept."""
+        """Check a script and the systems that it names, as `submit` does; stores nothing."""
         body = _script(sql, name, append=append)
         return self._transport.post(Validation, "/v1/jobs:validate", json=body)
 
     def statements(self, sql: str) -> list[AnswerView]:
-        """What the questions of a script are answered; nothing is declared for later.
+        """Answers to the questions of a script; stores no declaration.
 
         Raises:
-            RefusedError: it cannot be read, asks nothing, or would start a job.
+            RefusedError: the script is invalid, asks nothing, or would start a job.
         """
         return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
 
     @property
     def catalog(self) -> Catalog:
-        """The tables and views that every later script may name."""
         return Catalog(self._transport)
 
     def job(self, reference: str) -> RemoteJob:
-        """The job of this id, unique beginning of an id, or name.
+        """The job with this id, unique prefix of an id, or name.
 
         Raises:
-            JobNotFoundError: no job, or several, could be meant.
+            JobNotFoundError: no job, or several, match.
         """
         if _ID.fullmatch(reference):
             return RemoteJob(self._transport, reference)
@@ -175,7 +167,7 @@ class Sluice(AbstractContextManager["Sluice"]):
         ids = [job.id for job in jobs if job.name == reference]
         ids = ids or [job.id for job in jobs if job.id.startswith(reference)]
         if len(ids) != 1:
-            fault = "does not exist" if not ids else f"could be one of {len(ids)} jobs"
+            fault = "does not exist" if not ids else f"matches {len(ids)} jobs"
             raise JobNotFoundError(
                 f'job "{reference}" {fault}',
                 hint="Run sluice jobs ls to see the jobs and their ids.",
@@ -183,49 +175,44 @@ class Sluice(AbstractContextManager["Sluice"]):
         return RemoteJob(self._transport, ids[0])
 
     def jobs(self) -> Pages[JobPage, ListedJob]:
-        """All jobs, the newest first."""
+        """All jobs, newest first."""
         return Pages(self._transport, JobPage, "/v1/jobs", 500)
 
     def transitions(self, *, after: int = 0, job_id: str | None = None) -> list[Transition]:
-        """At most 500 transitions of all jobs, or of one, behind the number `after`, oldest first.
-
-        Raises:
-            NotFoundError: there is no such job.
-        """
+        """At most 500 transitions of one or all jobs after number `after`, oldest first."""
         path = "/v1/events" if job_id is None else f"/v1/jobs/{job_id}/events"
         return self._transport.ask(EventPage, path, cursor=after, limit=500).items
 
     def version(self) -> VersionView:
-        """Which program answers, and the brokers that it uses by itself."""
+        """Version and role of the control plane, and its default brokers."""
         return self._transport.ask(VersionView, "/v1/version")
 
     def doctor(self) -> CheckReport:
-        """Examine the control plane's machine."""
+        """Run the checks of the control plane's machine."""
         return self._transport.ask(CheckReport, "/v1/doctor")
 
     def tokens(self) -> Pages[TokenPage, TokenView]:
-        """All tokens, the newest first. Needs scope admin, as what makes and ends them."""
+        """All tokens, newest first. Methods for tokens and secrets require scope admin."""
         return Pages(self._transport, TokenPage, "/v1/tokens", 500)
 
     def create_token(self, name: str, scope: str, days: int) -> CreatedToken:
-        """Make a token; its text is in the answer and nowhere else."""
+        """Create a token; only this answer contains its text."""
         body = {"name": name, "scope": scope, "expires_in_days": days}
         return self._transport.post(CreatedToken, "/v1/tokens", json=body)
 
     def revoke_token(self, token_id: str) -> None:
-        """End a token."""
         self._transport.send("DELETE", f"/v1/tokens/{token_id}")
 
     def secrets(self) -> SecretList:
-        """The secrets that jobs can refer to, without their values. Needs scope admin."""
+        """The secrets that jobs can reference, without values."""
         return self._transport.ask(SecretList, "/v1/secrets")
 
     def set_secret(self, name: str, value: str) -> StoredSecret:
-        """Keep a secret in the control plane's directory, in place of the one of that name.
+        """Store or replace a secret in the control plane's directory.
 
         Raises:
-            InvalidRequestError: the name or the value cannot be one of a secret.
-            ControlPlaneError: the value would travel in the clear; nothing was sent.
+            InvalidRequestError: the name or the value is malformed.
+            ControlPlaneError: the value would be sent unencrypted; nothing was sent.
         """
         self._transport.check_way("secret")
         path = f"/v1/secrets/{quote(name, safe='')}"
@@ -233,7 +220,7 @@ class Sluice(AbstractContextManager["Sluice"]):
         return parsed(StoredSecret, answer.json())
 
     def remove_secret(self, name: str) -> SecretList:
-        """Forget a secret of the control plane's directory; those that are left."""
+        """Remove a secret from the control plane's directory; returns the remaining ones."""
         path = f"/v1/secrets/{quote(name, safe='')}"
         return parsed(SecretList, self._transport.send("DELETE", path).json())
 

@@ -34,7 +34,7 @@ _BATCHES = 200
 
 
 class _OfVersions(Pages[Page, Item], Tabular):
-    """Pages of a table, all of the versions of the first one."""
+    """Pages of a table; all of the same version, and available as Arrow."""
 
     # reads better deep: rows and changes have pages as all lists, and Arrow as few others
 
@@ -51,7 +51,7 @@ class _OfVersions(Pages[Page, Item], Tabular):
             query = {"cursor": cursor}
 
     def to_arrow(self) -> "pa.Table":
-        """All of it as one Arrow table, with the types of the table itself."""
+        """One Arrow table with the types of the table."""
         import pyarrow as pa
 
         return pa.concat_tables(self._streams())
@@ -59,13 +59,13 @@ class _OfVersions(Pages[Page, Item], Tabular):
     def _first(self, most: int) -> "pa.Table":
         rows = next(self._streams(most))
         own = [n for n in rows.column_names if not n.startswith("_") or n == _CHANGE]
-        return rows.select(own)  # where and when a row was changed is not what people look for
+        return rows.select(own)  # without columns about changes
 
 
 def _arrow(
     transport: Transport, path: str, query: Mapping[str, Any]
 ) -> tuple["httpx.Response", "pa.Table"]:
-    """An answer that is an Arrow stream, and its rows."""
+    """An Arrow stream: the answer and its rows."""
     import pyarrow as pa
 
     answer = transport.send("GET", path, params=query, headers={"Accept": _ARROW})
@@ -73,7 +73,7 @@ def _arrow(
 
 
 class OutputRows(Tabular):
-    """The newest rows of a job's Delta output, with the types of the table itself."""
+    """The newest rows of a job's Delta output, with the types of the table."""
 
     def __init__(self, transport: Transport, path: str, **query: object) -> None:
         self._transport = transport
@@ -81,14 +81,14 @@ class OutputRows(Tabular):
         self._query = {name: value for name, value in query.items() if value is not None}
 
     def to_arrow(self) -> "pa.Table":
-        """The rows, the newest batch first."""
+        """The rows, newest batch first."""
         return _arrow(self._transport, self._path, self._query)[1]
 
 
 class Rows(_OfVersions[DimensionRows, DimensionRow]):
-    """Rows of a dimension in the order of its key; iterating asks for them page by page.
+    """Rows of a dimension in key order; iterating fetches them page by page.
 
-    Those of keys are asked for once: `absent` is of the same version as the rows.
+    Rows of keys are fetched once, so `absent` has the same version.
     """
 
     _of_keys: DimensionRows | None = None
@@ -103,25 +103,25 @@ class Rows(_OfVersions[DimensionRows, DimensionRow]):
 
     @property
     def absent(self) -> tuple[AbsentKey, ...]:
-        """The keys that were asked for and have no row, with the reason."""
+        """The requested keys without a row, with reasons."""
         return tuple(absent for page in self._pages() for absent in page.absent)
 
 
 class RowChanges(_OfVersions[DimensionChanges, RowChange]):
-    """What differs between two versions; as Arrow it has `_change_type`, as Delta's feed."""
+    """Changes between two versions; as Arrow with `_change_type`, as in Delta's change feed."""
 
 
 class KeyVersions(Pages[DimensionHistory, VersionOfKey]):
-    """The versions that have changed the row of one key, the newest first.
+    """The versions that changed the row of one key, newest first.
 
-    The last page has `beginning`: what the oldest version that is kept has of the key.
+    The last page has `beginning`: the row at the oldest readable version.
     """
 
     _cursor_is_all = True
 
 
 class RemoteDimension:
-    """A table that a job joins with, at its newest version or at a given one.
+    """A table that a job joins with, at its newest or another version.
 
     Example:
         >>> users = job.dimension("users")
@@ -141,7 +141,6 @@ class RemoteDimension:
         self._version = version
 
     def _repr_html_(self) -> str:
-        """Its first rows, for a notebook."""
         return self.rows()._repr_html_()
 
     def at(self, version: int | None) -> "RemoteDimension":
@@ -152,7 +151,7 @@ class RemoteDimension:
         """All rows, or those of up to 100 `keys`; a composite key is a tuple or a mapping.
 
         Raises:
-            ValueError: there is no key; more than 100 are an `InvalidRequestError` when asked for.
+            ValueError: `keys` is empty; more than 100 raise `InvalidRequestError` on iteration.
         """
         if keys is not None and not keys:
             raise ValueError("no keys, expected 1 to 100 at once")
@@ -163,21 +162,18 @@ class RemoteDimension:
         return Rows(self._transport, DimensionRows, self._path, _PAGE, **query)
 
     def between(self, first: int | None, last: int | None = None) -> RowChanges:
-        """What changed from version `first` to `last`, by default to the newest.
+        """Changes from version `first` to `last`, by default to the newest.
 
-        Args:
-            first: the earlier one; None only for a page whose cursor names both.
-            last: the later one.
+        `first` may be None only for a page by cursor, which contains both versions.
         """
         query = {"from": first, "to": last}
         path = f"{self._path}/changes"
         return RowChanges(self._transport, DimensionChanges, path, _PAGE, **query)
 
     def history(self, key: KeyValue | None) -> KeyVersions:
-        """Which versions have changed the row of `key`, as far as versions are kept.
+        """The readable versions that changed the row of `key`.
 
-        Args:
-            key: a composite one is a tuple or a mapping; None only for a page whose cursor has it.
+        A composite key is a tuple or a mapping; None only for a page by cursor, which contains it.
         """
         query = {"key": None if key is None else _key_text(key)}
         path = f"{self._path}/history"
@@ -185,11 +181,7 @@ class RemoteDimension:
 
 
 class Batches(Pages[BatchPage, BatchView], Tabular):
-    """The batches of a job, the newest first; iterating asks for them page by page.
-
-    Args:
-        most: of them.
-    """
+    """The `most` newest batches of a job, newest first; iterating fetches them page by page."""
 
     def __init__(self, transport: Transport, path: str, most: int | None) -> None:
         super().__init__(transport, BatchPage, path, min(most or _BATCHES, _BATCHES))
@@ -203,9 +195,9 @@ class Batches(Pages[BatchPage, BatchView], Tabular):
         return Batches(self._transport, self._path, shown).to_arrow()
 
     def to_arrow(self) -> "pa.Table":
-        """A row a batch: number, commit, counts, and offsets and versions of its pin as maps.
+        """A row for each batch: number, commit, counts, and maps of its pin's offsets and versions.
 
-        Offsets are by partition, an int; of a stream of several topics by `topic/partition`.
+        Keys of offsets are partitions; for several topics `topic/partition`.
         """
         import pyarrow as pa
 
@@ -253,7 +245,7 @@ def _batch_row(batch: BatchView, place: Callable[[str], int | str]) -> dict[str,
 
 
 def _key_text(key: KeyValue) -> str:
-    """A key as the address takes it: composite ones as JSON, others as their own text."""
+    """A key as a query parameter: composite ones as JSON, others as text."""
     if isinstance(key, Mapping):
         return json.dumps({str(name): _text(part) for name, part in key.items()})
     if isinstance(key, tuple | list):
@@ -262,7 +254,6 @@ def _key_text(key: KeyValue) -> str:
 
 
 def _text(value: KeyValue) -> str:
-    """A value as rows show it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""Requests to one control plane: problems become typed errors, what is safe is tried again."""
+"""Requests to one control plane: problems become typed errors, idempotent requests are retried."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -22,19 +22,11 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Transport:
-    """Speaks with one control plane.
-
-    Args:
-        url: its address.
-        credentials: what is shown to it.
-        attempts: of each request, while the control plane cannot be reached.
-
-    Attributes:
-        url: the address, without a slash at its end.
+    """Sends requests to one control plane, up to `attempts` times while it is unreachable.
 
     Raises:
-        UnreachableError: `url` is no address.
-        ControlPlaneError: a token would travel to it in the clear.
+        UnreachableError: `url` is malformed.
+        ControlPlaneError: a token would be sent unencrypted.
     """
 
     def __init__(self, url: str, credentials: Credentials, attempts: int) -> None:
@@ -45,8 +37,8 @@ class Transport:
         if credentials.token is not None:
             self.check_way("token")
             headers["Authorization"] = f"Bearer {credentials.token}"
-        # verify=False: there is nothing to verify without TLS, and redirects are not followed;
-        # trust_env=False: a proxy of the environment has no business between us and loopback
+        # verify=False: without TLS nothing is verified, and redirects are not followed;
+        # trust_env=False: no proxy of the environment between us and loopback
         self._http = httpx.Client(
             base_url=self.url,
             timeout=_TIMEOUT,
@@ -56,47 +48,41 @@ class Transport:
         )
 
     def check_way(self, what: str) -> None:
-        """See that a credential goes over TLS, or does not leave this machine.
-
-        Raises:
-            ControlPlaneError: it would travel in the clear; nothing was sent.
-        """
+        """Raise ControlPlaneError if a credential would leave this machine unencrypted."""
         parts = urlsplit(self.url)
         if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
             raise ControlPlaneError(
-                f'{what} would travel to "{self.url}" in the clear',
+                f'{what} would be sent to "{self.url}" unencrypted',
                 hint="Use https://, or an SSH tunnel to loopback; nothing was sent.",
             )
 
     def close(self) -> None:
-        """Close the connections."""
         self._http.close()
 
     def ask(self, model: type[Answer], path: str, **query: object) -> Answer:
-        """The document at `path`; parameters that are None are left out."""
+        """The document at `path`; query parameters that are None are omitted."""
         params = {name: value for name, value in query.items() if value is not None}
         return parsed(model, self.send("GET", path, params=params).json())
 
     def post(self, model: type[Answer], path: str, **options: object) -> Answer:
-        """What is answered to a POST; `options` as of `send`."""
         return parsed(model, self.send("POST", path, **options).json())
 
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
-        """One request that may be repeated; it is, while the control plane cannot be reached.
+        """One idempotent request, retried while the control plane is unreachable.
 
         Raises:
-            RefusedError: the control plane answers with a problem.
+            RefusedError: the control plane answered with a problem.
             UnreachableError: it cannot be reached.
         """
         if self._attempts == 1:
             return self._once(method, path, options)
-        import stamina  # slow to load, and commands ask once
+        import stamina  # slow to load, and commands do not retry
 
         again = stamina.retry_context(on=_pause, attempts=self._attempts, timeout=_PATIENCE_S)
         for attempt in again:
             with attempt:
                 return self._once(method, path, options)
-        raise AssertionError("stamina raises what the last attempt has raised")
+        raise AssertionError("stamina raises the error of the last attempt")
 
     def _once(self, method: str, path: str, options: Mapping[str, Any]) -> httpx.Response:
         try:
@@ -112,7 +98,7 @@ class Transport:
 
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """An answer that goes on, to be read while it comes; raises as `send`."""
+        """A streaming answer; raises as `send`."""
         try:
             with self._http.stream("GET", path, headers=dict(headers), timeout=_STREAM) as answer:
                 if answer.is_error:
@@ -121,27 +107,27 @@ class Transport:
                 yield answer
         except (httpx.TransportError, httpx.InvalidURL) as exc:
             raise ControlPlaneError(
-                f'stream of "{self.url}{path}" has ended: {_cause(exc)}',
-                hint="Open it again; Last-Event-ID says where to go on.",
+                f'stream of "{self.url}{path}" was interrupted: {_cause(exc)}',
+                hint="Reconnect with Last-Event-ID to continue.",
             ) from exc
 
     def _refusal(self, answer: httpx.Response) -> ControlPlaneError:
         if not answer.headers.get("content-type", "").startswith("application/problem+json"):
             return UnreachableError(
-                f'"{self.url}" answered {answer.status_code} and is no control plane of Sluice',
-                hint="Name the control plane's address with --server.",
+                f'"{self.url}" answered {answer.status_code} and is not a control plane of Sluice',
+                hint="Give the control plane's address with --server.",
             )
         again = answer.headers.get("Retry-After", "")
         return refusal(answer.json(), float(again) if again.isdecimal() else None)
 
 
 def parsed(model: type[Answer], document: object) -> Answer:
-    """The document as `model`; what only newer control planes say is in `model_extra`."""
+    """The document as `model`; fields of newer control planes are in `model_extra`."""
     return model.model_validate(document, extra="allow")
 
 
 def _pause(error: Exception) -> bool | float:
-    """Whether to try again, and when, if the control plane has said so."""
+    """Whether to retry, or the delay that the control plane requested."""
     if isinstance(error, UnavailableError) and error.retry_after_s is not None:
         return error.retry_after_s
     return is_passing(error)
@@ -154,8 +140,8 @@ def _check_address(url: str) -> None:
         address = httpx.URL()
     if address.scheme not in ("http", "https") or not address.host:
         raise UnreachableError(
-            f'control plane cannot be reached: "{url}" is no address',
-            hint="Write the whole address, such as http://127.0.0.1:8326.",
+            f'control plane cannot be reached: "{url}" is not an address',
+            hint="Give the whole address, such as http://127.0.0.1:8326.",
         )
 
 
@@ -171,9 +157,9 @@ def _trusted(ca_file: Path | None) -> ssl.SSLContext:
 
 def _cause(exc: Exception) -> str:
     if isinstance(exc, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in str(exc):
-        return "its certificate is not trusted (SLUICE_CA_FILE names further authorities)"
+        return "its certificate is not trusted (set SLUICE_CA_FILE to trust its authority)"
     if isinstance(exc, httpx.ConnectError) and "[SSL" in str(exc):
-        return "it does not speak TLS as we do"
+        return "TLS handshake failed"
     if isinstance(exc, httpx.ConnectError):
         return "connection refused"
     return "no answer in time" if isinstance(exc, httpx.TimeoutException) else type(exc).__name__
@@ -184,17 +170,12 @@ Item = TypeVar("Item")
 
 
 class Pages(Generic[Page, Item]):
-    """The items of an address; iterating asks for them page by page.
+    """The items of an address; iterating fetches them page by page.
 
-    Args:
-        transport: to the control plane.
-        model: of a page, which has `items` and `next_cursor`.
-        path: the address.
-        limit: items of a page.
-        query: what the address asks besides; what is None is left out.
+    `model` is a page with `items` and `next_cursor`; query parameters that are None are omitted.
     """
 
-    _cursor_is_all: ClassVar[bool] = False  # a cursor has all that the first page was asked with
+    _cursor_is_all: ClassVar[bool] = False  # the cursor contains the query
 
     def __init__(
         self, transport: Transport, model: type[Page], path: str, limit: int, **query: object
@@ -206,7 +187,7 @@ class Pages(Generic[Page, Item]):
         self._query = query
 
     def page(self, limit: int | None = None, cursor: str | int | None = None) -> Page:
-        """One page, the first or that of `cursor`, which the page before it has named."""
+        """One page: the first, or the one at `cursor`."""
         query = {} if self._cursor_is_all and cursor is not None else self._query
         size = limit or self._limit
         return self._transport.ask(self._model, self._path, **query, limit=size, cursor=cursor)

@@ -6,10 +6,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.output import number
 from service.schemas.jobs import ChangelogChannelView, DimensionView, JobDetail, ProbeView
 
 _PHASE_STYLE = {"LOAD": "yellow", "JOIN": "green"}
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
 
 
 def _watermark(channel: ChangelogChannelView) -> Text:
@@ -55,11 +58,11 @@ def render(job: JobDetail, rows: list[dict[str, object]], address: str) -> Rende
     )
     counts = Table.grid(padding=(0, 3))
     counts.add_row(
-        f"held in Kafka: [bold]{number(probe.held_records)}[/]",
+        f"held in Kafka: [bold]{_count(probe.held_records)}[/]",
         f"joined: [bold]{probe.joined_records:,}[/]",
-        f"matched: {number(probe.matched)}",
-        f"unmatched: {number(probe.unmatched)}",
-        f"lag: {number(probe.lag_records)}",
+        f"matched: {_count(probe.matched)}",
+        f"unmatched: {_count(probe.unmatched)}",
+        f"lag: {_count(probe.lag_records)}",
     )
     parts: list[RenderableType] = [head, Text(""), counts, Text("")]
     parts += [_dimension(dimension) for dimension in job.dimensions]

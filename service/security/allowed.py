@@ -1,7 +1,7 @@
-"""What of the outside a job may reach: the operator's lists of servers, secrets, directories.
+"""The operator's allow-lists: servers, secrets and directories that jobs may use.
 
-Whoever may submit a script chooses where a password is sent and which files are read and written.
-These lists are the limit: they are looked at when a job is submitted and when its runner starts.
+A script chooses where passwords are sent and which files are read and written; these lists limit
+it. They are checked at submission and when the runner starts.
 """
 
 import re
@@ -29,11 +29,7 @@ from service.jobs.store.layout import OWN_TABLES
 
 
 def check_allowed(plan: JoinPlan, settings: Settings) -> None:
-    """See that everything that `plan` reaches is on the operator's lists.
-
-    Raises:
-        NotAllowedError: something is not; the hint names the setting.
-    """
+    """Raise NotAllowedError unless the allow-lists contain everything that `plan` uses."""
     sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
     streams = [(insert.probe.table, insert.probe.source) for insert in plan.inserts]
     for table, end in (*streams, *sinks):
@@ -56,7 +52,7 @@ def _check_table(table: DeltaSink | DeltaTableSource | FileSource, settings: Set
 
 
 def store_address(table: DeltaSink | DeltaTableSource, settings: Settings) -> str | None:
-    """Where in an object store a table is; None of one in a directory."""
+    """The address of a table in an object store; None for a directory."""
     path = table.path
     if is_in_store(path) or settings.warehouse is None or path.startswith(("/", "file://")):
         return path if is_in_store(path) else None
@@ -64,12 +60,9 @@ def store_address(table: DeltaSink | DeltaTableSource, settings: Settings) -> st
 
 
 def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None:
-    """See that a table may be in its object store, with the credentials that it has or has not.
+    """Raise NotAllowedError unless a table may use its object store.
 
-    Those of the environment are the operator's: they serve what the operator has listed.
-
-    Raises:
-        NotAllowedError: it may not.
+    The environment's credentials belong to the operator and serve only listed stores.
     """
     if settings.warehouse is not None:
         _check_apart(table, settings, settings.warehouse)
@@ -82,9 +75,9 @@ def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None
         return
     if allowed is None:
         raise NotAllowedError(
-            f'table "{table.path}" brings no credentials, and those of the environment are not '
+            f'table "{table.path}" has no credentials, and those of the environment are not '
             f'allowed for store "{server}"',
-            hint="Give the table credentials of its own, or have the operator add the store to "
+            hint="Give the table its own credentials, or have the operator add the store to "
             "SLUICE_ALLOWED_STORES.",
         )
     raise NotAllowedError(
@@ -95,17 +88,20 @@ def check_store(table: DeltaSink | DeltaTableSource, settings: Settings) -> None
 
 def _check_dimension(table: str, source: DimensionSource, settings: Settings) -> None:
     if isinstance(source, MysqlCdcSource):
-        _check_database(table, source, settings)
+        server = f"{source.hostname}:{source.port}"
+        allowed = settings.allowed_databases
+        _check_server(table, "database server", server, allowed, "SLUICE_ALLOWED_DATABASES")
     elif isinstance(source, TopicSource):
         _check_topic(table, source, settings)
         if source.evidence is not None and source.evidence.connect_url is not None:
-            _check_connect(table, source.evidence.connect_url, settings)
-    elif not isinstance(source, SharedSource):  # which was looked at when it was created
+            server, allowed = server_of(source.evidence.connect_url), settings.allowed_connect
+            _check_server(table, "Kafka Connect server", server, allowed, "SLUICE_ALLOWED_CONNECT")
+    elif not isinstance(source, SharedSource):  # checked when it was created
         _check_table(source, settings)
 
 
 def _check_apart(table: DeltaSink | DeltaTableSource, settings: Settings, warehouse: str) -> None:
-    """See that what is written is not among the jobs' own tables."""
+    """Raise NotAllowedError if an output overlaps the jobs' own tables."""
     address = StoreTable.of(store_address(table, settings) or table.path)
     own = StoreTable.of(f"{warehouse}/{OWN_TABLES}")
     is_near = address.bucket == own.bucket and _overlap(
@@ -113,9 +109,8 @@ def _check_apart(table: DeltaSink | DeltaTableSource, settings: Settings, wareho
     )
     if is_near and isinstance(table, DeltaSink):
         raise NotAllowedError(
-            f'path "{table.path}" leads to "{own.url}/{own.key}", where Sluice keeps its own '
-            "tables, or above it",
-            hint="Give the output a path of its own in the warehouse.",
+            f'path "{table.path}" overlaps "{own.url}/{own.key}", which holds tables of Sluice',
+            hint="Give the output a separate path in the warehouse.",
         )
 
 
@@ -125,19 +120,14 @@ def _check_topic(
     _check_kafka(table, topic.kafka, settings)
     for form in (topic.value, *(() if topic.key is None else (topic.key.format,))):
         if form.registry is not None:
-            _check_registry(table, form.registry.url, settings)
+            server, allowed = server_of(form.registry.url), settings.allowed_registries
+            _check_server(table, "schema registry", server, allowed, "SLUICE_ALLOWED_REGISTRIES")
 
 
 def check_secret(name: str, servers: str, allowed: str | None) -> None:
-    """See that all of `servers` may get to know the secret; what a script has inline is its own.
+    """Raise NotAllowedError unless all `servers` (host:port, comma-separated) may get the secret.
 
-    Args:
-        name: of the secret.
-        servers: host:port, separated by commas.
-        allowed: the setting; None for any.
-
-    Raises:
-        NotAllowedError: one of them may not.
+    `allowed` is the setting; None permits any server.
     """
     if allowed is None:
         return
@@ -145,8 +135,7 @@ def check_secret(name: str, servers: str, allowed: str | None) -> None:
         if not _listed(f"{name}@{server.strip()}", allowed):
             raise NotAllowedError(
                 f'secret "{name}" is not allowed to server "{server}"',
-                hint="Use a secret of that server, or have the operator add it to "
-                "SLUICE_ALLOWED_SECRETS.",
+                hint="Use another secret, or have the operator add it to SLUICE_ALLOWED_SECRETS.",
             )
 
 
@@ -156,11 +145,11 @@ def server_of(url: str) -> str:
 
 
 def confined_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> Path:
-    """Where a table of delta or files are; symbolic links are followed before it is compared.
+    """The path of a table in a directory, compared after symbolic links are resolved.
 
     Raises:
         NotAllowedError: it is neither in the warehouse nor in an allowed directory, or it is an
-            output, or files of a user's, among Sluice's own files.
+            output or a file source among Sluice's own files.
     """
     path = settings.warehouse_dir / table.path.removeprefix("file://")
     real = _real(path)
@@ -174,8 +163,8 @@ def confined_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Se
         )
     if not isinstance(table, DeltaTableSource) and _is_among_our_files(real, settings):
         raise NotAllowedError(
-            f'path "{table.path}" leads to "{real}", where Sluice keeps its own files',
-            hint="Give the output, or the files, a path of their own in the warehouse.",
+            f'path "{table.path}" leads to "{real}", where Sluice stores its own files',
+            hint="Give the output, or the files, a separate path in the warehouse.",
         )
     return path
 
@@ -186,8 +175,8 @@ def _is_among_our_files(real: Path, settings: Settings) -> bool:
         return True
     data = _real(settings.data_dir)
     inside = (settings.warehouse_dir, *settings.allowed_directories)
-    meant = [root for root in map(_real, inside) if root.is_relative_to(data) and root != data]
-    return real.is_relative_to(data) and not any(real.is_relative_to(root) for root in meant)
+    allowed = [root for root in map(_real, inside) if root.is_relative_to(data) and root != data]
+    return real.is_relative_to(data) and not any(real.is_relative_to(root) for root in allowed)
 
 
 def _overlap(one: Path, other: Path) -> bool:
@@ -197,27 +186,19 @@ def _overlap(one: Path, other: Path) -> bool:
 def _real(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError) as exc:  # a loop of links
+    except (OSError, RuntimeError) as exc:  # a loop of symbolic links
         raise NotAllowedError(
-            f'path "{path}" cannot be followed: {exc}', hint="Remove the symbolic links."
+            f'path "{path}" cannot be resolved: {exc}', hint="Remove the symbolic links."
         ) from exc
 
 
 def confined_pem(file: str, directories: Sequence[Path]) -> Path:
-    """Where a PEM file is that a script names; symbolic links are followed before it is compared.
-
-    Args:
-        file: as the script has it.
-        directories: those of the setting.
-
-    Raises:
-        NotAllowedError: it is in none of them.
-    """
+    """The resolved path of a PEM file; raises NotAllowedError outside the `directories`."""
     real = _real(Path(file))
     if not any(real.is_relative_to(_real(directory)) for directory in directories):
         raise NotAllowedError(
-            f'PEM file "{file}" is in no directory that scripts may name files of',
-            hint="Give the text as a secret, by the option ….certificates, or have the operator "
+            f'PEM file "{file}" is not in an allowed directory',
+            hint="Give the text as a secret with the option ….certificates, or have the operator "
             "add the directory to SLUICE_ALLOWED_PEM_PATHS.",
         )
     return real
@@ -227,21 +208,19 @@ def _check_kafka(table: str, kafka: KafkaOptions, settings: Settings) -> None:
     _check_brokers(table, kafka.bootstrap_servers, settings)
     for name, value in kafka.properties:
         if name == TOKEN_URL:
-            _check_token_endpoint(table, value, settings)
+            server, allowed = server_of(value), settings.allowed_token_endpoints
+            setting = "SLUICE_ALLOWED_TOKEN_ENDPOINTS"
+            _check_server(table, "token endpoint", server, allowed, setting)
         elif name in FILES:
             confined_pem(value, settings.pem_directories)
 
 
-def _check_token_endpoint(table: str, url: str, settings: Settings) -> None:
-    server = server_of(url)
-    if settings.allowed_token_endpoints is None or _listed(
-        server, settings.allowed_token_endpoints
-    ):
-        return
-    raise NotAllowedError(
-        f'table "{table}" names token endpoint "{server}", which is not allowed',
-        hint="Use an allowed one, or have the operator add it to SLUICE_ALLOWED_TOKEN_ENDPOINTS.",
-    )
+def _check_server(table: str, kind: str, server: str, allowed: str | None, setting: str) -> None:
+    if allowed is not None and not _listed(server, allowed):
+        raise NotAllowedError(
+            f'table "{table}" names {kind} "{server}", which is not allowed',
+            hint=f"Use an allowed one, or have the operator add it to {setting}.",
+        )
 
 
 def _check_brokers(table: str, servers: str, settings: Settings) -> None:
@@ -249,42 +228,7 @@ def _check_brokers(table: str, servers: str, settings: Settings) -> None:
         return
     known = ",".join(filter(None, (settings.allowed_brokers, settings.kafka_bootstrap_servers)))
     for server in servers.split(","):
-        if not _listed(server, known):
-            raise NotAllowedError(
-                f'table "{table}" names broker "{server}", which is not allowed',
-                hint="Use an allowed broker, or have the operator add it to "
-                "SLUICE_ALLOWED_BROKERS.",
-            )
-
-
-def _check_database(table: str, source: MysqlCdcSource, settings: Settings) -> None:
-    server = f"{source.hostname}:{source.port}"
-    if settings.allowed_databases is None or _listed(server, settings.allowed_databases):
-        return
-    raise NotAllowedError(
-        f'table "{table}" names database server "{server}", which is not allowed',
-        hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_DATABASES.",
-    )
-
-
-def _check_connect(table: str, url: str, settings: Settings) -> None:
-    server = server_of(url)
-    if settings.allowed_connect is None or _listed(server, settings.allowed_connect):
-        return
-    raise NotAllowedError(
-        f'table "{table}" names Kafka Connect at "{server}", which is not allowed',
-        hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_CONNECT.",
-    )
-
-
-def _check_registry(table: str, url: str, settings: Settings) -> None:
-    server = server_of(url)
-    if settings.allowed_registries is None or _listed(server, settings.allowed_registries):
-        return
-    raise NotAllowedError(
-        f'table "{table}" names schema registry "{server}", which is not allowed',
-        hint="Use an allowed server, or have the operator add it to SLUICE_ALLOWED_REGISTRIES.",
-    )
+        _check_server(table, "broker", server, known, "SLUICE_ALLOWED_BROKERS")
 
 
 def _listed(server: str, patterns: str) -> bool:

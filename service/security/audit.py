@@ -1,10 +1,8 @@
-"""The audit log: who has asked for what, and what came of it; JSON lines, appended, bounded.
+"""The audit log: requests and their outcomes as JSON lines, bounded in size.
 
-Only the path of a request is kept, never its query, headers or body, and tokens are cut to their
-ids. Commands that work on the job store directly write to the same file.
-
-A line is on disk before its request is answered: what was answered is audited, also after a power
-failure. Lines are appended one after the other, and synced by several threads together.
+It contains the path of a request, never query, headers or body; tokens are cut to their ids.
+Commands that use the job store directly write to the same file. A line is durable before its
+request is answered. Appends are serialized; several threads share a sync.
 """
 
 import fcntl
@@ -22,7 +20,7 @@ from joins.kernels.local_files import append_line, sync
 from service.config import Settings
 from service.security.tokens import without_secrets
 
-KEPT_FILES = 4  # beside the one that is written
+KEPT_FILES = 4  # besides the current one
 _TEXT_LIMIT = 300
 _log = structlog.get_logger(__name__)
 
@@ -33,13 +31,12 @@ class AuditEntry:
 
     Attributes:
         who: name of the token, "local" without tokens, "anonymous", or a user of the machine.
-        token_id: id of the token; None without one.
-        address: where the request came from; "this machine" for a command on the job store.
-        method: of the request; of a command its words.
-        object: path of the request, or what it has made.
+        address: the client's address; "this machine" for a command on the job store.
+        method: HTTP method, or the words of a command.
+        object: path of the request, or of the created object.
         outcome: done, refused or failed.
         status: of the answer; None for a command.
-        repeated: as many alike were left out since the last one that was written.
+        repeated: number of similar refusals omitted before this line.
     """
 
     who: str
@@ -64,10 +61,7 @@ class AuditLog:
         return self._path
 
     def write(self, entry: AuditEntry) -> None:
-        """Append one line, durable when this returns.
-
-        A disk that takes none is logged and stops nobody.
-        """
+        """Append one line durably; a disk error is logged and does not fail the request."""
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"format_version": 1, "time": at, **asdict(entry)}
         for name in ("who", "address", "method", "object"):
@@ -86,14 +80,14 @@ class AuditLog:
 
     @contextmanager
     def _open(self) -> Iterator[int]:
-        """The file, locked and with room in it."""
+        """The file, locked and below its size limit."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         while True:
             descriptor = os.open(self._path, flags, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 if not self._is_current(descriptor):
-                    continue  # somebody has just moved it away
+                    continue  # rotated by another process
                 if os.fstat(descriptor).st_size < self._limit_bytes:
                     yield descriptor
                     return

@@ -1,4 +1,4 @@
-"""What a plan names outside, resolved: secrets, connections, places and offsets; needs no Spark."""
+"""Resolves secrets, connections, paths and offsets of a plan, without Spark."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -75,7 +75,6 @@ def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
 
 
 def _with_secrets(source: MysqlCdcSource, secrets: SecretResolver) -> MysqlCdcSource:
-    """A table with login and certificates resolved."""
     resolve = partial(secrets.resolve, servers=f"{source.hostname}:{source.port}")
     ca, cert, key = (
         None if text is None else resolve(text)
@@ -91,7 +90,7 @@ def topic_with_logins(topic: Topic, secrets: SecretResolver) -> Topic:
 
 
 def with_registry_logins(formats: Formats, secrets: SecretResolver) -> Formats:
-    """Formats of a value and a key with the logins of their schema registries resolved."""
+    """Resolve the logins of the schema registries of value and key."""
     key = formats.key
     if key is not None:
         key = replace(key, format=_format_with_login(key.format, secrets))
@@ -110,7 +109,7 @@ def _format_with_login(form: RecordFormat, secrets: SecretResolver) -> RecordFor
 
 
 def with_login(kafka: KafkaOptions, secrets: SecretResolver) -> KafkaOptions:
-    """A cluster with its login resolved, and its PEM files read."""
+    """Resolve the login of a cluster, and read its PEM files."""
     properties, resolved = dict(kafka.properties), dict[str, str]()
     for name, value in properties.items():
         of_provider = name in OF_THE_TOKEN_ENDPOINT
@@ -148,7 +147,7 @@ def with_late_login(probe: ProbeSource, secrets: SecretResolver) -> ProbeSource:
 
 
 def with_output_logins(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
-    """`plan` with the credentials of the stores that it writes to resolved, and no others."""
+    """`plan` with only the credentials of its output stores resolved."""
 
     def resolved(sink: Sink) -> Sink:
         return with_store_login(sink, secrets) if isinstance(sink, DeltaSink) else sink
@@ -159,7 +158,7 @@ def with_output_logins(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
 
 
 def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
-    """Where the stream is; `topic` is that of a stream that Sluice generates itself.
+    """Cluster and topic of the stream; `topic` is used for a stream that Sluice generates.
 
     Raises:
         SourceError: as `internal_kafka`.
@@ -171,10 +170,10 @@ def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
 
 
 def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
-    """The cluster of our own topics: by setting, else the one of the probe or of a sink.
+    """The cluster for internal topics: from the settings, else the first one in the plan.
 
     Raises:
-        SourceError: neither names one.
+        SourceError: there is none.
     """
     if settings.kafka_bootstrap_servers is not None:
         return KafkaOptions(settings.kafka_bootstrap_servers, "")
@@ -183,35 +182,33 @@ def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
         if isinstance(connector, KafkaSource | KafkaSink | TopicSource):
             return replace(connector.kafka, topic="")
     raise SourceError(
-        f'job "{plan.name}" has no kafka for its changelog topics',
+        f'job "{plan.name}" has no Kafka cluster for its changelog topics',
         hint="Set SLUICE_KAFKA_BOOTSTRAP_SERVERS.",
     )
 
 
 def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
+    password = source.password
+    names = references(password.reference) if isinstance(password, Secret) else frozenset()
+    secret = next((name for name in names if not name.startswith(INLINE_PREFIX)), "")
     return MysqlConnectionConfig(
         hostname=source.hostname,
         port=source.port,
         username=source.username,
-        password=source.password,
+        password=password,
         database=source.database,
         table=source.table,
         tls=source.tls,
-        secret=_name_of(source.password),
+        secret=secret,
     )
 
 
-def _name_of(password: str) -> str:
-    names = references(password.reference) if isinstance(password, Secret) else frozenset()
-    return next((name for name in names if not name.startswith(INLINE_PREFIX)), "")
-
-
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> TablePath:
-    """Where a table of the delta connector is; the credentials of its store are resolved.
+    """The path of a delta table, whose credentials are resolved.
 
     Raises:
-        NotAllowedError: the operator has not allowed tables there.
-        StoreRefusedError: the store cannot be reached with these credentials.
+        NotAllowedError: the operator does not allow it.
+        StoreRefusedError: the store cannot be used with these credentials.
     """
     address = store_address(table, settings)
     if address is None:
@@ -236,11 +233,7 @@ def index_directory(layout: JobLayout, settings: Settings) -> Path:
 
 
 def resolve_topics(source: KafkaSource, cluster: KafkaCluster) -> KafkaSource:
-    """`source` with the names of the topics that its pattern matches now, if it has one.
-
-    Raises:
-        SourceError: there is none.
-    """
+    """`source` with the topics that its pattern matches now; raises SourceError without any."""
     if source.topic_pattern is None or source.kafka.topic:
         return source
     names = matching_topics(source.topic_pattern, cluster.topics())
@@ -262,11 +255,10 @@ def resolve_topics(source: KafkaSource, cluster: KafkaCluster) -> KafkaSource:
 
 
 def resolve_start_offsets(source: KafkaSource, cluster: StreamCluster) -> dict[int, int]:
-    """The first offset of each partition, as numbers, as `cluster` has them.
+    """The start offset of each partition.
 
     Raises:
-        SourceError: a topic is missing, or an offset was given for a partition that it does not
-            have.
+        SourceError: a topic or a partition of the given offsets does not exist.
     """
     if source.startup_mode is StartupMode.EARLIEST:
         return cluster.beginning_offsets()
@@ -282,7 +274,7 @@ def resolve_start_offsets(source: KafkaSource, cluster: StreamCluster) -> dict[i
 
 
 def _group_start(kafka: KafkaOptions, cluster: StreamCluster) -> dict[int, int]:
-    """What the group has committed, where a topic still has it; else as it is to be reset."""
+    """The group's committed offsets where they still exist; else the configured reset."""
     group, reset = str(kafka.group), kafka.offset_reset
     begin, end = cluster.beginning_offsets(), cluster.end_offsets()
     committed, last = cluster.group_offsets(group), cluster.high_watermarks()
@@ -290,11 +282,11 @@ def _group_start(kafka: KafkaOptions, cluster: StreamCluster) -> dict[int, int]:
     unusable = sorted(set(begin) - set(usable))
     if unusable and reset is OffsetReset.NONE:
         p = unusable[0]
-        there = f"{committed[p]}, which is not there any more" if p in committed else "no offset"
+        there = f"the expired offset {committed[p]}" if p in committed else "no offset"
         raise SourceError(
-            f'consumer group "{group}" has {there} of {_of_topic(cluster.topics, p)}',
-            hint=f"Add 'properties.{OFFSET_RESET}' = 'earliest' or 'latest', or name the place by "
-            "another 'scan.startup.mode'.",
+            f'consumer group "{group}" has {there} for {_of_topic(cluster.topics, p)}',
+            hint=f"Add 'properties.{OFFSET_RESET}' = 'earliest' or 'latest', or use another "
+            "'scan.startup.mode'.",
         )
     reset_to = end if reset is OffsetReset.LATEST else begin
     return {p: usable.get(p, reset_to[p]) for p in begin}
@@ -303,14 +295,14 @@ def _group_start(kafka: KafkaOptions, cluster: StreamCluster) -> dict[int, int]:
 def _group_end(
     kafka: KafkaOptions, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int]:
-    """What the group has committed; of all partitions, for nobody knows where others end."""
+    """The group's committed offsets, required for all partitions."""
     group, committed = str(kafka.group), cluster.group_offsets(str(kafka.group))
     missing = sorted(set(start) - set(committed))
     if missing:
         raise SourceError(
-            f'consumer group "{group}" has no offset of {_of_topic(cluster.topics, missing[0])}, '
-            "where the stream would end",
-            hint="Name the end by another 'scan.bounded.mode'.",
+            f'consumer group "{group}" has no offset for {_of_topic(cluster.topics, missing[0])}, '
+            "expected one as the stream's end",
+            hint="Use another 'scan.bounded.mode'.",
         )
     return committed
 
@@ -322,12 +314,7 @@ def _of_topic(topics: StreamTopics, number: int) -> str:
 def resolve_end_offsets(
     source: KafkaSource, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int] | None:
-    """The offset behind the last record of each partition, as numbers; None without an end.
-
-    Args:
-        source: the stream.
-        start: where it begins; partitions that come later are not in it.
-        cluster: the stream's.
+    """The exclusive end offset of each partition in `start`; None for an unbounded stream.
 
     Raises:
         SourceError: as `resolve_start_offsets`.
@@ -341,16 +328,7 @@ def resolve_end_offsets(
 def resolve_bounds(
     source: KafkaSource | TopicSource, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int] | None:
-    """The offset behind the last record of each partition that a table has; None without an end.
-
-    Args:
-        source: the stream, or the dimension.
-        start: where it begins.
-        cluster: of its topics.
-
-    Raises:
-        SourceError: as `resolve_start_offsets`.
-    """
+    """As `resolve_end_offsets`, for streams and dimensions, without `bounded_records`."""
     if source.bounded_mode is BoundedMode.UNBOUNDED:
         return None
     if source.bounded_mode is BoundedMode.LATEST:
@@ -366,12 +344,9 @@ def resolve_bounds(
 
 
 def resolve_backlog(probe: ProbeSource, cluster: StreamCluster) -> dict[int, int] | None:
-    """The offset behind what each partition of the stream has now, or had at submission.
+    """The exclusive end of the stream's backlog by partition, as of now or of the submission.
 
     None if the stream stays in event time.
-
-    Raises:
-        SourceError: the topic is missing.
     """
     source, watermark = probe.source, probe.watermark
     if not isinstance(source, KafkaSource) or watermark is None or not watermark.after_backlog:

@@ -1,11 +1,11 @@
-"""Secrets: `${secret:name}` references and who resolves them.
+"""Secrets: `${secret:name}` references, their resolution, their store, and their hand-over.
 
-| asked in this order | where a value is |
+| searched in this order | location of the value |
 |---|---|
-| the job | its own `secrets.json`: what the script had inline |
+| the job | `secrets.json`: inline passwords of the script |
 | the environment | `SLUICE_SECRET_<NAME>`, or the file that `SLUICE_SECRET_<NAME>_FILE` names |
 | a directory | the file `<SLUICE_SECRETS_DIR>/<name>`, as Docker and Kubernetes mount secrets |
-| what we keep | the file `<data directory>/secrets/<name>`, written by `sluice secrets set` |
+| the data directory | the file `<data directory>/secrets/<name>`, from `sluice secrets set` |
 
 Values never enter a plan, a log, an answer or the environment of another process.
 `service.security.secrets` gives a runner those of the environment that its plan refers to.
@@ -16,7 +16,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -38,7 +38,7 @@ _received: dict[str, str] = {}
 
 
 class SecretResolver:
-    """Gives the values of references, to whom they are allowed; holds none of them."""
+    """Resolves references for allowed servers; holds no values."""
 
     def __init__(
         self,
@@ -65,17 +65,15 @@ class SecretResolver:
         )
 
     def resolve(self, text: str, servers: str = "") -> str:
-        """`text` with each reference replaced by its value; text without one comes back as it is.
-
-        What comes back for a reference is a `Secret`: errors show the reference.
+        """`text` with each reference replaced by its value, as a `Secret` that shows the reference.
 
         Args:
-            text: as the script has it.
-            servers: who gets to know it, as host:port, separated by commas.
+            text: text of the script; returned unchanged without a reference.
+            servers: recipients of the secret, as host:port, comma-separated.
 
         Raises:
-            SecretError: nobody provides the secret, or something like a reference is malformed.
-            NotAllowedError: the operator has not allowed it to one of the servers.
+            SecretError: the secret does not exist, or a reference is malformed.
+            NotAllowedError: the operator does not allow it for one of the servers.
         """
         resolved = _REFERENCE.sub(lambda match: self._value(match[1], servers), text)
         if "${" in _REFERENCE.sub("", text):
@@ -86,11 +84,11 @@ class SecretResolver:
         return Secret(resolved, text) if _REFERENCE.search(text) else resolved
 
     def pem_file(self, file: str) -> str:
-        """The text of a PEM file that a script names, as a `Secret`: it may have a key.
+        """The text of a PEM file as a `Secret`, since it may contain a key.
 
         Raises:
             SecretError: it cannot be read.
-            NotAllowedError: it is in no directory of the operator's.
+            NotAllowedError: it is not in an allowed directory.
         """
         real = confined_pem(file, self._pem_directories)
         try:
@@ -99,12 +97,12 @@ class SecretResolver:
         except (OSError, UnicodeDecodeError) as exc:
             raise SecretError(
                 f'PEM file "{file}" cannot be read: {type(exc).__name__}',
-                hint="Put it where Sluice runs, readable by its user, or correct the path.",
+                hint="Make it readable for the user of Sluice, or correct the path.",
             ) from exc
         if len(text) > _MOST_PEM_BYTES:
             raise SecretError(
                 f'PEM file "{file}" has more than {_MOST_PEM_BYTES} bytes',
-                hint="Name a file with the certificates that are needed.",
+                hint="Use a file with only the required certificates.",
             )
         return Secret(text, f"file {file}")
 
@@ -122,10 +120,9 @@ class SecretResolver:
         if value is None:
             variable = variable_of(name)
             raise SecretError(
-                f'secret "{name}" is not provided, expected {variable} or a file of that name',
-                hint=f"Run sluice secrets set {name}, or set {variable} where the control plane "
-                "starts, or put the file into the directory that SLUICE_SECRETS_DIR names"
-                f"{self._then()}.",
+                f'secret "{name}" does not exist, expected {variable} or a file of that name',
+                hint=f"Run sluice secrets set {name}, or set {variable} for the control plane, "
+                f"or put the file into SLUICE_SECRETS_DIR{self._then()}.",
             )
         return value
 
@@ -142,22 +139,15 @@ class SecretResolver:
 
 
 def receive(values: Mapping[str, str]) -> None:
-    """Take over what another process of ours has handed over to this one.
-
-    It is for the whole process, as the environment is, but children do not inherit it.
-    """
+    """Store handed-over values for this process; children do not inherit them."""
     _received.update(values)
 
 
 def check_name(name: str) -> None:
-    """Let pass what can be the name of a secret; it becomes the name of a file.
-
-    Raises:
-        SecretError: it cannot.
-    """
+    """Raise SecretError unless `name` is a valid name of a secret, which becomes a file name."""
     if not _PUBLIC_NAME.fullmatch(name):
         raise SecretError(
-            f'secret "{name}" has a malformed name',
+            f'name of secret "{name}" is malformed',
             hint="Use letters, digits, dots, dashes and underscores in the secret's name.",
         )
 
@@ -171,7 +161,7 @@ def references(text: str) -> frozenset[str]:
 
 
 def of_environment(name: str) -> str | None:
-    """The secret as the environment of this process has it or names its file; None without.
+    """The secret in the environment, or in the file it names; None if unset.
 
     Raises:
         SecretError: the named file cannot be read.
@@ -186,17 +176,17 @@ def of_environment(name: str) -> str | None:
     value = read_secret(Path(path), name)
     if value is None:
         raise SecretError(
-            f'file of secret "{name}" is not there, expected it where {variable}_FILE says',
+            f'file of secret "{name}" does not exist, expected at {variable}_FILE',
             hint=f"Correct {variable}_FILE or mount the file.",
         )
     return value
 
 
 def read_secret(path: Path, name: str) -> str | None:
-    """The content of a secret's file without its line end, None if there is no such file.
+    """The content of a secret's file without its line end; None if the file does not exist.
 
     Raises:
-        SecretError: it cannot be read, or is no secret.
+        SecretError: it cannot be read, is too large or not UTF-8.
     """
     try:
         with path.open("rb") as file:
@@ -204,7 +194,7 @@ def read_secret(path: Path, name: str) -> str | None:
         if len(content) > _MOST_BYTES:
             raise SecretError(
                 f'file of secret "{name}" has more than {_MOST_BYTES} bytes',
-                hint="Keep one password in the file.",
+                hint="Put one password into the file.",
             )
         return content.decode("utf-8").rstrip("\r\n")
     except FileNotFoundError:
@@ -212,7 +202,7 @@ def read_secret(path: Path, name: str) -> str | None:
     except (OSError, UnicodeDecodeError) as exc:
         raise SecretError(
             f'file of secret "{name}" cannot be read: {exc.__class__.__name__}',
-            hint=f'Make "{path}" a text file that this user can read.',
+            hint=f'Make "{path}" a text file readable by this user.',
         ) from exc
 
 
@@ -226,7 +216,12 @@ _STANDARD_INPUT = 0
 
 @contextmanager
 def handed_over(job_dir: Path | None, question: Mapping[str, Any] | None = None) -> Iterator[int]:
-    """The standard input of a child that works on the job of `job_dir`."""
+    """Standard input for a child process: the secrets that its job's plan references.
+
+    Environments are inherited and visible, so a child gets no `SLUICE_SECRET_*` that way but a file
+    in memory, with the `question` of an inspection. The child reads and closes it at its start,
+    before it starts other processes.
+    """
     values = {} if job_dir is None else _of_plan(JobLayout(job_dir).plan)
     if not values and question is None:
         descriptor = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -239,11 +234,7 @@ def handed_over(job_dir: Path | None, question: Mapping[str, Any] | None = None)
 
 
 def take_over() -> dict[str, Any] | None:
-    """Take what was handed over to this process; called first, before anything is started.
-
-    Returns:
-        The question, None if there is none.
-    """
+    """Read the hand-over from standard input, first in the process; returns the question."""
     try:
         if not stat.S_ISREG(os.fstat(_STANDARD_INPUT).st_mode):
             return None
@@ -251,7 +242,7 @@ def take_over() -> dict[str, Any] | None:
             document = json.load(file)
         receive(document["secrets"])
         question: dict[str, Any] | None = document["question"]
-    except (OSError, ValueError, LookupError, TypeError):  # not ours: a person has redirected it
+    except (OSError, ValueError, LookupError, TypeError):  # not a hand-over: redirected by a user
         return None
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, _STANDARD_INPUT)
@@ -260,20 +251,18 @@ def take_over() -> dict[str, Any] | None:
 
 
 def _of_plan(plan: Path) -> dict[str, str]:
-    """What the environment provides of what the plan refers to; faults are the child's to tell."""
+    """The plan's secrets that the environment has; the child reports errors."""
     try:
         names = references(plan.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return {}
-    values = {name: _or_none(name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _or_none(name: str) -> str | None:
-    try:
-        return of_environment(name)
-    except SecretError:
-        return None
+    values: dict[str, str] = {}
+    for name in names:
+        with suppress(SecretError):
+            value = of_environment(name)
+            if value is not None:
+                values[name] = value
+    return values
 
 
 def _in_memory(document: Mapping[str, Any]) -> int:
@@ -299,8 +288,8 @@ class KnownSecret:
     """A secret without its value.
 
     Attributes:
-        jobs: ids of the jobs whose scripts refer to it.
-        hidden_by: the place that is searched first and has one of the same name, None without.
+        jobs: ids of the jobs that reference it.
+        hidden_by: the source that is searched earlier and has the same name, or None.
     """
 
     name: str
@@ -310,29 +299,21 @@ class KnownSecret:
 
 
 class SecretStore:
-    """One file per secret in the data directory; mode 0600 in a directory of mode 0700.
-
-    Attributes:
-        directory: where they are kept.
-    """
+    """One file for each secret in the data directory; mode 0600 in a directory of mode 0700."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.directory = settings.kept_secrets_dir
 
     def put(self, name: str, value: str) -> None:
-        """Keep a secret, in place of the one of that name; durable when this returns.
-
-        Raises:
-            SecretError: the name or the value cannot be one of a secret, or it cannot be written.
-        """
+        """Store or replace a secret durably; raises SecretError for a bad name, value or disk."""
         check_name(name)
         plain = 0 < len(value) <= MOST_CHARACTERS and _is_plain(value)
         if not plain and not _PEM.fullmatch(value):
             raise SecretError(
-                f'value of secret "{name}" has {len(value)} characters or others than printable '
-                f"ones, expected 1 to {MOST_CHARACTERS}",
-                hint="Give one password on one line, or PEM texts.",
+                f'value of secret "{name}" has {len(value)} characters or unprintable ones, '
+                f"expected 1 to {MOST_CHARACTERS} printable ones",
+                hint="Give one password on one line, or PEM text.",
             )
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -342,25 +323,21 @@ class SecretStore:
             raise self._failed("written", name, exc) from exc
 
     def remove(self, name: str) -> None:
-        """Forget a secret that is kept here.
-
-        Raises:
-            SecretError: there is none of that name, or it cannot be removed.
-        """
+        """Remove a secret; raises SecretError if it does not exist or cannot be removed."""
         check_name(name)
         try:
             (self.directory / name).unlink()
         except FileNotFoundError as exc:
             raise SecretError(
-                f'secret "{name}" is not kept in "{self.directory}"',
-                hint="Look at sluice secrets ls; what comes from the environment or from "
-                "SLUICE_SECRETS_DIR is removed there.",
+                f'secret "{name}" does not exist in "{self.directory}"',
+                hint="Check sluice secrets ls; remove secrets of the environment or of "
+                "SLUICE_SECRETS_DIR there.",
             ) from exc
         except OSError as exc:
             raise self._failed("removed", name, exc) from exc
 
     def known(self) -> list[KnownSecret]:
-        """Every secret that can be seen, in the order in which places are asked."""
+        """All visible secrets, in the order of search."""
         used, visible = self._used(), list[KnownSecret]()
         for name, source in self._everywhere():
             key = variable_of if source == "environment" else str
@@ -373,7 +350,6 @@ class SecretStore:
         return sorted(self._used().get(name, ()))
 
     def _everywhere(self) -> Iterator[tuple[str, SecretSource]]:
-        """Name and source of each."""
         for variable, value in sorted(os.environ.items()):
             if variable.startswith(VARIABLE_PREFIX) and value:
                 name = variable.removeprefix(VARIABLE_PREFIX).removesuffix("_FILE")
@@ -388,7 +364,7 @@ class SecretStore:
                     yield path.name, source
 
     def _used(self) -> dict[str, set[str]]:
-        """Name → jobs."""
+        """Job ids by name of the secret."""
         used: dict[str, set[str]] = {}
         for plan in self._settings.jobs_dir.glob("*/plan.json"):
             layout = JobLayout(plan.parent)

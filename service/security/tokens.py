@@ -1,7 +1,7 @@
-"""Tokens of the REST API: a public id and a secret of 256 random bits, kept as a keyed hash.
+"""Tokens of the REST API, and the credentials of its clients.
 
-The text of a token is ``slc_<id>_<secret>``. It is shown once. A fast hash is enough, and keeps
-requests cheap: nobody guesses 256 bits, so there is nothing that a slow hash would protect.
+A token is ``slc_<id>_<secret>``, shown once; the store has a keyed hash. A fast hash suffices, as
+the secret has 256 random bits.
 """
 
 import hmac
@@ -16,17 +16,15 @@ from typing import Self
 from service.errors import ConfigError, SubmissionError
 
 TOKEN, TOKEN_FILE, CA_FILE = "SLUICE_TOKEN", "SLUICE_TOKEN_FILE", "SLUICE_CA_FILE"
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8326
 _MOST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client needs beside an address.
+    """A client's token and trusted authorities; read from the environment only.
 
-    Attributes:
-        token: sent with each request; None sends none.
-        ca_file: PEM of the authorities whose certificates are trusted; None is the machine's own.
+    On the command line other users of the machine could read a token, and the settings are passed
+    on to runners.
     """
 
     token: str | None = field(default=None, repr=False)
@@ -34,11 +32,7 @@ class Credentials:
 
     @classmethod
     def of_environment(cls) -> Self:
-        """SLUICE_TOKEN, else the content of the file SLUICE_TOKEN_FILE; and SLUICE_CA_FILE.
-
-        Raises:
-            ConfigError: a file cannot be read, or has no token.
-        """
+        """From SLUICE_TOKEN or SLUICE_TOKEN_FILE, and SLUICE_CA_FILE; raises ConfigError."""
         token = os.environ.get(TOKEN, "").strip() or _token_of_file()
         ca_file = os.environ.get(CA_FILE)
         return cls(token or None, Path(ca_file) if ca_file else None)
@@ -59,8 +53,8 @@ def _token_of_file() -> str | None:
         ) from exc
     if not token or len(token.split()) != 1:
         raise ConfigError(
-            f'token file "{name}" does not have one token in it',
-            hint="Write what sluice tokens create has printed into it, and nothing else.",
+            f'token file "{name}" does not contain exactly one token',
+            hint="Write only the token that sluice tokens create printed into it.",
         )
     return token
 
@@ -74,7 +68,7 @@ _SHOWN = re.compile(r"(slc_[0-9a-f]{0,16})[A-Za-z0-9_-]*")
 
 
 class TokenScope(StrEnum):
-    """What a token may do; each includes those before it."""
+    """Scopes; each includes the previous ones."""
 
     VIEWER = "viewer"
     OPERATOR = "operator"
@@ -86,7 +80,7 @@ class TokenScope(StrEnum):
 
 
 class TokenState(StrEnum):
-    """Whether a token can be used."""
+    """States of a token."""
 
     ACTIVE = "active"
     EXPIRED = "expired"
@@ -95,11 +89,11 @@ class TokenState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A token as it is kept, without its secret.
+    """A stored token.
 
     Attributes:
         digest: keyed hash of the secret.
-        created_by: who has made it: the name of a token, or the user of the machine.
+        created_by: name of a token, or a user of the machine.
         last_used_at_ms: to the minute; None before the first use.
     """
 
@@ -124,7 +118,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token to make; `days` is how long it can be used."""
+    """The request for a token that is valid for `days`."""
 
     name: str
     scope: TokenScope
@@ -133,15 +127,11 @@ class NewToken:
 
 
 def issue(new_token: NewToken, now_ms: int) -> tuple[AccessToken, str]:
-    """A new token and its text, which is nowhere else and is not kept.
-
-    Raises:
-        SubmissionError: its name is none.
-    """
+    """A new token and its text, which is not stored; raises SubmissionError for a bad name."""
     if not re.fullmatch(NAME_PATTERN, new_token.name):
         raise SubmissionError(
-            f'"{new_token.name[:100]}" is no name of a token, expected letters, digits, " ._-"',
-            hint="Name who or what will use it, in at most 100 characters.",
+            f'token name "{new_token.name[:100]}" is invalid, expected letters, digits, " ._-"',
+            hint="Name the user of the token in at most 100 characters.",
         )
     token_id = secrets.token_hex(8)
     secret = secrets.token_urlsafe(32)

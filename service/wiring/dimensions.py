@@ -82,7 +82,6 @@ def dimension_runtime(
         index=on_this_node(job.index_directory(dimension)),
         index_is_shared=isinstance(dimension.source, SharedSource),
         index_specs=_all_specs(job, dimension),
-        spark_logs=job.checkpoint.spark_directory(f"build-{dimension.name}"),
     )
     on_watermark, source = watermark_sink(opening), dimension.source
     if isinstance(source, SharedSource):

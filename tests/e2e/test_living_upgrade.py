@@ -16,8 +16,8 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
-BINLOG, DAEMON = "joins.adapters.mysql.binlog", "joins.worker_daemon"
-OLDER = {"joins.worker.daemon": DAEMON}
+BINLOG, DAEMON = "joins.adapters.mysql.binlog", "joins.worker.daemon"
+OLDER: dict[str, str] = {}
 
 
 def install(place: Path, names: Mapping[str, str]) -> None:

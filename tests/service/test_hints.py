@@ -115,7 +115,7 @@ class FailpointsWithTokens(ReachableWithoutTls):
 
 
 class NoTokenYet(Fault):
-    says, path = "Make the first one with sluice tokens create", "service/api/http/exposure.py"
+    says, path = "Create the first one with sluice tokens create", "service/api/http/exposure.py"
 
     def prepare(self):
         self.given = {"host": "192.0.2.1"}
@@ -164,7 +164,7 @@ class TokenFileThatIsNotThere(Fault):
 
 
 class TokenFileWithMore(TokenFileThatIsNotThere):
-    says = "Write what sluice tokens create has printed into it"
+    says = "Write only the token that sluice tokens create printed into it"
 
     def prepare(self):
         super().prepare()
@@ -176,7 +176,7 @@ class TokenFileWithMore(TokenFileThatIsNotThere):
 
 
 class NameOfAToken(Fault):
-    says, path = "Name who or what will use it, in at most 100", "service/security/tokens.py"
+    says, path = "Name the user of the token in at most 100", "service/security/tokens.py"
     name = "a/b"
 
     def meet(self):
@@ -230,7 +230,7 @@ class FileOfASecretIsNotThere(SecretThatNobodyProvides):
 
 
 class FileOfASecretIsTooLarge(FileOfASecretIsNotThere):
-    says = "Keep one password in the file."
+    says = "Put one password into the file."
 
     def prepare(self):
         super().prepare()
@@ -238,7 +238,7 @@ class FileOfASecretIsTooLarge(FileOfASecretIsNotThere):
 
 
 class FileOfASecretIsNoText(FileOfASecretIsNotThere):
-    says = 'Make "{}" a text file that this user can read.'
+    says = 'Make "{}" a text file readable by this user.'
 
     def prepare(self):
         super().prepare()
@@ -246,7 +246,7 @@ class FileOfASecretIsNoText(FileOfASecretIsNotThere):
 
 
 class ValueOfTwoLines(Fault):
-    says, path = "Give one password on one line, or PEM texts.", "service/security/secrets.py"
+    says, path = "Give one password on one line, or PEM text.", "service/security/secrets.py"
     value = "two\nlines"
 
     def meet(self):

@@ -81,9 +81,9 @@ STARTS = {  # what the group has committed, auto.offset.reset, where the stream 
     "an_offset_beyond_the_end_is_reset": ({0: 99, 1: 1}, "latest", {0: 10, 1: 1}),
 }
 NO_STARTS = {
-    "a_new_group": ({}, "has no offset of partition 0"),
-    "a_new_partition": ({0: 7}, "has no offset of partition 1"),
-    "an_offset_beyond_the_end": ({0: 7, 1: 5}, "has 5, which is not there any more of partition 1"),
+    "a_new_group": ({}, "has no offset for partition 0"),
+    "a_new_partition": ({0: 7}, "has no offset for partition 1"),
+    "an_offset_beyond_the_end": ({0: 7, 1: 5}, "has the expired offset 5 for partition 1"),
 }
 TIME = SqlType(TypeName.TIMESTAMP, 3)
 
@@ -139,7 +139,7 @@ def test_a_stream_ends_where_another_group_is(source):
     cluster = stream_of(asked)
     assert resolve_end_offsets(asked, {0: 0, 1: 0}, cluster) == {0: 3, 1: 2}
     asked = replace(grouped(source, {0: 3}), **ends)
-    with pytest.raises(SourceError, match="has no offset of partition 1") as caught:
+    with pytest.raises(SourceError, match="has no offset for partition 1") as caught:
         resolve_end_offsets(asked, {0: 0, 1: 0}, cluster)
     assert "another 'scan.bounded.mode'" in caught.value.hint
     followed = replace(asked, **LATEST)
@@ -225,7 +225,7 @@ def test_each_topic_of_several_starts_where_the_group_is_in_it(several):
     strict = replace(asked, kafka=replace(asked.kafka, properties=(("group.id", group),)))
     with pytest.raises(SourceError) as caught:
         resolve_start_offsets(strict, stream_of(strict))
-    assert f'has no offset of partition 0 of topic "{second}"' in caught.value.message
+    assert f'has no offset for partition 0 of topic "{second}"' in caught.value.message
 
 
 def test_a_pattern_is_the_topics_that_match_when_the_job_is_submitted(kafka):

@@ -7,18 +7,9 @@ into the partitions of a topic, and what it notified. `Reader` reads the topic a
 import random
 from dataclasses import dataclass, field
 
-from watermark.foreign import (
-    Complete,
-    FeedPhase,
-    FeedPosition,
-    FeedStep,
-    ForeignSnapshot,
-    Mark,
-    NewSnapshot,
-    RecordRun,
-    SnapshotRules,
-)
-from watermark.notifications import Notice, NoticeKind
+from watermark.foreign import ForeignSnapshot, SnapshotRules
+from watermark.foreign_journal import Complete, FeedPhase, FeedPosition, FeedStep, SnapshotJournal
+from watermark.foreign_records import Mark, NewSnapshot, Notice, NoticeKind, RecordRun
 
 SETTLE_MS = 10_000
 FIRST, ROW, LAST, STREAMED, _ = Mark
@@ -295,7 +286,9 @@ class Reader:
 
     def __post_init__(self) -> None:
         rules = SnapshotRules(settle_ms=SETTLE_MS, is_compacted=self.made.is_compacted)
-        self.machine = ForeignSnapshot(range(self.made.partitions), rules)
+        self.machine = ForeignSnapshot(
+            range(self.made.partitions), rules, SnapshotJournal(generation=1)
+        )
         self.rules = rules
         self.at = [0] * self.made.partitions
         self.ahead = [[] for _ in range(self.made.partitions)]
@@ -319,7 +312,7 @@ class Reader:
         self.position = self.position.after(
             step, generation=self.machine.generation, offsets=self.applied()
         )
-        self.kept = (self.machine.as_json(), set(self.keys), set(self.handed))
+        self.kept = (self.machine.journal.as_json(), set(self.keys), set(self.handed))
 
     def _may_die(self) -> None:
         if self.made.rng.random() < self.kills:
@@ -328,7 +321,9 @@ class Reader:
     def _restart(self) -> None:
         """Begin again with what the newest durable write says."""
         value, keys, handed = self.kept
-        self.machine = ForeignSnapshot.restore(value, range(self.made.partitions), self.rules)
+        self.machine = ForeignSnapshot(
+            range(self.made.partitions), self.rules, SnapshotJournal.of_json(value)
+        )
         self.keys, self.handed = set(keys), set(handed)
         self.at = [self.position.offsets[p] for p in range(self.made.partitions)]
         self.ahead = [[] for _ in range(self.made.partitions)]
@@ -445,8 +440,10 @@ class Reader:
 
     def _ask(self, now_ms: int) -> Complete | None:
         if self.made.rng.random() < 0.2:
-            kept = self.machine.as_json()
-            self.machine = ForeignSnapshot.restore(kept, range(self.made.partitions), self.rules)
+            kept = self.machine.journal.as_json()
+            self.machine = ForeignSnapshot(
+                range(self.made.partitions), self.rules, SnapshotJournal.of_json(kept)
+            )
         applied = self.applied()
         answer = self.machine.ask(now_ms, applied)
         if not isinstance(answer, Complete) and answer.missing == "ends":

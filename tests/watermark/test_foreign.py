@@ -2,9 +2,10 @@
 
 import pytest
 
-from watermark.foreign import Complete, ForeignSnapshot, Mark, RecordRun, SnapshotRules
+from watermark.foreign import ForeignSnapshot, SnapshotRules
+from watermark.foreign_journal import Complete, SnapshotJournal
+from watermark.foreign_records import Mark, Notice, NoticeKind, RecordRun
 from watermark.model import Evidence, Quiet
-from watermark.notifications import Notice, NoticeKind
 
 SOURCE = 90_000
 PARTITIONS = range(2)
@@ -150,7 +151,7 @@ OPENS = {
     ),
     "the_operators_word": (
         PLAIN,
-        [FIRST, heard(NoticeKind.ABORTED), ("word", "it is all there"), ENDS, APPLIED],
+        [FIRST, heard(NoticeKind.ABORTED), ("override", "it is all there"), ENDS, APPLIED],
         (Evidence.OPERATOR_OVERRIDE, Quiet.OPERATOR_OVERRIDE),
     ),
 }
@@ -158,10 +159,11 @@ OPENS = {
 
 def told(rules, script):
     """A snapshot that has met all of the script."""
-    snapshot = ForeignSnapshot(PARTITIONS, rules)
+    begins = next((value for name, value in script if name == "begins"), {})
+    snapshot = ForeignSnapshot(PARTITIONS, rules, SnapshotJournal.first(1, begins))
     for name, value in script:
-        if name == "applied":
-            continue  # `applied_in` gives it with the question
+        if name in ("applied", "begins"):
+            continue  # `applied_in` gives the one with the question
         if name == "ended":
             snapshot.ask(0, {})  # ends count only if they were asked for
         if name == "ask":
@@ -193,7 +195,9 @@ def test_a_table_is_complete_by(rules, script, reason):
 def test_it_stays_complete_over_a_restart(rules, script, reason):
     snapshot = told(rules, script)
     before = snapshot.ask(LATER, applied_in(script))
-    restored = ForeignSnapshot.restore(snapshot.as_json(), PARTITIONS, rules)
+    kept = SnapshotJournal.of_json(snapshot.journal.as_json())
+    assert kept == snapshot.journal
+    restored = ForeignSnapshot(PARTITIONS, rules, kept)
     restored.notify([Notice(NoticeKind.ABORTED, 103_000)])
     assert restored.ask(LATER, {}) == before
     assert reason

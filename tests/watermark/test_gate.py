@@ -159,6 +159,6 @@ def test_phases_follow_the_table(phase, event, following):
 
 
 def test_the_step_to_join_happens_once():
-    with pytest.raises(InvalidTransitionError, match='phase "JOIN"') as raised:
+    with pytest.raises(InvalidTransitionError, match='state "JOIN"') as raised:
         advance(Phase.JOIN, PhaseEvent.GATE_OPENED)
     assert raised.value.hint.endswith(".")

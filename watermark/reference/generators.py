@@ -29,7 +29,15 @@ from watermark.valve import CombinedWatermarkStatus
 
 @checked
 class WatermarkAlignment:
-    """The slowest watermark of a group of splits or sources, and who is too far ahead of it.
+    """The slowest watermark of a group of splits or sources, and which are too far ahead of it.
+
+    >>> alignment = WatermarkAlignment(max_drift_ms=10)
+    >>> alignment.max_allowed_ms is None
+    True
+    >>> alignment.report("fast", Watermark(100), now_ms=0)
+    >>> alignment.report("slow", Watermark(5), now_ms=0)
+    >>> alignment.max_allowed_ms, alignment.paused()
+    (15, ('fast',))
 
     A split counts from its first report on. Without any there is no limit to give: not the end of
     time.

@@ -40,7 +40,7 @@ from joins.kernels.topic.rows import (
 from joins.plan.formats import OF_CHANGES
 from joins.plan.plan import Field, KafkaOptions, TopicSource, declared_fields
 from joins.plan.stream_topics import StreamTopics
-from watermark.notifications import Notice, NoticeKind
+from watermark.foreign_records import Notice, NoticeKind
 
 _OF_THE_CONNECTOR = {
     SnapshotEvent.STARTED: NoticeKind.STARTED,

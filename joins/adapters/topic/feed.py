@@ -64,15 +64,9 @@ from joins.plan.errors import (
 from joins.plan.formats import SOURCE_TIMESTAMP
 from joins.plan.plan import BoundedMode, declared_fields
 from joins.plan.stream_topics import StreamTopics
-from watermark.foreign import (
-    Complete,
-    FeedStep,
-    ForeignSnapshot,
-    Missing,
-    NewSnapshot,
-    SnapshotRules,
-    Waiting,
-)
+from watermark.foreign import ForeignSnapshot, Missing, SnapshotRules, Waiting
+from watermark.foreign_journal import Complete, FeedStep, SnapshotJournal
+from watermark.foreign_records import NewSnapshot
 
 _COLUMNS = ("key", "value", "partition", "offset", "timestamp")
 _READ_AHEAD = 100_000
@@ -221,9 +215,8 @@ class TopicFeedSession:
         self._bounds = dict(ends or ())
         self._rules = self._find_rules(ends)
         if kept.begins:
-            self._snapshot = ForeignSnapshot(partitions, self._rules)
-            self._snapshot.generation = kept.generation + 1
-            self._snapshot.begins(begins)
+            journal = SnapshotJournal.first(kept.generation + 1, begins)
+            self._snapshot = ForeignSnapshot(partitions, self._rules, journal)
             self._done, self._table = begins, None
             self._times = self._find_times((0, 0))
             self._find_keys(0, 0)
@@ -232,7 +225,7 @@ class TopicFeedSession:
                 FeedStep.BEGIN, topic_id=self._topic_id, ends=ends, needed=None, notices=nothing
             )
         else:
-            self._snapshot = ForeignSnapshot.restore(kept.snapshot, partitions, self._rules)
+            self._snapshot = ForeignSnapshot(partitions, self._rules, kept.snapshot)
             self._done, self._table = dict(kept.position.offsets), kept.table
             self._times = self._find_times(kept.times)
             self._find_keys(kept.counted, kept.placed)
@@ -462,9 +455,9 @@ class TopicFeedSession:
                 self._begin_generation(new)
             older = window.older(
                 at,
-                changes_from_ms=snapshot.changes_from_ms,
-                rows_after_ms=snapshot.rows_after_ms,
-                position=snapshot.position,
+                changes_from_ms=snapshot.journal.changes_from_ms,
+                rows_after_ms=snapshot.journal.rows_after_ms,
+                position=snapshot.journal.position,
             )
             end, new = self._labelled(window, at, older)
             generations.append(snapshot.generation - older[: end - at].astype(np.int64))
@@ -600,7 +593,7 @@ class TopicFeedSession:
         self._decisions = read_decisions(self._config.decisions_file)
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
-            self._snapshot.word(word)
+            self._snapshot.override(word)
         waits = not isinstance(self._answer, Complete)
         pause_s = _HEARD_S if waits else _HEARD_COMPLETE_S
         if self._notices is not None and time.monotonic() >= self._heard_at_s + pause_s:
@@ -664,7 +657,7 @@ class TopicFeedSession:
         self._journal = self._journal.after(
             step,
             offsets=dict(self._done),
-            snapshot=self._snapshot.as_json(),
+            snapshot=self._snapshot.journal,
             table=self._table,
             counted=self._counted.save(),
             placed=self._placed.save(),
@@ -726,7 +719,7 @@ def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str
 
 def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal) -> None:
     """Report a complete bounded table again, without reading its topic."""
-    snapshot = ForeignSnapshot.restore(kept.snapshot, range(config.partitions), SnapshotRules())
+    snapshot = ForeignSnapshot(range(config.partitions), SnapshotRules(), kept.snapshot)
     place = {
         "epoch": epoch_of(kept.generation),
         "file": 0,

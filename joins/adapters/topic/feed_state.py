@@ -18,7 +18,7 @@ from joins.plan.plan import (
 )
 from joins.plan.types import SqlType
 from watermark.errors import InvalidTransitionError
-from watermark.foreign import FeedPhase, FeedPosition, FeedStep
+from watermark.foreign_journal import CopyState, FeedPhase, FeedPosition, FeedStep, SnapshotJournal
 
 Offsets = tuple[tuple[int, int], ...]
 """(partition, offset) pairs."""
@@ -114,7 +114,7 @@ class FeedJournal:
     """
 
     position: FeedPosition = field(default_factory=FeedPosition)
-    snapshot: Mapping[str, Any] = field(default_factory=dict)
+    snapshot: SnapshotJournal = field(default_factory=SnapshotJournal)
     table: ForeignTable | None = None
     ends: Offsets | None = None
     notices: tuple[str, Offsets] = ("", ())
@@ -141,15 +141,16 @@ class FeedJournal:
         *,
         topic_id: str | None = None,
         offsets: Mapping[int, int] | None = None,
+        snapshot: SnapshotJournal | None = None,
         **rest: Any,  # noqa: ANN401
     ) -> Self:
         """The entry after `step`, with `rest` replaced; InvalidTransitionError if not allowed."""
-        generation = rest.get("snapshot", self.snapshot).get("generation")
+        snapshot = self.snapshot if snapshot is None else snapshot
         position = self.position.after(
-            step, topic_id=topic_id, generation=generation, offsets=offsets
+            step, topic_id=topic_id, generation=snapshot.generation, offsets=offsets
         )
-        made = replace(self, position=position, **rest)
-        is_complete = made.snapshot.get("complete") is not None
+        made = replace(self, position=position, snapshot=snapshot, **rest)
+        is_complete = snapshot.state is CopyState.COMPLETE
         if step is not FeedStep.ABANDON and made.is_whole != is_complete:
             raise InvalidTransitionError(
                 f'journal of a topic: step "{step}" leads to phase "{position.phase}", and its '
@@ -163,7 +164,7 @@ class FeedJournal:
             "phase": self.position.phase,
             "topic_id": self.position.topic_id,
             "offsets": sorted(self.position.offsets.items()),
-            "snapshot": self.snapshot,
+            "snapshot": self.snapshot.as_json(),
             "table": None if self.table is None else asdict(self.table),
             "ends": self.ends,
             "notice_topic_id": self.notices[0],
@@ -180,8 +181,9 @@ def read_journal(path: Path) -> FeedJournal:
     value = read_json(path)
     if value is None:
         return FeedJournal()
-    snapshot, table, times = value["snapshot"], value["table"], value.get("times", (0, 0))
-    phase = FeedPhase.COPYING if snapshot["complete"] is None else FeedPhase.WHOLE
+    snapshot = SnapshotJournal.of_json(value["snapshot"])
+    table, times = value["table"], value.get("times", (0, 0))
+    phase = FeedPhase.COPYING if snapshot.complete is None else FeedPhase.WHOLE
     if value["needed"] is not None:
         phase = FeedPhase.ABANDONED
     ends = value.get("ends")
@@ -189,7 +191,7 @@ def read_journal(path: Path) -> FeedJournal:
         FeedPosition(
             FeedPhase(value.get("phase", phase)),
             value["topic_id"],
-            int(snapshot["generation"]),
+            snapshot.generation,
             dict(_pairs(value["offsets"])),
         ),
         snapshot,

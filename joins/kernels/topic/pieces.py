@@ -22,7 +22,7 @@ from joins.kernels.debezium.changes import ChangeRows, RecordKind
 from joins.kernels.expressions.casts import mask_of
 from joins.kernels.json.wire import to_wire
 from joins.plan.plan import Field
-from watermark.foreign import Mark, RecordRun
+from watermark.foreign_records import Mark, RecordRun
 
 Longs = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int8]

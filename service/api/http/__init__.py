@@ -1,1 +1,1 @@
-"""HTTP below the routes: who asks, how much, in which form, and how an error is told."""
+"""HTTP below the routes: connections, authentication, limits, checks of requests, problems."""

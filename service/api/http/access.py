@@ -1,6 +1,8 @@
-"""Who may use which address: each route declares its scope, and what declares none is denied.
+"""Authentication by token, and the scope that each route requires.
 
-A router or a route has one line, such as ``dependencies=[VIEWER]``; the strictest one counts.
+A router or a route declares its scope, such as ``dependencies=[VIEWER]``; the strictest one counts,
+and an app with a route that declares none is not created. Tokens are cached in memory for two
+seconds, so a request costs a hash and no query, and changes by another process take effect then.
 """
 
 import asyncio
@@ -29,12 +31,11 @@ PLAIN: Mapping[str, TokenScope | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """The sender of a request.
 
     Attributes:
-        name: the token's name; "local" on loopback without tokens; "anonymous" for what is public.
-        scope: what it may do; None is only what is public.
-        address: where it asks from.
+        name: the token's name; "local" on loopback without tokens; "anonymous" on public routes.
+        scope: None permits public routes only.
     """
 
     name: str
@@ -43,11 +44,7 @@ class Caller:
     token_id: str | None = None
 
     def require(self, needed: TokenScope | None) -> None:
-        """Return if this caller may do what needs this scope.
-
-        Raises:
-            ForbiddenError: it may not.
-        """
+        """Raise ForbiddenError if this caller's scope does not include `needed`."""
         if needed is None or (self.scope is not None and self.scope.includes(needed)):
             return
         has = "no scope" if self.scope is None else f'scope "{self.scope}"'
@@ -59,12 +56,12 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Declaration:
-    """A dependency that names the scope of its route, and holds the caller to it once more."""
+    """A dependency that declares the scope of its route and checks the caller a second time."""
 
     scope: TokenScope | None
 
     async def __call__(self, request: Request) -> None:
-        caller = request.state.caller  # (absent if the guard was bypassed: that must fail)
+        caller = request.state.caller  # absent if the guard was bypassed: that must fail
         assert isinstance(caller, Caller)
         caller.require(self.scope)
 
@@ -77,7 +74,7 @@ ADMIN = Depends(_Declaration(TokenScope.ADMIN))
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Which requests are for a route, and what they need; without a scope it is public."""
+    """A route's path and methods, and the scope that it requires; None is public."""
 
     path: str
     pattern: Pattern[str]
@@ -87,7 +84,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All that may be asked; what is not here is not passed on."""
+    """The rules of all routes; a request that matches none is refused."""
 
     rules: tuple[Rule, ...]
 
@@ -108,7 +105,7 @@ def secure(app: FastAPI, plain: Mapping[str, TokenScope | None] = PLAIN) -> Rule
         plain: scopes of routes and mounts that are not FastAPI's, by path; None is public.
 
     Raises:
-        AssertionError: a route declares no scope, or changes something below scope operator.
+        AssertionError: a route declares no scope, or a changing one less than operator.
     """
     rules = tuple(_rule(context, plain) for context in iter_route_contexts(app.routes))
     for rule in rules:
@@ -121,7 +118,7 @@ def secure(app: FastAPI, plain: Mapping[str, TokenScope | None] = PLAIN) -> Rule
 
 
 def describe(document: dict[str, Any], rules: Rules) -> None:
-    """Write into an OpenAPI document which operation needs which scope."""
+    """Add the scope that each operation requires to an OpenAPI document."""
     document["components"]["securitySchemes"] = {
         "token": {
             "type": "http",
@@ -171,7 +168,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Authenticator:
-    """Knows the tokens; for the one event loop of a control plane."""
+    """Checks tokens; belongs to the event loop of a control plane."""
 
     def __init__(self, tokens: TokenStore, *, required: bool) -> None:
         self._store = tokens
@@ -185,11 +182,11 @@ class Authenticator:
         self._notes: set[asyncio.Task[None]] = set()
 
     async def caller(self, header: str | None, address: str) -> Caller:
-        """Who sends this Authorization header from this address.
+        """The caller for this Authorization header and address.
 
         Raises:
-            UnauthorizedError: it has to send a token that can be used.
-            TooManyRequestsError: it has failed too often.
+            UnauthorizedError: the token is missing, unknown, expired or revoked.
+            TooManyRequestsError: locked out after repeated failures.
             StoreError: the tokens cannot be read.
         """
         if header is None:
@@ -211,7 +208,7 @@ class Authenticator:
         return Caller(valid_token.name, valid_token.scope, address, valid_token.id)
 
     async def still(self, caller: Caller) -> bool:
-        """Whether the token that a caller has shown can still be used; for answers that go on.
+        """Whether the caller's token is still active; for event streams.
 
         Raises:
             StoreError: the tokens cannot be read.
@@ -235,7 +232,7 @@ class Authenticator:
             self._read_at, self._read_changes = now, changes
 
     def _note_use(self, token: AccessToken) -> None:
-        """Keep when the token was last used, to the minute, without letting the request wait."""
+        """Store the token's last use, to the minute, in the background."""
         at_ms = now_ms()
         noted_ms = max(self._noted_ms.get(token.id, 0), token.last_used_at_ms or 0)
         if at_ms - noted_ms < _USE_NOTED_MS:
@@ -249,7 +246,7 @@ class Authenticator:
         try:
             await asyncio.to_thread(self._store.note_use, token_id, at_ms)
         except StoreError as exc:
-            _log.warning("last use of an API key was not kept", id=token_id, error=exc.message)
+            _log.warning("last use of a token was not stored", id=token_id, error=exc.message)
 
 
 _HOW = (
@@ -259,7 +256,7 @@ _HOW = (
 
 
 def _credentials(header: str) -> tuple[str, str]:
-    """Id and secret; empty ones fit no token."""
+    """Id and secret; empty strings, which match no token, if the header is malformed."""
     text = header[:_LONGEST]
     if not text.lower().startswith(_SCHEME):
         return "", ""
@@ -269,13 +266,13 @@ def _credentials(header: str) -> tuple[str, str]:
 def _checked(token: AccessToken | None, secret: str) -> AccessToken:
     if token is None or not token.fits(secret):
         raise UnauthorizedError(
-            "token is not one of this control plane's",
+            "token does not belong to this control plane",
             hint="Check SLUICE_TOKEN and SLUICE_TOKEN_FILE, and that this is the right server.",
         )
     state = token.state(now_ms())
     if state is not TokenState.ACTIVE:
         raise UnauthorizedError(
             f'token "{token.name}" ({token.id}) is {state}',
-            hint="Ask an admin for a new one: sluice tokens create.",
+            hint="Request a new one from an admin: sluice tokens create.",
         )
     return token

@@ -15,7 +15,7 @@ EVENT_STREAM = "text/event-stream"
 
 
 def accepts(header: str, media_type: str) -> bool:
-    """Whether the value of an `Accept` header lets `media_type` pass."""
+    """Whether an `Accept` header permits `media_type`."""
     kind = media_type.partition("/")[0]
     for part in header.split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
@@ -35,20 +35,16 @@ def wants(header: str, media_type: str) -> bool:
 
 
 async def check_accept(request: Request) -> None:
-    """Let pass what accepts a form that the address has.
-
-    Raises:
-        HTTPException: 406; nothing has been done.
-    """
+    """Raise 406 unless the Accept header permits a media type of the route."""
     header = request.headers.get("accept", "").strip()
     offered = _offered(request)
     if header and offered and not any(accepts(header, media_type) for media_type in offered):
         forms = " or ".join(f'"{media_type}"' for media_type in sorted(offered))
-        raise HTTPException(406, f'accepted is "{header[:100]}", the address has {forms}')
+        raise HTTPException(406, f'Accept is "{header[:100]}", expected {forms}')
 
 
 def _offered(request: Request) -> set[str]:
-    """Media types of the route's answers, empty if nobody can know."""
+    """Media types of the route's answers; empty if undeclared."""
     route = request.scope.get("route")
     declared = getattr(route, "response_class", None)
     answer = declared.value if isinstance(declared, DefaultPlaceholder) else declared
@@ -63,10 +59,9 @@ _OURS = ("/v1/", "/jobs/")  # a page may keep its own state in its address
 
 
 async def check_query(request: Request) -> None:
-    """Let pass what the address knows.
+    """Raise 400 for an unknown query parameter, or a single-valued one that occurs twice.
 
-    Raises:
-        HTTPException: 400; nothing has been done. The value is not repeated.
+    A misspelt filter would otherwise list everything. No value is repeated in the message.
     """
     route = request.scope.get("route")
     if not request.query_params or not isinstance(route, APIRoute):
@@ -85,15 +80,12 @@ async def check_query(request: Request) -> None:
         )
     for name, info in known.items():
         times = len(request.query_params.getlist(name))
-        if times > 1 and not _takes_several(info.annotation):
-            raise HTTPException(400, f'query parameter "{name}" is there {times} times, expected 1')
+        kinds = (info.annotation, *get_args(info.annotation))
+        if times > 1 and not any(get_origin(kind) is list for kind in kinds):
+            raise HTTPException(400, f'query parameter "{name}" occurs {times} times, expected 1')
 
 
-def _takes_several(annotation: object) -> bool:
-    return any(get_origin(part) is list for part in (annotation, *get_args(annotation)))
-
-
-_MOST_KEYS = 100  # each unknown one costs an error of its own
+_MOST_KEYS = 100  # each unknown key produces an error
 _UNREADABLE: Mapping[type[Exception], str] = {
     UnicodeDecodeError: "request body is not UTF-8",
     RecursionError: "request body is nested too deeply",
@@ -102,20 +94,20 @@ _UNREADABLE: Mapping[type[Exception], str] = {
 
 
 async def check_body(request: Request) -> None:
-    """Let pass what everybody reads alike; what is no JSON at all FastAPI refuses.
+    """Raise 400 for duplicate keys, NaN and too many keys; FastAPI itself refuses invalid JSON.
 
-    Raises:
-        HTTPException: 400; nothing has been done. No value is repeated.
+    Programs disagree on which duplicate key counts, so a proxy may have checked the other value.
+    No value is repeated in the message.
     """
     route = request.scope.get("route")
     if isinstance(route, APIRoute) and route.body_field is not None:
-        body = await request.body()  # has been read before
+        body = await request.body()  # already read by FastAPI
         if body and "json" in request.headers.get("content-type", "").lower():
             json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
 
 
 def unreadable(exc: HTTPException) -> str | None:
-    """Why FastAPI could not read a body, if that is what it raises."""
+    """The reason why FastAPI could not read a body; None for other errors."""
     cause = exc.__cause__
     return next((reason for kind, reason in _UNREADABLE.items() if isinstance(cause, kind)), None)
 
@@ -129,9 +121,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise HTTPException(400, f'key "{twice[:100]}" is in the body more than once')
+        raise HTTPException(400, f'key "{twice[:100]}" occurs more than once in the body')
     return members
 
 
 def _no_constant(name: str) -> Never:
-    raise HTTPException(400, f"{name} in the body is no JSON, expected a number")
+    raise HTTPException(400, f"{name} in the body is not JSON, expected a number")

@@ -1,8 +1,7 @@
-"""Who may be connected: places in all and of one address; accepting waits while all are taken.
+"""HTTP connections: small and timely request heads, and limits of all and of each address.
 
-A connection that has sent no whole head, or rests between requests, is given up for a new one of
-its address when that has no place left. So half-sent heads lock nobody out, not even their own
-address.
+While all seats are taken, accepting waits. If an address has none left, its new connection replaces
+an idle one, so half-sent heads lock out no client.
 """
 
 import asyncio
@@ -45,11 +44,7 @@ _DETAILS = {
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol, whose patience ends: a slow or silent head closes the connection.
-
-    Attributes:
-        on_lost: called when the connection has ended.
-    """
+    """uvicorn's protocol with a timeout for request heads; calls `on_lost` at its end."""
 
     head_timeout_s = 30.0
 
@@ -75,14 +70,14 @@ class PatientProtocol(H11Protocol):
         self._watch_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection, and give its place back."""
+        """Cancel the timer and release the seat."""
         self._forget_timer()
         super().connection_lost(exc)
         self.on_lost()
 
     @property
     def rests(self) -> bool:
-        """No whole head of a request has come since the last answer."""
+        """True while no complete request head has arrived since the last answer."""
         return self.conn.their_state is h11.IDLE
 
     def abort(self) -> None:
@@ -90,7 +85,7 @@ class PatientProtocol(H11Protocol):
         self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no request; uvicorn's own name and argument."""
+        """Answer malformed input with a problem; overrides uvicorn's method."""
         too_large = len(self.conn.trailing_data[0]) > HEAD_LIMIT_BYTES
         status = 431 if too_large else 400
         answer = problem(status, _DETAILS[status], _HINTS[status])
@@ -102,7 +97,7 @@ class PatientProtocol(H11Protocol):
         self.transport.close()
 
     def _watch_head(self) -> None:
-        """Let the timer run while the head of a request is incomplete; bytes do not extend it."""
+        """Run the timer while a request head is incomplete; further bytes do not extend it."""
         if self.conn.their_state is not h11.IDLE:
             self._forget_timer()
         elif self._head_timer is None:
@@ -135,11 +130,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Seat:
-    """The place of one connection.
+    """The seat of one connection.
 
     Attributes:
-        connection: None as long as TLS is being agreed.
-        end: ends what stands in for it until then.
+        connection: None until the TLS handshake is complete; `end` cancels it until then.
     """
 
     __slots__ = ("address", "connection", "end")
@@ -161,7 +155,7 @@ class Seat:
 
 
 class ConnectionSeats:
-    """The places: `most` in all, a quarter of them for one address that is no trusted proxy."""
+    """Seats: `most` in total, at most a quarter for one address unless it is a trusted proxy."""
 
     def __init__(self, most: int, peers: Peers) -> None:
         self._most = most
@@ -179,7 +173,7 @@ class ConnectionSeats:
             await self._free.wait()
 
     def take(self, peer: str, end: Callable[[], object]) -> Seat | None:
-        """A place for a connection from `peer`; None if its address has too many."""
+        """A seat for a connection from `peer`; None if its address has too many busy ones."""
         address = self._peers.address(peer, {})
         seats = self._of.setdefault(address, {})
         if len(seats) >= self._most_of_one and not self._peers.is_proxy(peer):
@@ -197,7 +191,7 @@ class ConnectionSeats:
         return seat
 
     def give_back(self, seat: Seat) -> None:
-        """A connection has ended; without effect if that is known."""
+        """Release a seat; idempotent."""
         seats = self._of.get(seat.address, {})
         if seat not in seats:
             return
@@ -208,16 +202,17 @@ class ConnectionSeats:
         self._free.set()
 
     def log(self, event: str, **values: object) -> None:
-        """A line, at most one a minute of each kind."""
+        """Log at most one line a minute of each kind."""
         left_out = self._logged.due(event)
         if left_out is not None:
             _log.warning(event, **values, left_out=left_out)
 
 
 class SeatedServer(uvicorn.Server):
-    """uvicorn with an accept loop of our own: asyncio's takes whatever comes.
+    """uvicorn with its own accept loop, which limits connections.
 
-    Out of file descriptors, asyncio logs a traceback for each place in the backlog, every second.
+    asyncio's accepts without limit; out of file descriptors, it logs a traceback for each
+    connection in the backlog, every second.
     """
 
     def __init__(
@@ -269,7 +264,7 @@ class SeatedServer(uvicorn.Server):
             return
         try:
             await self._connect(accepted, seat, lambda: seats.give_back(seat))
-        except OSError:  # also what TLS calls an error: the other side's business
+        except OSError:  # also TLS errors, which are the client's fault
             return
         finally:
             if seat.connection is None:
@@ -294,7 +289,7 @@ class SeatedServer(uvicorn.Server):
 
 
 def raise_file_limit() -> int:
-    """Raise the soft limit of open files towards the hard one; what it is now."""
+    """Raise the soft limit of open files towards the hard one; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(_WANTED_FILES, hard)
     if soft == resource.RLIM_INFINITY or soft >= limit:

@@ -1,4 +1,4 @@
-"""Whether the control plane may listen where it is set to: what it needs, and its TLS."""
+"""Where the control plane may listen, its TLS, and the origin of its requests."""
 
 import ssl
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _Address = IPv4Address | IPv6Address
 
 
 class Peers:
-    """Checks Host and Origin against DNS rebinding and cross-site requests; knows the proxies."""
+    """Checks Host and Origin against DNS rebinding and cross-site requests; trusts the proxies."""
 
     def __init__(self, settings: Settings) -> None:
         self._proxies = [ip_network(text) for text in settings.proxies]
@@ -23,10 +23,7 @@ class Peers:
         self._names = _LOCAL_NAMES | {settings.host} if only_local else None
 
     def address(self, peer: str, headers: Mapping[bytes, bytes]) -> str:
-        """The address that asks: what the nearest trusted proxy says, else the connection's.
-
-        An IPv6 network of one customer (/64) counts as one address.
-        """
+        """The client's address, as the nearest trusted proxy reports it; IPv6 counts as its /64."""
         chain = headers.get(b"x-forwarded-for", b"").decode("latin-1").split(",")
         address = _parsed(peer)
         while address is not None and self._is_proxy(address) and chain:
@@ -37,23 +34,15 @@ class Peers:
         return peer[:_SHOWN] if address is None else _of_one_customer(address)
 
     def check_way(self, peer: str) -> None:
-        """Return if the connection comes the way that is set: from the proxy, if there is one.
-
-        Raises:
-            ForbiddenError: somebody goes around the proxy, so without its TLS.
-        """
+        """Raise ForbiddenError if a connection bypasses the trusted proxies and so their TLS."""
         if self._proxies and not self.is_proxy(peer):
             raise ForbiddenError(
-                f"address {peer[:_SHOWN]} is none of the trusted proxies",
-                hint="Use the proxy's address; SLUICE_TRUSTED_PROXIES names who may pass on.",
+                f"address {peer[:_SHOWN]} is not a trusted proxy",
+                hint="Use the proxy's address; SLUICE_TRUSTED_PROXIES lists the trusted proxies.",
             )
 
     def check_page(self, headers: Mapping[bytes, bytes]) -> None:
-        """Return if Host and Origin, where a browser sends one, are this control plane's.
-
-        Raises:
-            ForbiddenError: they are somebody else's.
-        """
+        """Raise ForbiddenError unless Host, and Origin if sent, name this control plane."""
         host = headers.get(b"host", b"").decode("latin-1")
         if self._names is not None and _name(f"//{host}") not in self._names:
             raise ForbiddenError(f'host "{host[:_SHOWN]}" is not this control plane', hint=_HINT)
@@ -107,17 +96,13 @@ _VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 
 def check_settings(settings: Settings) -> None:
-    """Return if nothing that is set makes the control plane unsafe to reach.
-
-    Raises:
-        ConfigError: it would be; says what to set.
-    """
+    """Raise ConfigError if the settings would expose the control plane unsafely."""
     if not settings.on_loopback and settings.tls_cert is None and not settings.proxies:
         raise ConfigError(
-            f'setting SLUICE_HOST is "{settings.host}", which others can reach, and there is no '
-            "TLS: tokens would travel in the clear",
+            f'setting SLUICE_HOST is "{settings.host}", which is not loopback, and TLS is off: '
+            "tokens would be sent unencrypted",
             hint="Set SLUICE_TLS_CERT and SLUICE_TLS_KEY; or SLUICE_TRUSTED_PROXIES, if a proxy "
-            "ends TLS; or listen on loopback and use an SSH tunnel.",
+            "terminates TLS; or listen on loopback and use an SSH tunnel.",
         )
     if settings.tls_key is not None and settings.tls_cert is None:
         raise ConfigError(
@@ -132,24 +117,21 @@ def check_settings(settings: Settings) -> None:
 
 
 def check_tokens(settings: Settings, tokens: TokenStore) -> None:
-    """Return if somebody can get in, or nobody has to show a token.
+    """Raise ConfigError if tokens are required and none is usable.
 
-    With SLUICE_AUTH_REQUIRED the first token may be made later, beside the running control plane.
-
-    Raises:
-        ConfigError: a token is needed, and there is none.
+    With SLUICE_AUTH_REQUIRED the first token may be created while the control plane runs.
     """
     if settings.tokens_required and not settings.auth_required and not tokens.usable():
         where = "behind a proxy" if settings.proxies else f'on "{settings.host}"'
         raise ConfigError(
-            f"control plane {where} needs tokens, and there is none that can be used",
-            hint="Make the first one with sluice tokens create --name me --scope admin, then start "
-            "again; or set SLUICE_AUTH_REQUIRED=true and make it later.",
+            f"control plane {where} requires tokens, and no usable token exists",
+            hint="Create the first one with sluice tokens create --name me --scope admin, then "
+            "start again; or set SLUICE_AUTH_REQUIRED=true and create it later.",
         )
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext | None:
-    """What TLS is spoken with; None without a certificate.
+    """The TLS context; None without a certificate.
 
     Raises:
         ConfigError: certificate and key cannot be used.

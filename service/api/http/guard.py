@@ -1,9 +1,7 @@
-"""The gate of the REST API: who asks, from where, how often and how much, before FastAPI sees it.
+"""Middleware that checks each request before FastAPI: origin, identity, rate, route, scope, size.
 
-In this order: the way and the page it comes by, how much its address asks, who it is, how often
-that one asks, whether there is such an address, its scope, the size of the body, and for a change
-whether we lead. A request that fits no declared route goes no further. Each answer gets the
-security headers; changes and refusals are audited.
+For a change it also checks that this control plane leads. Every answer gets the security headers;
+changes and refusals are audited. HEAD requests are answered as GET without a body.
 """
 
 import asyncio
@@ -30,13 +28,13 @@ from watermark.errors import SluiceError
 
 
 class Heads:
-    """The middleware that asks for GET instead and keeps the body back; streams end at once."""
+    """Middleware that answers HEAD as GET without the body; streams end at once."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on."""
+        """Pass the request on."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -44,7 +42,7 @@ class Heads:
         answered = asyncio.Event()
 
         async def receive_or_leave() -> Message:
-            """After the head the client is gone, as far as a stream can see."""
+            """Reports a disconnect after the head, which ends streams."""
             if answered.is_set():
                 return {"type": "http.disconnect"}
             received = asyncio.ensure_future(receive())
@@ -58,7 +56,7 @@ class Heads:
 
         async def send_head(message: Message) -> None:
             if message["type"] == "http.response.start":
-                scope["route"] = get_scope.get("route")  # for those who count requests by it
+                scope["route"] = get_scope.get("route")  # the request counters read it
                 await send(message)
             elif not answered.is_set():
                 answered.set()
@@ -77,7 +75,7 @@ _ONE_REFUSAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _RequestHead:
-    """What of a request the gate looks at."""
+    """The parts of a request that the gate checks."""
 
     method: str
     path: str
@@ -93,7 +91,7 @@ class _RequestHead:
 
 
 class Gate:
-    """What decides about requests; one a control plane, for its one event loop."""
+    """Decides about requests; one for each control plane, used on its event loop."""
 
     def __init__(
         self,
@@ -109,11 +107,8 @@ class Gate:
         self.flights = Flights(settings.max_requests)
         self.journal = Journal(AuditLog(settings), settings.audit)
         self._rates = Rates(settings.requests_per_s)
-        self._rules = rules
+        self.rules = rules
         self._require_leader = require_leader
-
-    def rule(self, head: _RequestHead) -> Rule | None:
-        return self._rules.find(head.method, head.path)
 
     def head(self, scope: Scope) -> _RequestHead:
         """The request of an ASGI scope."""
@@ -124,11 +119,11 @@ class Gate:
         return _RequestHead(scope["method"], scope["path"], query, headers, peer, address)
 
     async def identify(self, head: _RequestHead, rule: Rule | None) -> Caller:
-        """Who asks; what is public is asked by anybody.
+        """The caller; anonymous on public routes.
 
         Raises:
-            SluiceError: nobody may ask so, or it has to show a token.
-            HTTPException: the same, for what HTTP has a status for.
+            SluiceError: wrong origin or proxy, or no valid token.
+            HTTPException: 400, a token in the query.
         """
         self.peers.check_page(head.headers)
         _check_query(head.query)
@@ -144,15 +139,15 @@ class Gate:
             raise
 
     def admit(self, caller: Caller, head: _RequestHead, rule: Rule | None) -> None:
-        """Return if this caller may go on.
+        """Return if this caller may proceed.
 
         Raises:
-            SluiceError: it asks too often, or its scope is not enough.
-            HTTPException: there is no such address or method, or the body is too large.
+            SluiceError: rate exceeded, scope too small, or another control plane leads.
+            HTTPException: 404, 405 or 413.
         """
         self._rates.take(caller.token_id or head.address)
         if rule is None:
-            methods = self._rules.methods(head.path)
+            methods = self.rules.methods(head.path)
             allow = {"Allow": ", ".join(methods)} if methods else None
             raise HTTPException(405 if methods else 404, headers=allow)
         caller.require(rule.scope)
@@ -163,10 +158,7 @@ class Gate:
 
 
 class Journal:
-    """Decides what of the requests is audited: changes, refusals, and reads if that is set.
-
-    Refusals of one address are written once a second, with the number of those left out.
-    """
+    """Audits changes, refusals, and reads if configured; refusals once a second per address."""
 
     def __init__(self, log: AuditLog, extent: str) -> None:
         self._log = log
@@ -176,9 +168,10 @@ class Journal:
     async def note(
         self, head: _RequestHead, caller: Caller | None, status: int, made: str | None
     ) -> None:
-        """Keep the outcome of a request, durably; `caller` is None if it was not let in."""
+        """Write the outcome of a request durably; `caller` is None if it was refused."""
         refused = caller is None or status in _REFUSED
-        if self._extent == "off" or (self._extent == "changes" and _unremarkable(head, status)):
+        is_plain_read = head.method in READING and status not in _REFUSED
+        if self._extent == "off" or (self._extent == "changes" and is_plain_read):
             return
         repeated = self._left_out(head.address) if refused else 0
         if repeated is None:
@@ -193,7 +186,7 @@ class Journal:
         await asyncio.to_thread(self._log.write, entry)
 
     def _left_out(self, address: str) -> int | None:
-        """How many refusals were left out before this one; None if this one is, too."""
+        """Number of refusals omitted before this one; None if this one is omitted, too."""
         now = time.monotonic()
         at, left_out = self._refused.get(address, (-_ONE_REFUSAL_S, 0))
         written = now - at >= _ONE_REFUSAL_S
@@ -202,14 +195,14 @@ class Journal:
 
 
 class Guard:
-    """The middleware around all routes; works for HTTP only, and lets nothing else through."""
+    """The middleware around all routes; passes only HTTP."""
 
     def __init__(self, app: ASGIApp, *, gate: Gate) -> None:
         self._app = app
         self._gate = gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on, or answer it here."""
+        """Pass the request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
@@ -223,20 +216,20 @@ class Guard:
         try:
             _check_head(scope)
             with self._gate.flights.one_more(head.address):
-                rule = self._gate.rule(head)
+                rule = self._gate.rules.find(head.method, head.path)
                 seen.caller = await self._gate.identify(head, rule)
                 self._gate.admit(seen.caller, head, rule)
                 scope.setdefault("state", {})["caller"] = seen.caller
                 body = _RequestBody(receive, self._gate.body_timeout_s)
                 await self._app(scope, body.receive, seen.send)
-        except (SluiceError, HTTPException) as exc:  # (those of the app are answered in it)
+        except (SluiceError, HTTPException) as exc:  # the app answers its own errors
             await _refusal(exc, head)(scope, receive, seen.send)
         finally:
             await seen.end()
 
 
 class _GuardedRequest:
-    """One request on its way: who it is from, and what it was answered."""
+    """One request: its caller, its answer, and its audit line."""
 
     def __init__(self, gate: Gate, head: _RequestHead, send: Send) -> None:
         self.caller: Caller | None = None
@@ -246,7 +239,7 @@ class _GuardedRequest:
         self._noted = False
 
     async def send(self, message: Message) -> None:
-        """Pass a part of the answer on; the first one gets the headers, once it is audited."""
+        """Pass a part of the answer on; the first one is audited and gets the headers."""
         if message["type"] == "http.response.start":
             headers = list(message.get("headers", []))
             present = {name.lower() for name, _ in headers}
@@ -266,7 +259,7 @@ class _GuardedRequest:
 
 
 class _RequestBody:
-    """The body of a request: at most a mebibyte, and there in time."""
+    """The body of a request with its limits of size and time."""
 
     def __init__(self, receive: Receive, timeout_s: float) -> None:
         self._receive = receive
@@ -275,13 +268,9 @@ class _RequestBody:
         self._complete = False
 
     async def receive(self) -> Message:
-        """The next part; FastAPI, which reads the body, hands what is raised to our handlers.
-
-        Raises:
-            HTTPException: 408, it takes too long; 413, it is too large.
-        """
+        """The next part; raises HTTPException 408 or 413, which FastAPI passes to our handlers."""
         if self._complete:
-            return await self._receive()  # what comes now is the end of the connection
+            return await self._receive()  # only the disconnect follows
         try:
             async with asyncio.timeout(max(0.0, self._deadline - time.monotonic())):
                 message = await self._receive()
@@ -295,7 +284,6 @@ class _RequestBody:
 
 
 def _refusal(exc: SluiceError | HTTPException, head: _RequestHead) -> Response:
-    """The answer that says no."""
     if isinstance(exc, SluiceError):
         answer = problems.of_error(exc, head.path)
     else:
@@ -303,10 +291,6 @@ def _refusal(exc: SluiceError | HTTPException, head: _RequestHead) -> Response:
     if head.has_body:
         answer.headers["Connection"] = "close"
     return answer
-
-
-def _unremarkable(head: _RequestHead, status: int) -> bool:
-    return head.method in READING and status not in _REFUSED
 
 
 def _check_head(scope: Scope) -> None:
@@ -318,7 +302,7 @@ def _check_head(scope: Scope) -> None:
 def _check_query(query: str) -> None:
     for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=None):
         if name.lower() in _CREDENTIALS or value.startswith("slc_"):
-            raise HTTPException(400, "a token does not belong in an address, where logs keep it")
+            raise HTTPException(400, "the query contains a token, which logs would record")
 
 
 def _declared_bytes(headers: Mapping[bytes, bytes]) -> int:

@@ -1,4 +1,4 @@
-"""How much one caller may ask: requests a second, requests at once, and failures to log in."""
+"""Limits of one caller: requests per second, concurrent requests, failed logins."""
 
 import time
 from collections import Counter, OrderedDict
@@ -19,7 +19,7 @@ _FORGIVEN_AFTER_S = 900.0
 
 
 class Rates:
-    """A bucket a caller: `per_s` requests a second, twice as many at once."""
+    """Token buckets by caller: `per_s` requests a second, a burst of twice as many."""
 
     def __init__(self, per_s: float, clock: Clock = time.monotonic) -> None:
         self._per_s = per_s
@@ -27,11 +27,7 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, key: str) -> None:
-        """Count a request of the caller `key`.
-
-        Raises:
-            TooManyRequestsError: it asks more often than it may.
-        """
+        """Count a request of the caller `key`; raises TooManyRequestsError above the limit."""
         now = self._clock()
         most = max(1.0, self._per_s * _BURST_S)
         left, at = self._buckets.get(key, (most, now))
@@ -39,14 +35,14 @@ class Rates:
         if left < 1:
             raise TooManyRequestsError(
                 f"more than {self._per_s:g} requests a second",
-                hint="Ask less often; SLUICE_REQUESTS_PER_S is the limit of each token or address.",
+                hint="Send fewer requests; SLUICE_REQUESTS_PER_S limits each token or address.",
                 retry_after_s=(1 - left) / self._per_s,
             )
         remember(self._buckets, key, (left - 1, now))
 
 
 class Flights:
-    """Requests that are being answered, of all callers and of each."""
+    """Counts concurrent requests, in total and by caller."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -56,15 +52,11 @@ class Flights:
 
     @contextmanager
     def one_more(self, key: str) -> Iterator[None]:
-        """Hold a place for a request of the caller `key`.
-
-        Raises:
-            BusyError: there is none.
-        """
+        """Count a request of the caller `key` while it runs; raises BusyError above the limit."""
         if self._total >= self._most or self._counts[key] >= self._most_of_one:
             raise BusyError(
-                f"{self._total} requests are being answered, {self._counts[key]} of this caller",
-                hint="Ask again in a moment; close streams of events that nobody reads.",
+                f"{self._total} requests are in progress, {self._counts[key]} of this caller",
+                hint="Retry in a moment; close unused event streams.",
             )
         self._counts[key] += 1
         self._total += 1
@@ -83,7 +75,7 @@ class _Failures:
     last_at: float
 
     def wait_s(self, now: float) -> float:
-        """What is left of the wait that the last failure has caused."""
+        """Remaining wait after the last failure."""
         over = self.number - _FREE_FAILURES
         if over < 0:
             return 0.0
@@ -91,10 +83,10 @@ class _Failures:
 
 
 class Lockouts:
-    """Who fails to authenticate five times waits: 1 s, then twice as long each time, up to 60 s.
+    """Delays after five failed logins: 1 s, then twice as long each time, up to 60 s.
 
-    A key is an address with the id of the token that was tried: a forgotten program with an old
-    token locks nobody else out.
+    A key is an address with the token's id, so a program with an old token does not lock out
+    others on its address.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -102,22 +94,17 @@ class Lockouts:
         self._failures: OrderedDict[str, _Failures] = OrderedDict()
 
     def check(self, key: str) -> None:
-        """Return if `key` may try.
-
-        Raises:
-            TooManyRequestsError: not yet.
-        """
+        """Raise TooManyRequestsError while `key` has to wait."""
         failures = self._failures.get(key)
         wait_s = 0.0 if failures is None else failures.wait_s(self._clock())
         if wait_s > 0:
             raise TooManyRequestsError(
-                "this token was refused too often",
+                "too many failed attempts with this token",
                 hint="Correct the token, then wait as long as Retry-After says.",
                 retry_after_s=wait_s,
             )
 
     def failed(self, key: str) -> None:
-        """Count a failure."""
         now = self._clock()
         failures = self._failures.get(key)
         recent = failures is not None and now - failures.last_at < _FORGIVEN_AFTER_S
@@ -129,7 +116,7 @@ class Lockouts:
 
 
 def remember(entries: OrderedDict[str, _V], key: str, value: _V) -> None:
-    """Keep `value`; of too many entries those go that nobody has touched for longest."""
+    """Store `value`; beyond the limit the least recently used entries are dropped."""
     entries[key] = value
     entries.move_to_end(key)
     while len(entries) > _REMEMBERED:

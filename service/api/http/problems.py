@@ -2,21 +2,21 @@
 
 | status | when |
 |---|---|
-| 400 | the body is not JSON, a parameter has the wrong form, or a token is in the address |
-| 401 | there is no token, or it cannot be used |
-| 403 | the token's scope is too small, another web site asks, or the Host header is not ours |
-| 404, 405 | there is no such address, job, table, batch, record or method |
-| 406 | the client accepts no form that the address has |
-| 408 | the body does not arrive |
-| 409 | the job's state, an idempotency key of another request, or what a runner has refused |
-| 410 | a record or a version of a table that was there is not kept any more |
+| 400 | the body is not JSON, a parameter is malformed, or the query contains a token |
+| 401 | the token is missing or invalid |
+| 403 | the token's scope is too small, or Host or Origin is not this control plane |
+| 404, 405 | no such address, job, table, batch, record or method |
+| 406 | the Accept header permits no media type of the address |
+| 408 | the body did not arrive in time |
+| 409 | conflict with the job's state or an earlier idempotency key, or the runner refused |
+| 410 | the record or table version existed and has expired |
 | 413 | the body is larger than 1 MiB |
 | 415 | the body is not declared as JSON |
-| 422 | the script or the outside that it names cannot be used |
-| 429 | one caller asks, or is refused, too often |
+| 422 | the script, or a system that it names, cannot be used |
+| 429 | too many requests or failed logins of one caller |
 | 431 | the head of the request is larger than 32 KiB |
-| 500 | a fault of ours; details are in the log |
-| 503 | the job store cannot be used, too much is asked at once, or another control plane leads |
+| 500 | an internal error; details are in the log |
+| 503 | the job store is unavailable, too many requests, or another control plane leads |
 """
 
 import math
@@ -69,7 +69,7 @@ _STATUS: dict[type[SluiceError], int] = {
     TokenLimitError: 409,
     TooManyRequestsError: 429,
 }
-# Python has renamed these with RFC 9110; a type of ours stays what it is
+# Python renamed these with RFC 9110; the `type` must not change
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 _STATUS_OF_ANSWER = {
     "question": 400,
@@ -89,14 +89,14 @@ _HINTS = {
     400: "Correct the request; GET /openapi.json describes every address.",
     404: "GET /openapi.json lists the addresses.",
     405: "Use one of the methods in the Allow header.",
-    406: "Leave the Accept header out, or accept application/json.",
+    406: "Omit the Accept header, or accept application/json.",
     408: "Send the body without pauses; SLUICE_REQUEST_TIMEOUT_S is the limit.",
     413: "Send at most 1 MiB; a script may have 64 KiB.",
     415: "Send JSON with the header Content-Type: application/json.",
     422: "Correct the request; GET /openapi.json describes every address.",
     431: "Send fewer or shorter headers, and a shorter address.",
-    500: "Look at the log of the control plane and report the error with it.",
-    503: "Ask again later.",
+    500: "Report the error with the log of the control plane.",
+    503: "Retry later.",
 }
 
 
@@ -108,7 +108,7 @@ def problem(
     kind: str | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> JSONResponse:
-    """The answer for one error; `kind` names it in the `type` URN."""
+    """A problem document; `kind` becomes the last part of the `type` URN."""
     title = _TITLES.get(status) or HTTPStatus(status).phrase
     content = {
         "type": f"urn:sluice:problem:{kind or title.lower().replace(' ', '-')}",
@@ -123,7 +123,7 @@ def problem(
 
 
 def register(app: FastAPI) -> None:
-    """Give `app` the handlers."""
+    """Add the exception handlers to `app`."""
     app.add_exception_handler(SluiceError, _ours)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -131,7 +131,7 @@ def register(app: FastAPI) -> None:
 
 
 def of_error(exc: SluiceError, path: str) -> JSONResponse:
-    """The answer for an error of ours at an address."""
+    """The answer for a SluiceError."""
     extensions = {name: getattr(exc, name, None) for name in _EXTENSIONS}
     more = {name: value for name, value in extensions.items() if value}
     more |= {"instance": path, **({"cause": exc.detail} if exc.detail else {})}
@@ -154,11 +154,11 @@ def _headers(exc: SluiceError) -> dict[str, str]:
 
 
 def refused(exc: HTTPException, method: str, path: str) -> JSONResponse:
-    """The answer for what HTTP has a status for; of a long address the beginning is repeated."""
+    """The answer for an HTTPException; a long address is cut."""
     path = path[:_SHOWN]
     details = {
         404: f'address "{path}" does not exist',
-        405: f'address "{path}" does not take {method}',
+        405: f'address "{path}" does not support {method}',
         408: "request body did not arrive in time",
         413: "request body is larger than 1 MiB",
         431: "head of the request is larger than 32 KiB",
@@ -181,7 +181,7 @@ async def _http(request: Request, exc: Exception) -> JSONResponse:
 
 
 async def _invalid(request: Request, exc: Exception) -> JSONResponse:
-    """Say which part of the request is wrong, without repeating its value: it may be a password."""
+    """Name the wrong part of the request without its value, which may be a password."""
     assert isinstance(exc, RequestValidationError)
     first = exc.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
@@ -202,5 +202,5 @@ async def _invalid(request: Request, exc: Exception) -> JSONResponse:
 
 async def _unexpected(request: Request, exc: Exception) -> JSONResponse:
     _log.error("request failed", path=request.url.path, error=type(exc).__name__, exc_info=exc)
-    detail = "the control plane met an unexpected error"
+    detail = "unexpected error in the control plane"
     return problem(500, detail, _HINTS[500], more={"instance": request.url.path})

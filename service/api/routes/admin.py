@@ -27,13 +27,13 @@ TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$", description="As the lis
 @tokens_router.post(
     "",
     status_code=201,
-    summary="Make a token",
+    summary="Create a token",
     responses={201: {"headers": {"Location": {"schema": {"type": "string"}}}}},
 )
 def create_token(
     body: TokenRequest, request: Request, response: Response, services: Injected
 ) -> CreatedToken:
-    """Make a token; the answer is the only place where it is ever shown."""
+    """Create a token; only this answer contains its text."""
     caller = request.state.caller
     assert isinstance(caller, Caller)
     new_token = NewToken(body.name, body.scope, body.expires_in_days, created_by=caller.name)
@@ -49,7 +49,7 @@ def list_tokens(
     cursor: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> TokenPage:
-    """Tokens with scope, end and last use, the newest first, a page at a time."""
+    """Tokens with scope, expiry and last use, newest first, page by page."""
     tokens = services.store.tokens.all()
     items = [token_view(token) for token in tokens[cursor : cursor + limit]]
     more = cursor + limit < len(tokens)
@@ -58,7 +58,7 @@ def list_tokens(
 
 @tokens_router.delete("/{token_id}", status_code=204, summary="Revoke a token")
 def revoke_token(token_id: TokenId, request: Request, services: Injected) -> None:
-    """End a token at once; ending it again changes nothing."""
+    """Revoke a token at once; idempotent."""
     services.store.tokens.revoke(token_id)
     request.app.state.guard.authenticator.forget()
 
@@ -84,7 +84,7 @@ SecretName = Annotated[str, Path(max_length=128, description="As in `${secret:na
 
 @secrets_router.get("", summary="List secrets")
 def list_secrets(services: Injected) -> SecretList:
-    """Every secret that jobs of this control plane can refer to, without its value."""
+    """All secrets that jobs of this control plane can reference, without values."""
     known = SecretStore(services.settings).known()
     directory = str(services.settings.kept_secrets_dir)
     return SecretList(items=[secret_view(secret) for secret in known], directory=directory)
@@ -92,7 +92,7 @@ def list_secrets(services: Injected) -> SecretList:
 
 @secrets_router.put("/{name}", summary="Set a secret")
 def put_secret(name: SecretName, body: SecretValue, services: Injected) -> StoredSecret:
-    """Keep a secret in the control plane's directory; runners read it when they start."""
+    """Store a secret in the control plane's directory; runners read it when they start."""
     store = SecretStore(services.settings)
     store.put(name, body.value.get_secret_value())
     kept = next(s for s in store.known() if (s.name, s.source) == (name, "kept"))
@@ -102,7 +102,7 @@ def put_secret(name: SecretName, body: SecretValue, services: Injected) -> Store
 
 @secrets_router.delete("/{name}", summary="Remove a secret")
 def remove_secret(name: SecretName, services: Injected) -> SecretList:
-    """Forget a secret of the control plane's directory; the answer has those that are left."""
+    """Remove a secret from the control plane's directory; returns the remaining ones."""
     SecretStore(services.settings).remove(name)
     return list_secrets(services)
 

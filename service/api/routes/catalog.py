@@ -35,21 +35,21 @@ statements_router = APIRouter(prefix="/v1/statements", tags=["statements"], depe
 
 
 class Statements(Body):
-    """A script that asks."""
+    """A script of questions."""
 
     sql: Annotated[
         str,
         Field(
             min_length=1,
             max_length=SQL_LIMIT_BYTES,
-            description="EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB, with what they need in front.",
+            description="EXPLAIN, DESCRIBE, SHOW, SET and STOP JOB, after what they refer to.",
         ),
     ]
 
 
 @statements_router.post("", summary="Answer statements")
 def answer_statements(body: Statements, services: Injected) -> AnswerList:
-    """Answer EXPLAIN, DESCRIBE, SHOW and SET, and carry out STOP JOB; declare nothing for later."""
+    """Answer EXPLAIN, DESCRIBE, SHOW and SET, and carry out STOP JOB; nothing is stored."""
     check_script(body.sql)
     views = [
         AnswerView(
@@ -84,7 +84,7 @@ class _StoredJobs:
             return self.services.store.get(job_id)
         except JobNotFoundError as exc:
             raise JobNotFoundError(
-                f'there is no job "{job_id[:100]}"', hint="SHOW JOBS lists the ids of all jobs."
+                f'job "{job_id[:100]}" does not exist', hint="SHOW JOBS lists the ids of all jobs."
             ) from exc
 
 
@@ -99,7 +99,7 @@ CatalogName = Annotated[str, Path(min_length=1, max_length=100, description="As 
 
 @router.post("", status_code=201, summary="Create tables", dependencies=[OPERATOR])
 def create_tables(body: TableScript, services: Injected) -> TableCreation:
-    """Keep the tables and views of a script for every later one; shared tables begin their copy."""
+    """Store the tables and views of a script in the catalog; shared tables start their copy."""
     creation = services.tables.create(body.sql)
     services.supervisor.wake()
     return TableCreation(
@@ -111,14 +111,14 @@ def create_tables(body: TableScript, services: Injected) -> TableCreation:
 
 @router.get("", summary="List tables")
 def list_tables(services: Injected) -> CatalogList:
-    """All tables and views of the catalog, by name; of shared ones how far they are."""
+    """All tables and views of the catalog by name; shared tables with their progress."""
     entries = sorted(services.store.catalog.entries(), key=lambda entry: entry.name)
     return CatalogList(items=[CatalogTable(**_shown(services, entry)) for entry in entries])
 
 
 @router.get("/{name}", summary="Show a table")
 def show_table(name: CatalogName, services: Injected) -> CatalogTableDetail:
-    """Its statement and columns; of a shared one also how far it is, and who reads it."""
+    """The table's statement and columns; for a shared table also its progress and readers."""
     entry = services.store.catalog.get(name)
     fields, key = columns_of(entry)
     columns = [
@@ -132,10 +132,10 @@ def show_table(name: CatalogName, services: Injected) -> CatalogTableDetail:
 
 @router.delete("/{name}", status_code=204, summary="Drop a table", dependencies=[OPERATOR])
 def drop_table(name: CatalogName, services: Injected) -> None:
-    """Forget a table or view; the job that keeps a shared table is removed with its copy.
+    """Drop a table or view; a shared table is removed with its job and its copy.
 
-    Jobs and views that use it are in the way of that; jobs that have named any other table of the
-    catalog have taken over its declaration, and go on.
+    Fails while jobs read the shared table, or views use the table. Jobs that named any other table
+    have copied its declaration and continue.
     """
     services.tables.drop(name)
     services.supervisor.wake()
@@ -152,11 +152,11 @@ def _shown(services: Services, entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _of_job(services: Services, job_id: str) -> dict[str, Any]:
-    """How far the job is that keeps a shared table."""
+    """Progress of the job that maintains a shared table."""
     attached = services.store.catalog.attached(job_id)
     try:
         job = services.detail(services.store.get(job_id))
-    except JobNotFoundError:  # it is being dropped at this moment
+    except JobNotFoundError:  # dropped concurrently
         return {}
     facts: dict[str, Any] = {
         "state": job.state,

@@ -35,7 +35,7 @@ async def _letter_place(
     place: Place,
     topic: Annotated[
         str | None,
-        Query(pattern=TOPIC_NAME, description="Needed where the stream has several topics."),
+        Query(pattern=TOPIC_NAME, description="Required if the stream has several topics."),
     ] = None,
 ) -> RecordPlace:
     return replace(place, topic=topic)
@@ -51,9 +51,9 @@ def list_dead_letters(
     services: Injected,
     cursor: Annotated[str | None, Query(pattern=r"^\d{1,19}\.\d{1,10}\.\d{1,19}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    pending: Annotated[bool, Query(description="Only those that were not replayed.")] = False,
+    pending: Annotated[bool, Query(description="Only letters not yet replayed.")] = False,
 ) -> DeadLetterPage:
-    """Dead letters with reason and the beginning of the value, a page at a time."""
+    """Dead letters with reason and the start of the value, page by page."""
     arguments = [f"--limit={limit}", f"--value-bytes={_LISTED_VALUE_BYTES}"]
     arguments += [] if cursor is None else [f"--cursor={cursor}"]
     arguments += ["--pending"] if pending else []
@@ -66,11 +66,9 @@ def show_dead_letter(
     job_id: JobId,
     place: LetterPlace,
     services: Injected,
-    batch: Annotated[
-        int | None, Query(ge=0, lt=2**63, description="The newest one if left out.")
-    ] = None,
+    batch: Annotated[int | None, Query(ge=0, lt=2**63, description="Default: the newest.")] = None,
     value_bytes: Annotated[
-        int, Query(ge=0, le=_MOST_VALUE_BYTES, description="Bytes of the value at the most.")
+        int, Query(ge=0, le=_MOST_VALUE_BYTES, description="Maximum bytes of the value.")
     ] = _SHOWN_VALUE_BYTES,
 ) -> DeadLetterView:
     """One dead letter with its value."""
@@ -93,10 +91,10 @@ def replay_dead_letters(
     services: Injected,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Join them under the pin of their batch; rows that are there already are not added again."""
+    """Join dead letters with the pin of their batch; existing rows are not duplicated."""
     plan = load(services.store.get(job_id).plan)
     if plan.needs_event_batches:
-        raise not_replayable(plan)  # the runner would say the same, if there is one
+        raise not_replayable(plan)  # also without a runner, which would refuse as well
     request = Asked(REPLAY_DEAD_LETTERS, _selection(body), body.by, idempotency_key)
     return ask_runner(services, job_id, request, DeadLetterReplayed)
 
@@ -114,7 +112,7 @@ def discard_dead_letters(
     services: Injected,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Keep that they are to have no rows, by whom and why; replays leave them out from then on."""
+    """Mark dead letters as discarded, with operator and reason; replays then skip them."""
     selection = {**_selection(body), "discard": body.reason}
     request = Asked(REPLAY_DEAD_LETTERS, selection, body.by, idempotency_key)
     return ask_runner(services, job_id, request, DeadLettersDiscarded)
@@ -123,7 +121,7 @@ def discard_dead_letters(
 def _selection(body: ReplayDeadLetters | DiscardDeadLetters) -> dict[str, Any]:
     if body.all == (body.records is not None):
         raise SubmissionError(
-            'one of "records" and "all" says which dead letters are meant',
+            'exactly one of "records" and "all" is required',
             hint='Give a list of records, or "all": true.',
         )
     if body.records is None:
@@ -139,7 +137,7 @@ def _record(correction: LetterName) -> dict[str, Any]:
     try:
         base64.b64decode(correction.value_base64 or "", validate=True)
     except (binascii.Error, ValueError) as exc:
-        raise _unusable(correction, "has a value_base64 that is none", "Encode it anew.") from exc
+        raise _unusable(correction, "has an invalid value_base64", "Encode it again.") from exc
     return correction.model_dump(exclude_none=True)
 
 

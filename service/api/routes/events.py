@@ -1,4 +1,10 @@
-"""`/v1/jobs/{id}/events` and `/v1/events`: transitions as a list or as server-sent events."""
+"""`/v1/jobs/{id}/events` and `/v1/events`: transitions as a list or as server-sent events.
+
+All streams share one read of the store per tick. A transition's number is its event id, so a client
+that reconnects with `Last-Event-ID` misses none. A status has no id; the next one replaces it. A
+stream ends when its job is removed, its token is no longer valid, the server shuts down, or the
+client stops reading.
+"""
 
 import asyncio
 import json
@@ -49,11 +55,7 @@ def event_view(event: JobEvent) -> Transition:
 
 
 class EventHub:
-    """What all streams have in common.
-
-    Args:
-        closing: whether the server shuts down.
-    """
+    """State shared by all event streams: the newest event, the jobs, and the seats."""
 
     def __init__(self, store: JobStore, *, closing: Callable[[], bool]) -> None:
         self._store = store
@@ -65,7 +67,7 @@ class EventHub:
         self.closing = closing
 
     def look(self) -> tuple[int, frozenset[str]]:
-        """The newest event's number and the ids of all jobs, at most a tick old."""
+        """The newest event's number and all job ids, at most a tick old."""
         with self._lock:
             if time.monotonic() - self._looked_at >= _TICK_S / 2:
                 self._newest, self._jobs = self._store.newest_event(), self._store.job_ids()
@@ -73,11 +75,7 @@ class EventHub:
             return self._newest, self._jobs
 
     def take_seat(self, token_id: str | None) -> None:
-        """A stream begins; it is one of this token, or of somebody who needs none.
-
-        Raises:
-            BusyError: there are too many.
-        """
+        """Count a new stream; raises BusyError above a limit. One token gets a quarter of all."""
         with self._lock:
             of_one, of_all = self._seats[token_id], self._seats.total()
             many = token_id is not None and of_one >= MOST_OF_ONE_TOKEN
@@ -87,12 +85,11 @@ class EventHub:
                 )
                 raise BusyError(
                     f"{whose} are open, expected fewer",
-                    hint="Close streams that nobody looks at, or ask for the list with a cursor.",
+                    hint="Close unused streams, or request the list with a cursor.",
                 )
             self._seats[token_id] += 1
 
     def give_seat_back(self, token_id: str | None) -> None:
-        """A stream has ended."""
         with self._lock:
             self._seats[token_id] -= 1
             if not self._seats[token_id]:
@@ -101,13 +98,7 @@ class EventHub:
 
 @dataclass(slots=True)
 class Following:
-    """How far one stream is.
-
-    Attributes:
-        job_id: None for all jobs.
-        after: number of the newest transition that was sent.
-        detail: the status of the job; None for a stream of all jobs.
-    """
+    """Progress of one stream: of one job with its status, or of all jobs (`job_id` None)."""
 
     hub: EventHub
     store: JobStore
@@ -119,15 +110,15 @@ class Following:
     _known: frozenset[str] = field(default_factory=frozenset)
 
     def next_events(self) -> list[ServerSentEvent]:
-        """What is new since the last call; blocks on the store.
+        """Events since the last call; blocks on the store.
 
         Raises:
-            JobNotFoundError: the job is gone.
+            JobNotFoundError: the job was removed.
             SluiceError: the store cannot be read.
         """
         newest, jobs = self.hub.look()
         if self.job_id is not None and self.job_id not in jobs and self._read_to >= 0:
-            raise JobNotFoundError(f'job "{self.job_id}" is gone', hint="Close the stream.")
+            raise JobNotFoundError(f'job "{self.job_id}" was removed', hint="Close the stream.")
         events = list(self._transitions(newest))
         events += [_removed(job_id) for job_id in sorted(self._known - jobs)]
         self._known = jobs if self.job_id is None else frozenset()
@@ -159,29 +150,20 @@ class Following:
 
 @dataclass(frozen=True, slots=True)
 class StreamReader:
-    """Who reads a stream.
-
-    Attributes:
-        token_id: of the token that it has shown, None without one.
-        may_go_on: whether it may still read.
-    """
+    """The reader of a stream; `may_go_on` checks that its token is still valid."""
 
     token_id: str | None
     may_go_on: Callable[[], Awaitable[bool]]
 
 
 def event_response(following: Following, follower: StreamReader) -> EventSourceResponse:
-    """The stream as an answer; it takes a seat, which it gives back at its end.
-
-    Raises:
-        BusyError: there are too many streams.
-    """
+    """The stream as an answer; holds a seat until it ends. Raises BusyError without a free seat."""
     following.hub.take_seat(follower.token_id)
     return _SeatedResponse(following, follower)
 
 
 class _SeatedResponse(EventSourceResponse):
-    """Gives its seat back also when its client has gone before the first event."""
+    """Releases its seat even when the client disconnects before the first event."""
 
     def __init__(self, following: Following, follower: StreamReader) -> None:
         events = _stream(following, follower)
@@ -193,7 +175,7 @@ class _SeatedResponse(EventSourceResponse):
         try:
             await super().__call__(scope, receive, send)
         except TimeoutError:
-            _log.info("event stream ended", job_id=self._following.job_id, cause="nobody reads it")
+            _log.info("event stream ended", job_id=self._following.job_id, cause="send timeout")
         finally:
             self._following.hub.give_seat_back(self._follower.token_id)
 
@@ -203,12 +185,12 @@ async def _stream(following: Following, follower: StreamReader) -> AsyncIterator
     while not following.hub.closing():
         try:
             if not await follower.may_go_on():
-                return  # it comes back, and is told why it may not
+                return  # the client reconnects and receives the reason
             events = await run_in_threadpool(following.next_events)
         except JobNotFoundError:
             yield _removed(following.job_id or "")
             return
-        except SluiceError as exc:  # the client comes back by itself
+        except SluiceError as exc:  # the client reconnects
             _log.warning("event stream ended", job_id=following.job_id, error=exc.message)
             return
         for event in events:
@@ -232,23 +214,23 @@ _LARGEST = 2**63 - 1
 _STREAM = {"schema": {"type": "string"}}
 _FORMS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A page; or with `Accept: text/event-stream` the stream, which goes on.",
+        "description": "A page, or with `Accept: text/event-stream` a stream of events.",
         "content": {EVENT_STREAM: _STREAM},
     }
 }
 Cursor = Annotated[
-    int | None, Query(ge=0, le=_LARGEST, description="Events after this number; from the first on.")
+    int | None, Query(ge=0, le=_LARGEST, description="Events after this number; default: all.")
 ]
 LastEventId = Annotated[
     int | None,
-    Header(ge=0, le=_LARGEST, description="As a browser sends it when it comes back; wins."),
+    Header(ge=0, le=_LARGEST, description="Sent by browsers on reconnect; overrides `cursor`."),
 ]
 router = APIRouter(prefix="/v1", tags=["events"], dependencies=[VIEWER])
 
 
 @dataclass(frozen=True, slots=True)
 class EventCursor:
-    """Where a list or a stream goes on."""
+    """Where a list or a stream continues."""
 
     cursor: int | None
     last_event_id: int | None
@@ -256,7 +238,7 @@ class EventCursor:
 
     @property
     def after(self) -> int | None:
-        """The number of the last event that the client has; None if it says nothing."""
+        """The number of the client's last event; None if it sent none."""
         return self.cursor if self.last_event_id is None else self.last_event_id
 
 
@@ -296,9 +278,9 @@ def _page(events: Sequence[JobEvent]) -> EventPage:
 def list_events(
     job_id: JobId, query: EventQuery, request: Request, services: Injected
 ) -> EventPage | Response:
-    """Every transition with its cause, the oldest first; `next_cursor` is where to go on later.
+    """Transitions with their cause, oldest first; continue later at `next_cursor`.
 
-    A stream also has the event `status` whenever the status changes, and `removed` at its end.
+    A stream also sends `status` whenever the status changes, and `removed` at its end.
     """
     after = query.after or 0
     if not wants(request.headers.get("accept", ""), EVENT_STREAM):
@@ -323,9 +305,9 @@ def list_events(
 def list_all_events(
     query: EventQuery, request: Request, services: Injected
 ) -> EventPage | Response:
-    """Transitions of every job in the order of their numbers.
+    """Transitions of all jobs in the order of their numbers.
 
-    A stream without a number begins now; it also has the event `removed` for a job that is gone.
+    A stream without a cursor starts now; it also sends `removed` for each removed job.
     """
     if not wants(request.headers.get("accept", ""), EVENT_STREAM):
         return _page(services.store.events(None, after=query.after or 0, limit=query.limit))

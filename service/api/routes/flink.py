@@ -1,9 +1,9 @@
-"""Flink's two watermark addresses, in Flink's own shapes, for what reads them already.
+"""Flink's two watermark addresses in Flink's own format, for existing tools.
 
-A vertex is a part of the job: `build-<table>` with one subtask a partition of the table's changelog
-topic, `probe` with one a partition of the stream, `join` with one, and `windows` with one where the
-job has windows. In event time `probe` and `build-<table>` have what their generators say. A
-watermark that has switched to processing time keeps its number; `currentUseProcessingTime` says so.
+Vertices are `build-<table>` with a subtask for each partition of the changelog topic, `probe` with
+one for each partition of the stream, `join` and `windows` with one. In event time `probe` and
+`build-<table>` report their generators. A watermark in processing time keeps its number;
+`currentUseProcessingTime` is then true.
 
 Source: Flink, "REST API", `/jobs/:jobid/vertices/:vertexid/watermarks` and `…/metrics`.
 """
@@ -44,7 +44,7 @@ router = APIRouter(
 def show_vertex_watermarks(
     job_id: FlinkJobId, vertex_id: VertexId, services: Injected
 ) -> list[FlinkMetricValue]:
-    """One `currentInputWatermark` a subtask."""
+    """One `currentInputWatermark` for each subtask."""
     values = _metrics(services, job_id, vertex_id)
     return [
         FlinkMetricValue(id=name, value=value)
@@ -64,10 +64,10 @@ def show_vertex_metrics(
     services: Injected,
     get: Annotated[
         str | None,
-        Query(max_length=100_000, description="Names with commas between; without it, the names."),
+        Query(max_length=100_000, description="Comma-separated names; default: list the names."),
     ] = None,
 ) -> list[FlinkMetricValue] | list[FlinkMetric]:
-    """Watermarks by subtask, such as `0.currentLowWatermark`; unknown names are left out."""
+    """Watermarks by subtask, such as `0.currentLowWatermark`; unknown names are omitted."""
     values = _metrics(services, job_id, vertex_id)
     if get is None:
         return [FlinkMetric(id=name) for name in values]
@@ -76,7 +76,8 @@ def show_vertex_metrics(
 
 
 def _metrics(services: Services, job_id: str, vertex_id: str) -> dict[str, str]:
-    job = services.store.get(_with_dashes(job_id))
+    with_dashes = job_id if "-" in job_id else _DASHES.sub(r"\1-\2-\3-\4-\5", job_id)
+    job = services.store.get(with_dashes)
     detail = services.detail(job)
     there = vertices(job, detail)
     vertex = next((each for each in there if each.id == vertex_id), None)
@@ -93,10 +94,6 @@ def _metrics(services: Services, job_id: str, vertex_id: str) -> dict[str, str]:
     }
 
 
-def _with_dashes(job_id: str) -> str:
-    return job_id if "-" in job_id else _DASHES.sub(r"\1-\2-\3-\4-\5", job_id)
-
-
 def _subtasks(vertex: VertexView, detail: JobDetail) -> Mapping[int, Mapping[str, str]]:
     time = detail.event_time
     if vertex.kind == "windows":
@@ -111,7 +108,7 @@ def _subtasks(vertex: VertexView, detail: JobDetail) -> Mapping[int, Mapping[str
             subtask: _values(watermark, watermark) for subtask, watermark in enumerate(watermarks)
         }
     table = next((each for each in detail.dimensions if each.name == vertex.dimension), None)
-    if table is None:  # its runner has not reported yet
+    if table is None:  # the runner has not reported yet
         return {}
     generators = _generators(time, table.name)
     if generators:
@@ -136,7 +133,7 @@ def _join_in_processing_time(detail: JobDetail) -> dict[str, str]:
 
 
 def _join(time: EventTimeView) -> dict[str, str]:
-    """The stream is input 1, the tables are the next ones, as Flink numbers many inputs."""
+    """The stream is input 1, the tables follow, as Flink numbers inputs."""
     combined = _watermark(time.watermark_ms, use_processing_time=time.use_processing_time)
     inputs = {
         f"currentInput{number}Watermark": str(_watermark(each.watermark_ms).timestamp_ms)
@@ -146,10 +143,7 @@ def _join(time: EventTimeView) -> dict[str, str]:
 
 
 def _generators(time: EventTimeView | None, input_name: str) -> dict[int, WatermarkView]:
-    """The generators' watermarks of an input by subtask; empty without event time.
-
-    A subtask is a partition; of several topics they count through.
-    """
+    """Generator watermarks by subtask (partition, counted across topics); empty without any."""
     channels = [] if time is None else [c for c in time.channels if c.input == input_name]
     return {
         at if c.topic else c.partition: _watermark(
@@ -165,7 +159,7 @@ def _watermark(at_ms: int | None, *, use_processing_time: bool = False) -> Water
 
 
 def _values(received: WatermarkView, emitted: WatermarkView) -> dict[str, str]:
-    """Of one subtask: the lowest that it has received, and what it has told downstream."""
+    """Metrics of one subtask: lowest received and emitted watermark."""
     return {
         _LOW: str(received.timestamp_ms),
         _INPUT: str(received.timestamp_ms),

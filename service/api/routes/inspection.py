@@ -1,6 +1,6 @@
-"""Batches, rows and checks: what happened in a job, read from its files in a process apart."""
+"""Batches, rows and checks of a job, read from its files in a separate process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -29,8 +29,7 @@ Sink = Annotated[
         min_length=1,
         max_length=255,
         pattern=r"^[^\x00-\x1f]+$",
-        description="Of a statement set, the sink table of the INSERT that is meant, or its "
-        "number; the first if left out.",
+        description="For a statement set: sink table or number of an INSERT; default: the first.",
     ),
 ]
 router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
@@ -38,7 +37,7 @@ router = APIRouter(tags=["inspection"], dependencies=[VIEWER])
 
 @dataclass(frozen=True, slots=True)
 class RecordPlace:
-    """Where a record is in its topic; parts of an address."""
+    """Position of a record; parsed from the path."""
 
     partition: int
     offset: int
@@ -61,17 +60,19 @@ Place = Annotated[RecordPlace, Depends(_place)]
 
 
 def inspect(
-    services: Services, job_id: str, arguments: Sequence[str], *, timeout_s: float | None = None
+    services: Services,
+    job_id: str,
+    arguments: Sequence[str],
+    *,
+    timeout_s: float | None = None,
+    question: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What an inspection of the job answers.
-
-    Raises:
-        JobNotFoundError: there is no such job.
-        ServiceError: see `Inspector.ask`.
-    """
+    """The answer of an inspection; raises as `Inspector.ask`, JobNotFoundError without the job."""
     services.store.get(job_id)
     job_dir = services.layout(job_id).job_dir
-    return services.inspector.ask(job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S)
+    return services.inspector.ask(
+        job_dir, arguments, timeout_s=timeout_s or _TIMEOUT_S, question=question
+    )
 
 
 def _of_sink(sink: str | None) -> list[str]:
@@ -85,14 +86,14 @@ def list_batches(
     cursor: Annotated[int | None, Query(ge=0, le=_LARGEST)] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> BatchPage:
-    """Batches below `cursor`, the newest first: offsets, pin, counts and freshness."""
+    """Batches below `cursor`, newest first: offsets, pin, counts and freshness."""
     arguments = [f"--limit={limit}", *([] if cursor is None else [f"--below={cursor}"])]
     return BatchPage.model_validate(inspect(services, job_id, ["batches", *arguments]))
 
 
 @router.get("/v1/jobs/{job_id}/batches/{number}", summary="Show a batch")
 def show_batch(job_id: JobId, number: BatchNumber, services: Injected) -> BatchView:
-    """Offsets, versions and time of its pin, and what it has committed."""
+    """Offsets, versions and time of the batch's pin, and its commit."""
     batch = inspect(services, job_id, ["batch", f"--number={number}"])
     return BatchView.model_validate(batch)
 
@@ -106,10 +107,10 @@ def replay_batch(
     job_id: JobId,
     number: BatchNumber,
     services: Injected,
-    diff: Annotated[bool, Query(description="Name the rows that differ.")] = False,
+    diff: Annotated[bool, Query(description="List the rows that differ.")] = False,
     sink: Sink = None,
 ) -> BatchReplay:
-    """Join the batch again under its pin; nothing is written."""
+    """Join the batch again with its pin; nothing is written."""
     arguments = ["replay", f"--batch={number}", *(["--diff"] if diff else []), *_of_sink(sink)]
     replay = inspect(services, job_id, arguments, timeout_s=_REPLAY_TIMEOUT_S)
     return BatchReplay.model_validate(replay)
@@ -119,7 +120,7 @@ def replay_batch(
 def explain_row(
     job_id: JobId, topic: Topic, place: Place, services: Injected, sink: Sink = None
 ) -> RowExplanation:
-    """Its batch and pin, the table rows that it has met, and what it has become."""
+    """The record's batch and pin, the table rows that it met, and its output rows."""
     arguments = [f"--topic={topic}", *place.arguments(), *_of_sink(sink)]
     explanation = inspect(services, job_id, ["explain-row", *arguments])
     return RowExplanation.model_validate(explanation)
@@ -127,17 +128,17 @@ def explain_row(
 
 @router.get("/v1/jobs/{job_id}/doctor", summary="Examine a job")
 def examine_job(job_id: JobId, services: Injected) -> CheckReport:
-    """Look at checkpoint, tables, versions, privileges, disk, clock, requests and leases."""
+    """Check checkpoint, tables, versions, privileges, disk, clock, requests and leases."""
     return check_report(inspect(services, job_id, ["doctor"]))
 
 
 @router.get("/v1/doctor", summary="Examine the machine")
 def examine_machine(services: Injected) -> CheckReport:
-    """Look at Python, Java, jars, disk and ports."""
+    """Check Python, Java, jars, disk and ports."""
     return check_report(services.inspector.ask(None, ["doctor"], timeout_s=_TIMEOUT_S))
 
 
 def check_report(report: dict[str, Any]) -> CheckReport:
-    """The checks and whether none of them has failed."""
+    """The checks, and `ok` if none has failed."""
     checks = [CheckView.model_validate(check) for check in report["checks"]]
     return CheckReport(ok=all(check.ok is not False for check in checks), checks=checks)

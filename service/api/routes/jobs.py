@@ -1,4 +1,4 @@
-"""`/v1/jobs`: submit, list, look, remove."""
+"""`/v1/jobs`: plan, submit, list, show, stop, start and remove jobs."""
 
 import os
 import time
@@ -37,7 +37,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[VIEWER])
 def submit_job(
     body: Submission, response: Response, services: Injected, idempotency_key: IdempotencyKey = None
 ) -> JobDetail:
-    """Plan the script, check what it names, keep the job durably and start its runner."""
+    """Plan the script, check the systems that it names, store the job and start its runner."""
     request = submission.SubmissionRequest(body.sql, body.name, idempotency_key, append=body.append)
     job = services.submissions.submit(request)
     services.supervisor.wake()
@@ -51,7 +51,7 @@ async def _job_filter(
     name: Annotated[str | None, Query(max_length=100, description="The whole name.")] = None,
     search: Annotated[
         str | None,
-        Query(max_length=100, description="Part of the name, or the beginning of the id."),
+        Query(max_length=100, description="Part of the name, or start of the id."),
     ] = None,
 ) -> JobFilter:
     return JobFilter(tuple(state or ()), tuple(desired_state or ()), name, search)
@@ -63,9 +63,9 @@ def list_jobs(
     job_filter: Annotated[JobFilter, Depends(_job_filter)],
     cursor: Annotated[str | None, Query(pattern=r"^[0-9a-f-]{36}$")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    recent: Annotated[bool, Query(description="With the last half hour of each job.")] = False,
+    recent: Annotated[bool, Query(description="Include rates of the last 30 minutes.")] = False,
 ) -> JobPage:
-    """Jobs, the newest first, a page at a time; of a repeated filter any value fits."""
+    """Jobs, newest first, page by page; a repeated filter matches any of its values."""
     jobs = services.store.page(job_filter, before=cursor, limit=limit + 1)
     items = services.listed(jobs[:limit], recent=recent)
     return JobPage(items=items, next_cursor=items[-1].id if len(jobs) > limit else None)
@@ -73,7 +73,7 @@ def list_jobs(
 
 @router.get("/{job_id}", summary="Show a job")
 def show_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Phase, snapshot progress, watermarks, held records, versions, lag, and why it waits."""
+    """Phase, snapshot progress, watermarks, held records, versions, lag, and reason for waiting."""
     return services.detail(services.store.get(job_id))
 
 
@@ -84,18 +84,18 @@ def show_job(job_id: JobId, services: Injected) -> JobDetail:
     dependencies=[OPERATOR],
     response_model=None,
     responses={
-        200: {"model": RemovalView, "description": "The job is gone, some of its output is not."},
-        202: {"model": JobDetail, "description": "The removal goes on."},
+        200: {"model": RemovalView, "description": "Removed, except for part of its output."},
+        202: {"model": JobDetail, "description": "The removal is in progress."},
     },
 )
 def remove_job(
     job_id: JobId,
     services: Injected,
-    output: Annotated[bool, Query(description="Also delete what the job has written.")] = False,
+    output: Annotated[bool, Query(description="Also delete the job's output.")] = False,
 ) -> Response:
     """Stop the job and delete its topics, tables, index and checkpoint.
 
-    With `output`, the Delta tables go that the job has created and nobody else has written to.
+    With `output`, also delete Delta tables that only this job created and wrote.
     """
     try:
         services.store.want(job_id, DesiredState.REMOVED, remove_output=output)
@@ -127,11 +127,9 @@ def _removed(job_id: str, services: Services) -> Response:
 def show_log(
     job_id: JobId,
     services: Injected,
-    offset: Annotated[
-        int | None, Query(ge=0, description="First byte; the end if missing.")
-    ] = None,
+    offset: Annotated[int | None, Query(ge=0, description="First byte; default: the end.")] = None,
 ) -> Response:
-    """A block of the log; the header `Sluice-Next-Offset` says where the next one starts."""
+    """A block of the log; the header `Sluice-Next-Offset` is the start of the next one."""
     services.store.get(job_id)
     text, next_offset = _log_block(services.layout(job_id), offset)
     headers = {"Sluice-Next-Offset": str(next_offset)}
@@ -154,7 +152,7 @@ def _log_block(layout: JobLayout, offset: int | None) -> tuple[bytes, int]:
 
 @router.post(":validate", summary="Check a script", dependencies=[OPERATOR])
 def validate_script(body: ScriptCheck, services: Injected) -> Validation:
-    """Plan the script and, unless `outside` is false, check all that it names; nothing is kept."""
+    """Plan the script and, unless `outside` is false, check the systems it names; store nothing."""
     drafted = services.submissions.draft(
         body.sql, body.name, outside=body.outside, append=body.append
     )
@@ -168,7 +166,7 @@ def validate_script(body: ScriptCheck, services: Injected) -> Validation:
 
 @router.post(":plan", summary="Show the plan of a script", dependencies=[OPERATOR])
 def plan_script(body: Submission, services: Injected) -> PlanView:
-    """Plan the script; nothing outside is touched, and nothing is kept."""
+    """Plan the script without contacting other systems; store nothing."""
     drafted = services.submissions.draft(body.sql, body.name, outside=False)
     lines = explain(drafted.plan)
     return PlanView(
@@ -182,7 +180,7 @@ def plan_script(body: Submission, services: Injected) -> PlanView:
 
 @router.post("/{job_id}:stop", status_code=202, summary="Stop a job", dependencies=[OPERATOR])
 def stop_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Let the runner end after its batch; the job keeps its place."""
+    """Stop the runner after its batch; the job keeps its position."""
     return services.want(job_id, DesiredState.STOPPED)
 
 
@@ -193,7 +191,7 @@ def stop_job(job_id: JobId, services: Injected) -> JobDetail:
     dependencies=[OPERATOR],
 )
 def start_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Go on where the job stopped; a paused job goes on, too."""
+    """Continue where the job stopped; also continues a paused job."""
     return services.want(job_id, DesiredState.RUNNING)
 
 
@@ -201,7 +199,7 @@ def start_job(job_id: JobId, services: Injected) -> JobDetail:
     "/{job_id}:pause", status_code=202, summary="Pause a job that runs", dependencies=[OPERATOR]
 )
 def pause_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Let the runner end after its batch; nothing is lost, the stream's records stay in Kafka."""
+    """Stop the runner after its batch; the stream's records stay in Kafka."""
     return services.want(job_id, DesiredState.PAUSED)
 
 
@@ -209,5 +207,5 @@ def pause_job(job_id: JobId, services: Injected) -> JobDetail:
     "/{job_id}:resume", status_code=202, summary="Resume a paused job", dependencies=[OPERATOR]
 )
 def resume_job(job_id: JobId, services: Injected) -> JobDetail:
-    """Go on behind the last committed batch; a job that runs stays as it is."""
+    """Continue after the last committed batch; no effect on a running job."""
     return services.want(job_id, DesiredState.RUNNING, resume=True)

@@ -1,4 +1,8 @@
-"""`/metrics`: jobs, tables and requests in the text format of Prometheus."""
+"""`/metrics`: jobs, tables and requests in the text format of Prometheus.
+
+Names follow FLIP-579 where it has one. Labels are the job's id and name, and the table's name in
+the script; at most `MOST_JOBS` jobs are listed.
+"""
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,8 +32,8 @@ Number = float | int | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """One metric: its name without `sluice_`, what it means, and whether it only grows."""
+class _MetricFamily:
+    """One metric; its name is without `sluice_`."""
 
     name: str
     help: str
@@ -41,54 +45,54 @@ class _Told:
 
 
 JOB_METRICS = (
-    _Told("job_runner_up", "1 while the job's runner lives."),
-    _Told("job_crashes", "Runners that have ended by themselves, in a row."),
-    _Told("job_restarts", "Runners started after the first one.", counts=True),
-    _Told("job_status_age_seconds", "Time since the runner's last report."),
-    _Told("job_stalled_parts", "Parts of the job that cannot go on."),
-    _Told("job_current_phase", "0 in LOAD, 1 in JOIN."),
-    _Told("job_held_records", "Records of the stream that wait for the gate, at most."),
-    _Told("job_held_bytes", "Their size as the brokers have it."),
-    _Told("job_lag_records", "Records of the stream that are not joined yet, at most."),
-    _Told("job_batch", "Number of the newest committed batch."),
-    _Told("job_joined_records", "Rows that were joined.", counts=True),
-    _Told("job_num_matched_probe_records", "Records that have met a row.", counts=True),
-    _Told("job_num_unmatched_probe_records", "Records that have met no row.", counts=True),
-    _Told("job_dead_letters", "Records that have no rows.", counts=True),
+    _MetricFamily("job_runner_up", "1 while the job's runner is alive."),
+    _MetricFamily("job_crashes", "Consecutive runner crashes."),
+    _MetricFamily("job_restarts", "Runners started after the first one.", counts=True),
+    _MetricFamily("job_status_age_seconds", "Time since the runner's last report."),
+    _MetricFamily("job_stalled_parts", "Stalled parts of the job."),
+    _MetricFamily("job_current_phase", "0 in LOAD, 1 in JOIN."),
+    _MetricFamily("job_held_records", "Upper bound of stream records held by the gate."),
+    _MetricFamily("job_held_bytes", "Size of the held records on the brokers."),
+    _MetricFamily("job_lag_records", "Upper bound of stream records not yet joined."),
+    _MetricFamily("job_batch", "Number of the newest committed batch."),
+    _MetricFamily("job_joined_records", "Joined rows.", counts=True),
+    _MetricFamily("job_num_matched_probe_records", "Records with a match.", counts=True),
+    _MetricFamily("job_num_unmatched_probe_records", "Records without a match.", counts=True),
+    _MetricFamily("job_dead_letters", "Dead letters.", counts=True),
 )
 EVENT_TIME_METRICS = (
-    _Told("job_watermark_lag_seconds", "From the combined watermark to the clock."),
-    _Told("job_waiting_rows", "Records that wait for the combined watermark."),
-    _Told("job_waiting_bytes", "Their size in the job's directory."),
-    _Told("job_window_rows", "Rows of the state of open windows."),
-    _Told("job_fired_rows", "Rows that came out of windows.", counts=True),
-    _Told("job_late_records", "Records behind the watermark: in the side output.", counts=True),
+    _MetricFamily("job_watermark_lag_seconds", "Clock minus combined watermark."),
+    _MetricFamily("job_waiting_rows", "Records waiting for the combined watermark."),
+    _MetricFamily("job_waiting_bytes", "Size of the waiting records in the job's directory."),
+    _MetricFamily("job_window_rows", "State rows of open windows."),
+    _MetricFamily("job_fired_rows", "Rows fired by windows.", counts=True),
+    _MetricFamily("job_late_records", "Late records, written to the side output.", counts=True),
 )
 CHANNEL_METRICS = (
-    _Told("channel_watermark_seconds", "The generator's watermark, since 1970."),
-    _Told("channel_watermark_lag_seconds", "From the generator's watermark to the clock."),
-    _Told("channel_idle", "1 while the others do not wait for the channel."),
+    _MetricFamily("channel_watermark_seconds", "The generator's watermark, since 1970."),
+    _MetricFamily("channel_watermark_lag_seconds", "Clock minus generator watermark."),
+    _MetricFamily("channel_idle", "1 while the channel is idle."),
 )
 TABLE_METRICS = (
-    _Told("table_snapshot_rows_done", "Rows of the copy that are committed."),
-    _Told("table_snapshot_rows_total", "Rows that the copy has, perhaps an estimate."),
-    _Told("table_channels", "Partitions of the changelog topic."),
-    _Told("table_channels_in_processing_time", "Those whose copy is complete and committed."),
-    _Told("table_changelog_version", "Newest committed version."),
-    _Told("table_index_version", "Newest version that can be looked up."),
-    _Told("table_fold_version", "Version that `current` has."),
-    _Told("table_generation", "Which copy of the table it is."),
-    _Told("table_lag_records", "Records of the changelog topic that are not committed yet."),
-    _Told("table_streamed_records", "Changes committed by this runner.", counts=True),
-    _Told("table_binlog_delay_seconds", "From a change at the source to its commit."),
-    _Told("table_freshness_seconds", "Age of the newest change as the newest batch saw it."),
+    _MetricFamily("table_snapshot_rows_done", "Committed snapshot rows."),
+    _MetricFamily("table_snapshot_rows_total", "Snapshot rows in total, possibly an estimate."),
+    _MetricFamily("table_channels", "Partitions of the changelog topic."),
+    _MetricFamily("table_channels_in_processing_time", "Partitions whose snapshot is committed."),
+    _MetricFamily("table_changelog_version", "Newest committed version."),
+    _MetricFamily("table_index_version", "Newest indexed version."),
+    _MetricFamily("table_fold_version", "Version of `current`."),
+    _MetricFamily("table_generation", "Number of the snapshot."),
+    _MetricFamily("table_lag_records", "Uncommitted records of the changelog topic."),
+    _MetricFamily("table_streamed_records", "Changes committed by this runner.", counts=True),
+    _MetricFamily("table_binlog_delay_seconds", "Time from a change at the source to its commit."),
+    _MetricFamily("table_freshness_seconds", "Age of the newest change in the newest batch."),
 )
 
 
 def leadership_metrics(leadership: Leadership) -> Iterator[Metric]:
-    """Which part this control plane has among those on one store."""
-    leads = _Told("control_plane_leads", "1 while this control plane looks after the jobs.")
-    term = _Told("control_plane_term", "How often leadership has changed; 0 with SQLite.")
+    """Role and term of this control plane."""
+    leads = _MetricFamily("control_plane_leads", "1 while this control plane leads.")
+    term = _MetricFamily("control_plane_term", "Leadership changes; 0 with SQLite.")
     for metric, value in (
         (leads, leadership.role is ControlPlaneRole.LEADER),
         (term, leadership.term),
@@ -99,7 +103,7 @@ def leadership_metrics(leadership: Leadership) -> Iterator[Metric]:
 
 
 def job_metrics(details: Iterable[JobDetail], by_state: Mapping[JobState, int]) -> Iterator[Metric]:
-    """The metrics of all jobs; `details` are the ones that are told one by one."""
+    """The metrics of all jobs; `details` are those listed one by one."""
     states = GaugeMetricFamily("sluice_jobs", "Jobs by state.", labels=("state",))
     for state in JobState:
         states.add_metric((state.value,), by_state.get(state, 0))
@@ -227,7 +231,7 @@ router = APIRouter(tags=["health"], dependencies=[VIEWER])
 
 
 class RequestCounters:
-    """Requests of one application, by the route's template: a path of strangers is no label."""
+    """Request counters by route template; paths are not labels, as clients choose them."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -247,7 +251,6 @@ class RequestCounters:
         )
 
     def count(self, scope: Scope, status: int, seconds: float) -> None:
-        """A request has been answered."""
         method = scope["method"] if scope["method"] in _METHODS else "other"
         route = getattr(scope.get("route"), "path", None) or "none"
         self._requests.labels(method, route, str(status)).inc()
@@ -255,14 +258,14 @@ class RequestCounters:
 
 
 class RequestMetrics:
-    """Counts what passes; answers nothing itself."""
+    """Middleware that counts answers."""
 
     def __init__(self, app: ASGIApp, *, counters: RequestCounters) -> None:
         self._app = app
         self._counters = counters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on and look at the answer's status."""
+        """Pass the request on and count the answer's status."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -284,17 +287,17 @@ class RequestMetrics:
 
 
 class JobCollector(Collector):
-    """The metrics of jobs as they are at the moment of a scrape."""
+    """Collects the metrics of jobs at each scrape."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def describe(self) -> list[Metric]:
-        """Nothing: a registry would collect once more to learn the names."""
+        """Empty, as the registry would otherwise collect to learn the names."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Read the store and the newest report of each job, which only one control plane tells."""
+        """Metrics from the store and the newest reports; only the leader exports jobs."""
         leadership = self._services.leadership
         yield from leadership_metrics(leadership)
         if leadership.role is not ControlPlaneRole.LEADER:

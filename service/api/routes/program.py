@@ -21,18 +21,18 @@ router = APIRouter(tags=["health"])
 
 
 class SharedProbe:
-    """Asks on a thread of its own; whoever comes meanwhile shares the answer."""
+    """Runs a check on a thread; concurrent callers share its result.
+
+    `/livez` and `/readyz` run on the event loop, so that they answer even when all threads wait for
+    databases: a supervisor must not kill the control plane for that.
+    """
 
     def __init__(self, ask: Callable[[], None]) -> None:
         self._ask = ask
         self._pending: asyncio.Future[None] | None = None
 
     async def __call__(self) -> None:
-        """Return when all is well.
-
-        Raises:
-            StoreError: it is not, or there is no answer in time.
-        """
+        """Wait for the check; raises StoreError if it fails or does not answer in time."""
         if self._pending is None or self._pending.done():
             self._pending = asyncio.get_running_loop().create_future()
             threading.Thread(target=self._answer, args=(self._pending,), daemon=True).start()
@@ -40,15 +40,15 @@ class SharedProbe:
             await asyncio.wait_for(asyncio.shield(self._pending), _PATIENCE_S)
         except TimeoutError as exc:
             raise StoreError(
-                f"job store has not answered for {_PATIENCE_S:g} s",
-                hint="Look at the database of SLUICE_DATABASE_URL, or the disk of SLUICE_DATA_DIR.",
+                f"job store did not answer within {_PATIENCE_S:g} s",
+                hint="Check the database of SLUICE_DATABASE_URL, or the disk of SLUICE_DATA_DIR.",
             ) from exc
 
     def _answer(self, pending: "asyncio.Future[None]") -> None:
         error: BaseException | None = None
         try:
             self._ask()
-        except Exception as exc:  # whatever it is, somebody waits for it
+        except Exception as exc:  # passed to the waiting callers
             error = exc
         with suppress(RuntimeError):  # the loop has ended
             pending.get_loop().call_soon_threadsafe(_settle, pending, error)
@@ -59,30 +59,30 @@ def _settle(pending: "asyncio.Future[None]", error: BaseException | None) -> Non
         pending.set_result(None)
     else:
         pending.set_exception(error)
-        pending.exception()  # nobody may have had the patience
+        pending.exception()  # mark as retrieved: all callers may have timed out
 
 
 @router.get("/livez", summary="The process answers", dependencies=[PUBLIC])
 async def livez() -> Health:
-    """Answer as long as the process can."""
+    """Answers 200 while the process runs."""
     return Health(status="ok")
 
 
-@router.get("/readyz", summary="Jobs can be submitted and are looked after", dependencies=[PUBLIC])
+@router.get("/readyz", summary="Jobs can be submitted and are supervised", dependencies=[PUBLIC])
 async def readyz(request: Request, services: Injected) -> Health:
-    """Answer 503 when the store cannot be written, or nobody looks after the jobs, or not yet."""
+    """Answers 503 while the store is not writable or the supervisor is not running or not ready."""
     await request.app.state.look_at_store()
     services.leadership.require()
     if not services.supervisor.alive:
         raise StoreError("supervisor is not running", hint="Restart the control plane.")
     if not services.supervisor.ready:
-        raise StoreError("jobs have not been looked at yet", hint="Ask again in a moment.")
+        raise StoreError("supervisor has not checked the jobs yet", hint="Retry in a moment.")
     return Health(status="ok")
 
 
 @router.get("/v1/version", summary="Which program answers", dependencies=[VIEWER])
 async def show_version(services: Injected) -> VersionView:
-    """Name, version and role of this control plane, and the brokers that it uses by itself."""
+    """Name, version and role of this control plane, and its default brokers."""
     return VersionView(
         name="sluice",
         version=program_version(),
@@ -122,7 +122,7 @@ def show_page() -> Response:
 
 @page_router.get("/ui/{name}")
 def show_asset(name: str) -> Response:
-    """A file of the page; a name that is not in its directory never becomes a path."""
+    """A file of the page; only names listed from its directory become paths."""
     if name == _INDEX or name not in asset_names():
         raise HTTPException(404)
     return _file(name)

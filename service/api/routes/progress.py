@@ -1,7 +1,6 @@
-"""`/v1/jobs/{id}/watermarks` and `/explain-wait`: how far a job is, and what it waits for."""
+"""`/v1/jobs/{id}/watermarks`, `/explain-wait` and `/history`: the progress of a job."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -11,10 +10,10 @@ from service.api.http.access import VIEWER
 from service.api.routes.events import event_view
 from service.api.services import Injected, JobId
 from service.jobs.inspect.waiting import explain_wait
-from service.jobs.store.history import COARSE, FINE, SERIES, HistoryPoint, means, read_points
+from service.jobs.store.history import COARSE, FINE, SERIES, means, read_points
 from service.jobs.store.job import Job
 from service.jobs.store.plan_codec import load
-from service.schemas.jobs import DimensionView, JobDetail
+from service.schemas.jobs import JobDetail
 from service.schemas.progress import (
     ConditionView,
     DimensionChannel,
@@ -38,7 +37,7 @@ def show_history(
     services: Injected,
     since: Annotated[
         int | None,
-        Query(ge=0, le=_LATEST_MS, description="Milliseconds since 1970; an hour ago if left out."),
+        Query(ge=0, le=_LATEST_MS, description="Milliseconds since 1970; default: an hour ago."),
     ] = None,
     step: Annotated[
         int | None,
@@ -46,14 +45,14 @@ def show_history(
             ge=10,
             le=3600,
             multiple_of=10,
-            description="Seconds from point to point. Multiples of 60 reach a day back, others an "
-            "hour; 10 if left out, and 60 for what is older than an hour.",
+            description="Seconds between points. Multiples of 60 cover a day, others an hour; "
+            "default: 10, or 60 if `since` is more than an hour ago.",
         ),
     ] = None,
 ) -> JobHistory:
     """Rates, lag, held records, freshness and batch times as points, and the transitions.
 
-    Points that nobody has seen are left out, and so are numbers that were not known.
+    Unrecorded points are missing; unknown numbers are null.
     """
     now_ms = time.time_ns() // 1_000_000
     first_ms = now_ms - _HOUR_MS if since is None else since
@@ -64,23 +63,19 @@ def show_history(
     points = read_points(file, ring, ring.slot(first_ms), ring.slot(now_ms))
     if step_s != ring.step_s:
         points = list(means(points, 1000 * step_s))
+    rows = [point.numbers() for point in points]
     return JobHistory(
         job_id=job_id,
         step_s=step_s,
         at_ms=[point.at_ms for point in points],
-        series=_series(points),
+        series=HistorySeries(**{name: [row[name] for row in rows] for name in SERIES}),
         transitions=[event_view(event) for event in events],
     )
 
 
-def _series(points: Sequence[HistoryPoint]) -> HistorySeries:
-    rows = [point.numbers() for point in points]
-    return HistorySeries(**{name: [row[name] for row in rows] for name in SERIES})
-
-
 @router.get("/{job_id}/watermarks", summary="Show watermarks")
 def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
-    """Each channel's watermark, what the sources have emitted, and what feeds the gate."""
+    """Watermarks by channel, watermarks emitted by the sources, and the state of the gate."""
     job = services.store.get(job_id)
     detail = services.detail(job)
     return WatermarkReport(
@@ -97,25 +92,24 @@ def show_watermarks(job_id: JobId, services: Injected) -> WatermarkReport:
             for dimension in detail.dimensions
             for channel in dimension.channels
         ],
-        emitted=[_emission(dimension) for dimension in detail.dimensions],
+        emitted=[
+            DimensionEmission(
+                dimension=dimension.name,
+                source=dimension.source,
+                generation=dimension.generation,
+                position=dimension.position,
+                emitted=dimension.emitted,
+            )
+            for dimension in detail.dimensions
+        ],
         event_time=detail.event_time,
         vertices=vertices(job, detail),
         status_age_ms=detail.runner.status_age_ms,
     )
 
 
-def _emission(dimension: DimensionView) -> DimensionEmission:
-    return DimensionEmission(
-        dimension=dimension.name,
-        source=dimension.source,
-        generation=dimension.generation,
-        position=dimension.position,
-        emitted=dimension.emitted,
-    )
-
-
 def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
-    """The parts of the job; their ids come from its plan and stay the same over restarts."""
+    """The parts of the job; ids come from its plan and survive restarts."""
     channels = {dimension.name: len(dimension.channels) for dimension in detail.dimensions}
     plan = load(job.plan)
     names = [dimension.name for dimension in plan.dimensions]
@@ -139,7 +133,7 @@ def vertices(job: Job, detail: JobDetail) -> list[VertexView]:
 
 @router.get("/{job_id}/explain-wait", summary="Why is nothing coming out?")
 def show_wait(job_id: JobId, services: Injected) -> WaitReport:
-    """What must come true before rows come out, and in one sentence what of it has not."""
+    """The conditions for output, and a sentence about the one that is not met."""
     detail = services.detail(services.store.get(job_id))
     explanation = explain_wait(detail.model_dump(mode="json", by_alias=True))
     return WaitReport(

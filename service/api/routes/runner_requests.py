@@ -17,7 +17,6 @@ from service.jobs.store.requests import (
     CHOICES,
     REPLAY_DEAD_LETTERS,
     Asked,
-    RequestAnswer,
     RequestBox,
 )
 from service.schemas.inspection import (
@@ -30,28 +29,28 @@ from service.schemas.inspection import (
 
 LATER: dict[str, Any] = {
     "model": RequestView,
-    "description": "The runner goes on with it; `GET /v1/jobs/{id}/requests/{request}` follows it.",
+    "description": "In progress; `GET /v1/jobs/{id}/requests/{request}` has the result.",
     "headers": {"Location": {"schema": {"type": "string"}}},
 }
 _WAIT_S = 10.0
-_seats = threading.BoundedSemaphore(8)  # of the server's threads, so many may wait for runners
+_seats = threading.BoundedSemaphore(8)  # server threads that may wait for runners
 
 
 def ask_runner(services: Services, job_id: str, request: Asked, model: type[BaseModel]) -> Response:
     """The runner's result as a document of `model`, or an answer 202 when it takes longer.
 
     Raises:
-        RunnerAbsentError: nobody would carry it out.
-        AnsweredError: the runner has refused.
+        RunnerAbsentError: the job has no runner.
+        AnsweredError: the runner refused.
     """
     job = services.store.get(job_id)
     has_ended = job.state is JobState.FINISHED
     answers = has_ended and request.kind == REPLAY_DEAD_LETTERS
     if not (answers or services.supervisor.runner_of(job_id).alive):
-        hint = "Start the job with sluice jobs resume; a STALLED job has a runner soon again."
+        hint = "Start the job with sluice jobs resume; a STALLED job gets a runner again soon."
         if has_ended:
-            hint = "It has finished, so there is nothing to decide; its dead letters can be joined."
-        raise RunnerAbsentError(f'job "{job_id}" has no runner that could do this', hint=hint)
+            hint = "The job has finished; only its dead letters can still be replayed."
+        raise RunnerAbsentError(f'job "{job_id}" has no runner for this request', hint=hint)
     box = services.requests(job_id)
     request_id = box.send(request)
     if answers:
@@ -66,12 +65,15 @@ def ask_runner(services: Services, job_id: str, request: Asked, model: type[Base
         view = RequestView(id=request_id, status="waiting")
         place = {"Location": f"/v1/jobs/{job_id}/requests/{request_id}"}
         return JSONResponse(view.model_dump(mode="json"), status_code=202, headers=place)
-    result = model.model_validate(_result(answer))
+    if answer.error is not None:
+        error = answer.error
+        raise AnsweredError(error.message, hint=error.hint, kind=error.type)
+    result = model.model_validate(answer.result or {})
     return JSONResponse(result.model_dump(mode="json", by_alias=True))
 
 
 def request_view(box: RequestBox, request_id: str) -> RequestView | None:
-    """The request as the API shows it; None if there is none."""
+    """The request as the API shows it; None if it does not exist."""
     answer = box.answer(request_id)
     if answer is None:
         known = box.sent(request_id)
@@ -81,13 +83,6 @@ def request_view(box: RequestBox, request_id: str) -> RequestView | None:
         refusal = RefusalView(type=error.type, message=error.message, hint=error.hint)
         return RequestView(id=request_id, status="refused", error=refusal)
     return RequestView(id=request_id, status="done", result=dict(answer.result or {}))
-
-
-def _result(answer: RequestAnswer) -> dict[str, Any]:
-    if answer.error is not None:
-        error = answer.error
-        raise AnsweredError(error.message, hint=error.hint, kind=error.type)
-    return dict(answer.result or {})
 
 
 RequestId = Annotated[str, Path(pattern=r"^[0-9a-f-]{36}$", description="As a 202 named it.")]
@@ -104,7 +99,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["acknowledgements"], dependencies=[V
 def acknowledge(
     job_id: JobId, body: Acknowledge, services: Injected, idempotency_key: IdempotencyKey = None
 ) -> Response:
-    """Let the job go on as chosen; the decision is kept with its reason and what is lost by it."""
+    """Continue a stalled job as chosen; the decision is recorded with its reason and the loss."""
     choice = _choice(body)
     request = Asked(
         kind=ACKNOWLEDGE,
@@ -124,7 +119,7 @@ def _choice(body: Acknowledge) -> str:
     choices = CHOICES[body.cause]
     if body.choice is not None and body.choice not in choices:
         raise JobConflictError(
-            f'choice "{body.choice}" is none of cause "{body.cause}", '
+            f'choice "{body.choice}" does not belong to cause "{body.cause}", '
             f"expected {', '.join(choices)}",
             hint="Choose one of these, or stop the job.",
         )
@@ -138,7 +133,7 @@ def list_acknowledgements(
     cursor: Annotated[int, Query(ge=0)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> AcknowledgementPage:
-    """What operators have acknowledged, the oldest first, with reason and lost offsets."""
+    """Decisions of operators, oldest first, with reason and lost offsets."""
     services.store.get(job_id)
     acknowledgements = read_acknowledgements(services.layout(job_id).job_dir)
     items = [
@@ -150,12 +145,12 @@ def list_acknowledgements(
 
 @router.get("/{job_id}/requests/{request_id}", summary="Show a request to the runner")
 def show_request(job_id: JobId, request_id: RequestId, services: Injected) -> RequestView:
-    """Whether the runner has carried it out, and with which result."""
+    """Whether the runner has carried out the request, and the result."""
     services.store.get(job_id)
     view = request_view(services.requests(job_id), request_id)
     if view is None:
         raise JobNotFoundError(
             f'job "{job_id}" has no request "{request_id}"',
-            hint="Requests are forgotten after a thousand others; send it anew.",
+            hint="Requests are dropped after a thousand later ones; send it again.",
         )
     return view

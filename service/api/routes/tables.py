@@ -1,7 +1,7 @@
-"""`/v1/jobs/{id}/dimensions` and `/preview`: what a job joins with, and what it has written.
+"""`/v1/jobs/{id}/dimensions` and `/preview`: tables of a job and its output.
 
-Tables are read by an inspection, a process apart. Who accepts `application/vnd.apache.arrow.stream`
-gets the rows as an Arrow stream, and headers say what JSON says around them.
+An inspection, a separate process, reads the tables. With the Accept header
+`application/vnd.apache.arrow.stream` rows come as an Arrow stream, the rest as headers.
 """
 
 import base64
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from joins.plan.errors import QuestionError
 from service.api.http.access import VIEWER
 from service.api.http.checks import wants
-from service.api.routes.inspection import Sink
+from service.api.routes.inspection import Sink, inspect
 from service.api.services import Injected, JobId, Services
 from service.schemas.tables import (
     DimensionChanges,
@@ -26,7 +26,7 @@ from service.schemas.tables import (
 )
 
 ARROW = "application/vnd.apache.arrow.stream"
-_TIMEOUT_S = 60.0
+
 _LARGEST = 2**63 - 1
 _MOST_KEYS = 100
 _HEADERS = {
@@ -39,7 +39,7 @@ _STREAM: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 _RESPONSES: dict[int | str, dict[str, Any]] = {200: {"content": {ARROW: _STREAM}}}
 Found = TypeVar("Found", bound=BaseModel)
 TableName = Annotated[str, Path(min_length=1, max_length=255, description="As in the script.")]
-Version = Annotated[int | None, Query(ge=0, le=_LARGEST, description="The newest if left out.")]
+Version = Annotated[int | None, Query(ge=0, le=_LARGEST, description="Default: the newest.")]
 Limit = Annotated[int, Query(ge=1, le=1_000)]
 Accept = Annotated[str, Header(include_in_schema=False)]
 PageCursor = Annotated[
@@ -47,34 +47,25 @@ PageCursor = Annotated[
     Query(
         max_length=16_384,
         pattern=r"^[A-Za-z0-9_-]+$",
-        description="next_cursor of the page before: goes on in the same versions.",
+        description="next_cursor of the previous page; continues in the same versions.",
     ),
 ]
 Keys = Annotated[
     list[str] | None,
     Query(
         max_length=_MOST_KEYS,
-        description="Only rows with these keys: a value as rows show it, of a composite key a JSON "
-        "array in key order or a JSON object.",
+        description="Only rows with these keys, each as rows show it; a composite key is a JSON "
+        "array in key order, or a JSON object.",
     ),
 ]
 router = APIRouter(prefix="/v1/jobs", tags=["tables"], dependencies=[VIEWER])
 
 
-def ask(services: Services, job_id: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """What an inspection says of the job's tables.
-
-    Raises:
-        JobNotFoundError: there is no such job.
-        ServiceError: see `Inspector.ask`.
-    """
-    services.store.get(job_id)
-    job_dir = services.layout(job_id).job_dir
-    return services.inspector.ask(job_dir, ["tables"], timeout_s=_TIMEOUT_S, question=question)
+def _ask(services: Services, job_id: str, question: Mapping[str, Any]) -> dict[str, Any]:
+    return inspect(services, job_id, ["tables"], question=question)
 
 
 def _rendered(answer: dict[str, Any], model: type[Found]) -> Found | Response:
-    """An answer as it was asked for."""
     stream = answer.get("arrow")
     if stream is None:
         return model.model_validate(answer)
@@ -84,8 +75,8 @@ def _rendered(answer: dict[str, Any], model: type[Found]) -> Found | Response:
 
 @router.get("/{job_id}/dimensions", summary="List the tables that a job joins with")
 def list_dimensions(job_id: JobId, services: Injected) -> DimensionList:
-    """Columns, key, the versions that can be read, and the one that the newest batch has met."""
-    return DimensionList.model_validate(ask(services, job_id, {"what": "dimensions"}))
+    """Columns, key, readable versions, and the version pinned by the newest batch."""
+    return DimensionList.model_validate(_ask(services, job_id, {"what": "dimensions"}))
 
 
 @router.get(
@@ -104,15 +95,15 @@ def show_rows(
     cursor: PageCursor = None,
     accept: Accept = "",
 ) -> DimensionRows | Response:
-    """Rows as the join saw them at that version: those of some keys, or a page in key order."""
+    """Rows at a version as the join saw them: those of some keys, or a page in key order."""
     if cursor is not None and (key or version is not None):
         raise QuestionError(
-            "a cursor goes with neither key nor version",
-            hint="Send the cursor and the limit alone: the cursor names the version.",
+            "a cursor cannot be combined with key or version",
+            hint="Send only cursor and limit: the cursor contains the version.",
         )
     question = {"what": "rows", "table": table, "keys": key or None, "version": version}
     question |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, question), DimensionRows)
+    return _rendered(_ask(services, job_id, question), DimensionRows)
 
 
 @router.get(
@@ -126,52 +117,52 @@ def show_changes(
     table: TableName,
     services: Injected,
     first: Annotated[
-        int | None, Query(alias="from", ge=0, le=_LARGEST, description="Needed without a cursor.")
+        int | None, Query(alias="from", ge=0, le=_LARGEST, description="Required without a cursor.")
     ] = None,
     last: Annotated[
-        int | None, Query(alias="to", ge=0, le=_LARGEST, description="The newest if left out.")
+        int | None, Query(alias="to", ge=0, le=_LARGEST, description="Default: the newest.")
     ] = None,
     limit: Limit = 100,
     cursor: PageCursor = None,
     accept: Accept = "",
 ) -> DimensionChanges | Response:
-    """Rows that were inserted, updated or deleted; an Arrow stream has `_change_type`, as Delta's.
+    """Inserted, updated and deleted rows; an Arrow stream has `_change_type`, as in Delta.
 
-    A row that was written again with the same values is no change.
+    A row rewritten with the same values is not a change.
     """
     if (cursor is None) == (first is None) or (cursor is not None and last is not None):
         raise QuestionError(
-            'either "from" or a cursor says where the comparison begins',
-            hint='Give "from" (and "to") for the first page, the cursor alone for the next ones.',
+            'either "from" or a cursor is required',
+            hint='Give "from" (and "to") for the first page, only the cursor for later pages.',
         )
     question = {"what": "changes", "table": table, "from": first, "to": last}
     question |= {"limit": limit, "cursor": cursor, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, question), DimensionChanges)
+    return _rendered(_ask(services, job_id, question), DimensionChanges)
 
 
-@router.get("/{job_id}/dimensions/{table}/history", summary="Tell which versions changed a key")
+@router.get("/{job_id}/dimensions/{table}/history", summary="List the versions that changed a key")
 def show_history(
     job_id: JobId,
     table: TableName,
     services: Injected,
     key: Annotated[
         str | None,
-        Query(description="As for the rows of a table. Needed without a cursor."),
+        Query(description="As for the rows of a table. Required without a cursor."),
     ] = None,
     limit: Limit = 100,
     cursor: PageCursor = None,
 ) -> DimensionHistory:
-    """The row of one key before and after each version that changed it, the newest first.
+    """The row of one key before and after each version that changed it, newest first.
 
-    It goes back to the oldest version that is kept, and the last page tells what that one has.
+    The last page has the row at the oldest readable version.
     """
     if (cursor is None) == (key is None):
         raise QuestionError(
-            "either a key or a cursor says whose history it is",
-            hint='Give "key" for the first page, the cursor alone for the next ones.',
+            "either a key or a cursor is required",
+            hint='Give "key" for the first page, only the cursor for later pages.',
         )
     question = {"what": "history", "table": table, "key": key, "limit": limit, "cursor": cursor}
-    return DimensionHistory.model_validate(ask(services, job_id, question))
+    return DimensionHistory.model_validate(_ask(services, job_id, question))
 
 
 @router.get(
@@ -187,6 +178,6 @@ def show_preview(
     sink: Sink = None,
     accept: Accept = "",
 ) -> Preview | Response:
-    """Newest batch first, each batch with its pin and counts; other sinks than delta answer 409."""
+    """Newest batch first, with pin and counts of each batch; only for delta sinks, else 409."""
     question = {"what": "preview", "limit": limit, "sink": sink, "arrow": wants(accept, ARROW)}
-    return _rendered(ask(services, job_id, question), Preview)
+    return _rendered(_ask(services, job_id, question), Preview)

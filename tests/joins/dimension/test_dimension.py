@@ -1,7 +1,5 @@
 """A dimension's build loop on real Spark, Kafka and Delta: what is committed is told."""
 
-import json
-
 import pyarrow as pa
 import pytest
 
@@ -18,11 +16,9 @@ from joins.dimension.index_keeper import IndexKeeper
 from joins.durable.failpoints import FailpointError, Failpoints
 from joins.kernels.changelog.envelope import (
     BinlogPosition,
-    changelog_schema,
     encode_watermark,
 )
 from joins.kernels.index.index import DimensionIndex, IndexSpec
-from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.loop import BatchTurns, LoopGuards
 from joins.plan.errors import FencedError
 from joins.plan.plan import KafkaOptions
@@ -222,14 +218,6 @@ def test_a_newer_runner_goes_on_and_the_older_one_cannot_commit(tmp_path, spark,
     assert sorted(told[1] for told in third.told) == [0, 1]
 
 
-def spark_log(directory, topic, batch, **ends):
-    """Spark's plan of a batch, as a version with streaming queries has left it."""
-    path = directory / "spark" / "offsets" / str(batch)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    told = json.dumps({topic: {partition[1:]: end for partition, end in ends.items()}})
-    path.write_text(f'v1\n{{"batchTimestampMs":1,"conf":{{}}}}\n{told}')
-
-
 def test_a_topic_is_read_on_where_it_was_read_to_though_repeats_became_no_rows(
     tmp_path, spark, kafka, topic
 ):
@@ -246,29 +234,6 @@ def test_a_topic_is_read_on_where_it_was_read_to_though_repeats_became_no_rows(
     second.wait_for({0: 4})
     loop.stop()
     assert second.errors == []
-
-
-def test_the_offsets_of_sparks_newest_batch_are_taken_over_once(tmp_path, spark, kafka, topic):
-    """The query had read one repeat more, and had planned a batch that was never committed."""
-    send(kafka, topic, 0, ("r", 1, 5), ("u", 1, 7), ("u", 1, 7), ("u", 1, 8))
-    before = Runner(tmp_path, spark, kafka, topic)
-    columns = changelog_schema(COLUMNS)
-    with ParquetStage(tmp_path / "changelog", columns, FileOrigin(1, 0, 0, 0)) as stage:
-        rows = {"_op": "r", "id": 1, "_partition": 0, "_offset": 0, "_epoch": 0, "_file": 1}
-        rows |= {"_pos": 5, "_row": -1, "_generation": 1}
-        stage.write(pa.RecordBatch.from_pylist([rows], schema=columns))
-        staged = stage.finish()
-    before.dimension.changelog.commit(0, 1, [staged], {})
-    spark_log(tmp_path, topic, 0, p0=2)
-    spark_log(tmp_path, topic, 1, p0=4)
-    taken = Runner(tmp_path, spark, kafka, topic, epoch=2)
-    assert taken.dimension.state.next_offsets == {0: 2}
-    side = taken.side(max_records_per_batch=1)
-    side.step()
-    side.close()
-    assert taken.dimension.changelog.batches.last_batch() == 1
-    later = Runner(tmp_path, spark, kafka, topic, epoch=3)
-    assert later.dimension.state.next_offsets == {0: 3}, "what Spark had planned is void"
 
 
 def test_each_batch_is_one_job_of_spark(tmp_path, spark, kafka, topic):

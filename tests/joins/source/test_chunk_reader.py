@@ -116,6 +116,6 @@ def test_records_are_compressed_as_a_copy_does_whatever_a_sink_of_the_cluster_do
 
 
 def test_an_error_in_the_background_is_raised_where_it_is_waited_for():
-    assert in_background(lambda: 7).result() == 7
+    assert in_background(lambda: 7, "a test").result() == 7
     with pytest.raises(ZeroDivisionError):
-        in_background(lambda: 1 // 0).result()
+        in_background(lambda: 1 // 0, "a test").result()

@@ -20,7 +20,7 @@ def http(plane):
 
 def paths(plane):
     """Every address that GET is declared for, with an id that no job has, and the page's files."""
-    rules = plane._open_parts().server.config.app.state.guard._rules.rules
+    rules = plane._open_parts().server.config.app.state.guard.rules.rules
     declared = {rule.path for rule in rules if "GET" in rule.methods}
     named = {
         re.sub(r"\{[^}]*\}", "01234567-89ab-7def-8123-456789abcdef", each) for each in declared

@@ -108,7 +108,7 @@ def test_dead_letters_of_a_job_that_has_finished_are_replayed_and_it_stays_finis
     decided = {"cause": "records-lost", "choice": "continue", "reason": "r", "by": "ann"}
     refused = http.post(f"/v1/jobs/{job_id}:acknowledge", json=decided)
     assert refused.json()["type"].rpartition(":")[2] == "runner-absent"
-    assert "nothing to decide" in refused.json()["hint"]
+    assert "only its dead letters" in refused.json()["hint"]
     assert http.get(f"/v1/jobs/{job_id}/events").json()["items"] == events
     assert http.delete(f"/v1/jobs/{job_id}").is_success
 
@@ -136,8 +136,8 @@ def test_letters_of_a_job_with_event_time_are_refused_with_the_way_out(http):
 
 
 WRONG_REPLAYS = {
-    "nothing_named": ({}, "says which"),
-    "both_named": ({"all": True, "records": [{"partition": 0, "offset": 1}]}, "says which"),
+    "nothing_named": ({}, "is required"),
+    "both_named": ({"all": True, "records": [{"partition": 0, "offset": 1}]}, "is required"),
     "no_records": ({"records": []}, "records"),
     "two_values": (
         {"records": [{"partition": 0, "offset": 1, "value": "a", "value_base64": "YQ=="}]},

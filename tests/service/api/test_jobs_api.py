@@ -210,12 +210,12 @@ def test_every_error_is_a_problem_with_a_hint(http, status, method, path, option
 DETAILS = {
     "not_utf_8": "is not UTF-8",
     "nested_deeply": "nested too deeply",
-    "key_twice": 'key "sql" is in the body more than once',
-    "deep_key_twice": 'key "b" is in the body more than once',
+    "key_twice": 'key "sql" occurs more than once in the body',
+    "deep_key_twice": 'key "b" occurs more than once in the body',
     "not_a_number": "NaN in the body",
     "long_number": "number that is too long",
     "many_keys": "1000 keys, expected at most 100",
-    "parameter_twice": 'query parameter "limit" is there 2 times, expected 1',
+    "parameter_twice": 'query parameter "limit" occurs 2 times, expected 1',
     "long_head": "larger than 32 KiB",
 }
 

@@ -160,12 +160,12 @@ WRONG = {
     "unknown_job": (["jobs", "get", "nobody"], 1, 'job "nobody" does not exist'),
     "no_such_file": (["submit", "/nowhere/job.sql"], 1, "cannot be read"),
     "no_server": (["jobs", "ls", "--server", "http://127.0.0.1:1"], 3, "connection refused"),
-    "no_address": (["jobs", "ls", "--server", "nonsense"], 3, "is no address"),
+    "no_address": (["jobs", "ls", "--server", "nonsense"], 3, "is not an address"),
     "unknown_command": (["frobnicate"], 2, "No such command"),
     "unknown_option": (["jobs", "ls", "--frobnicate"], 2, "No such option"),
     "missing_argument": (["jobs", "stop"], 2, "Missing argument"),
     "unknown_form": (["jobs", "ls", "-o", "xml"], 2, "'-o': 'xml' is not one of 'table', 'json'"),
-    "unknown_phase": (["wait", "driven", "heaven"], 2, '"heaven" is no phase'),
+    "unknown_phase": (["wait", "driven", "heaven"], 2, '"heaven" is not a phase'),
     "verb_without_its_group": (["stop", "driven"], 2, "No such command"),
 }
 
@@ -195,14 +195,14 @@ NO_ADDRESSES = {
 @pytest.mark.parametrize("address", NO_ADDRESSES.values(), ids=NO_ADDRESSES)
 @pytest.mark.parametrize("token", [None, "a token"], ids=["open", "with_a_token"])
 def test_what_is_no_address_is_told_how_one_looks(address, token):
-    with pytest.raises(UnreachableError, match="is no address") as caught:
+    with pytest.raises(UnreachableError, match="is not an address") as caught:
         Documents(address, Credentials(token=token))
-    assert caught.value.hint == "Write the whole address, such as http://127.0.0.1:8326."
+    assert caught.value.hint == "Give the whole address, such as http://127.0.0.1:8326."
 
 
 def test_a_whole_address_reaches_a_control_plane(plane):
     _, _, place = plane.url.partition("://")
-    with pytest.raises(UnreachableError, match=f'"{place}" is no address'):
+    with pytest.raises(UnreachableError, match=f'"{place}" is not an address'):
         Documents(place)
     with Documents(f"http://{place}") as client:
         assert client.version()["name"] == "sluice"
@@ -282,8 +282,8 @@ def test_who_waits_for_a_job_that_is_removed_is_told_so(plane, sluice, waiting):
         assert sluice("jobs", "rm", "goes").returncode == 0
         told = waiter.stderr.read().splitlines()[-2:]
     assert waiter.returncode == 1
-    assert told[0].endswith(" was removed while it was waited for")
-    assert told[1] == "hint: Submit its script anew."
+    assert told[0].endswith(" was removed while waiting for it")
+    assert told[1] == "hint: Submit its script again."
 
 
 def commands(group, words=()):

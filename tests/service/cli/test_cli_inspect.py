@@ -104,7 +104,7 @@ def test_the_bytes_of_a_letter_go_to_a_file_and_never_to_a_terminal(plane, sluic
 
 def test_letters_are_listed_page_by_page(sluice):
     first = sluice("dlq", "ls", "good", "--limit", "4")
-    assert first.said.strip() == "there are more: --cursor 4.0.3"
+    assert first.said.strip() == "more rows: --cursor 4.0.3"
     second = sluice("dlq", "ls", "good", "--limit", "4", "--cursor", "4.0.3")
     assert second.said == ""
     assert "0/6" in second.text
@@ -161,11 +161,14 @@ def test_the_same_key_is_the_same_decision(plane, sluice):
 
 
 WRONG = {
-    "no_coordinates": (["explain-row", "good", "clicks"], "names no record"),
-    "path_as_topic": (["explain-row", "good", "../../x/0/0"], "names no record"),
-    "no_place": (["dlq", "show", "good", "7"], "names no record"),
-    "no_letters": (["dlq", "replay", "good"], "no record is named"),
-    "all_and_one": (["dlq", "replay", "good", "0/1", "--all"], "--all goes with no record"),
+    "no_coordinates": (["explain-row", "good", "clicks"], "is not a record"),
+    "path_as_topic": (["explain-row", "good", "../../x/0/0"], "is not a record"),
+    "no_place": (["dlq", "show", "good", "7"], "is not a record"),
+    "no_letters": (["dlq", "replay", "good"], "no record given"),
+    "all_and_one": (
+        ["dlq", "replay", "good", "0/1", "--all"],
+        "--all cannot be combined with records",
+    ),
     "value_for_two": (
         ["dlq", "replay", "good", "0/1", "0/2", "--value-file", "x"],
         "exactly one record",

@@ -51,7 +51,7 @@ def test_a_secret_is_kept_for_its_owner_replaced_and_removed(data_dir):
     assert resolved(data_dir, "shop") == "other"
     assert [file.name for file in path.parent.iterdir()] == ["shop"]
     run("rm", "shop")
-    with pytest.raises(SecretError, match="not provided") as caught:
+    with pytest.raises(SecretError, match="does not exist") as caught:
         resolved(data_dir, "shop")
     assert "sluice secrets set shop" in caught.value.hint
 
@@ -114,15 +114,15 @@ def test_secrets_are_listed_with_their_places_and_jobs(data_dir, tmp_path, monke
         ("lake", "kept"): (["one"], "directory"),
         ("shop-a", "kept"): (["one"], "environment"),
     }
-    assert "used first" in run("ls").output
-    assert "is used first" in run("set", "lake", given=VALUE).output
-    assert "job one refers to it" in run("rm", "lake").output
+    assert "takes precedence" in run("ls").output
+    assert "takes precedence" in run("set", "lake", given=VALUE).output
+    assert "job one references it" in run("rm", "lake").output
 
 
 def test_without_a_control_plane_the_directory_is_named(data_dir):
     said = run("set", "shop", given=VALUE).output
     assert "no control plane answers" in said
-    assert f'kept in "{data_dir / "secrets"}"' in said
+    assert f'stored in "{data_dir / "secrets"}"' in said
     assert f'from "{data_dir / "secrets"}"' in run("rm", "shop").output
 
 
@@ -135,7 +135,7 @@ def test_a_server_that_is_named_must_answer(data_dir):
 
 
 def test_a_value_does_not_travel_in_the_clear(data_dir):
-    with pytest.raises(ControlPlaneError, match="in the clear"):
+    with pytest.raises(ControlPlaneError, match="unencrypted"):
         run("set", "shop", "--server", "http://db.example:8326", given=VALUE)
 
 

@@ -85,7 +85,7 @@ def test_a_preview_shows_its_rows_and_is_removed(talk, client, capsys):
     carry(f"SET 'pipeline.name'='looks'; {DECLARED} {query}")
     assert told[-1]["columns"] == ["op", "id", "name"]
     assert told[-1]["rows"] == [["+I", "1", "\u202e2\u2028\x85"], ["-U", "1", None]]
-    assert "2 records have no row" in capsys.readouterr().err
+    assert "2 records could not be read" in capsys.readouterr().err
     assert client.jobs() == []
 
 

@@ -81,16 +81,16 @@ CONFLICTS = {
     ),
     "cursor_and_from": (
         ["dim", "diff", "enriched", "users", "--from", "1", "--cursor", "x"],
-        "--cursor goes with neither --from nor --to",
+        "--cursor cannot be combined with --from or --to",
     ),
     "no_key": (["dim", "history", "enriched", "users"], "the key is missing"),
     "cursor_and_key_of_a_history": (
         ["dim", "history", "enriched", "users", "1", "--cursor", "x"],
-        "--cursor goes with no key",
+        "--cursor cannot be combined with a key",
     ),
     "cursor_and_key": (
         ["dim", "get", "enriched", "users", "1", "--cursor", "x"],
-        "--cursor goes with neither keys nor --version",
+        "--cursor cannot be combined with keys or --version",
     ),
 }
 

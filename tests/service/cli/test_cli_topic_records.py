@@ -28,7 +28,7 @@ def test_a_topic_is_made_filled_and_looked_at(topic):
     name = unique_name("clicks")
     code, out, said = topic("create", name, "--partitions", "3", "--set", "retention.ms=60000")
     assert (code, out) == (0, "")
-    assert f"topic {name} is made on" in said
+    assert f"topic {name} created on" in said
     assert "3 partitions" in said
     lines = b'{"user_id": 7, "item": "a"}\n\n{"user_id": 8}\r\nnull'
     code, out, said = topic("produce", name, "--key", "k", given=lines)
@@ -107,10 +107,10 @@ def test_bytes_become_readable(data, shown):
 # Each case: arguments behind the topic, standard input, what is said, records that are there then.
 REFUSED = {
     "a_line_that_is_no_json": ([], b'{"a":1}\n{"a":\n{"a":2}', "record 2 cannot be written", 1),
-    "a_constant_of_javascript": ([], b"[NaN]", "NaN is no number of JSON", 0),
+    "a_constant_of_javascript": ([], b"[NaN]", "NaN is not a JSON number", 0),
     "no_text": ([], b"\xff", "record 1 cannot be written", 0),
-    "a_field_that_is_missing": (["--key-field", "id"], b'{"a":1}', 'has no field "id"', 0),
-    "a_field_of_no_object": (["--key-field", "id"], b"7", 'has no field "id"', 0),
+    "a_field_that_is_missing": (["--key-field", "id"], b'{"a":1}', 'field "id" is missing', 0),
+    "a_field_of_no_object": (["--key-field", "id"], b"7", 'field "id" is missing', 0),
 }
 
 
@@ -122,8 +122,8 @@ def test_what_is_no_record_is_refused_and_those_before_it_are_counted(
     code, _, talk = topic("produce", name, *arguments, given=given)
     assert code == 1
     assert said in talk
-    assert f"{there} before it are" in talk
-    assert talk.splitlines()[-1].startswith("hint: Write one JSON value a line")
+    assert f"{there} before it were written" in talk
+    assert talk.splitlines()[-1].startswith("hint: Write one JSON value per line")
     assert len(json.loads(topic("peek", name, "--json")[1])) == there
     if "--key-field" not in arguments:  # the hint works
         assert topic("produce", name, "--text", given=given)[0] == 0

@@ -147,7 +147,7 @@ def test_what_is_only_so_at_a_moment_is_told_by_the_runner_that_lives_or_not_at_
     assert probe["held_records"] is None
     assert all(table["lag_records"] is None for table in job["dimensions"])
     assert ended or "lag -" in text_of(job)
-    assert "by a runner that does not speak now" in text_of(job)
+    assert "(runner not responding)" in text_of(job)
 
 
 @settings(max_examples=examples(100), deadline=None)

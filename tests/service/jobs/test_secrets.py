@@ -34,7 +34,7 @@ def test_a_reference_is_resolved(places, text, value):
 
 
 REFUSED = {
-    "nobody_provides_it": ("${secret:d}", "not provided"),
+    "nobody_provides_it": ("${secret:d}", "does not exist"),
     "no_name": ("${secret:}", "malformed"),
     "another_kind": ("${env:HOME}", "malformed"),
     "leaves_the_directory": ("${secret:../b}", "malformed"),
@@ -63,7 +63,7 @@ def test_a_pem_file_is_read_where_files_may_be_named_and_its_text_is_never_shown
     (pem / "large.pem").write_text("x" * (1 << 20) + "x")
     with pytest.raises(SecretError, match="more than") as caught:
         resolver.pem_file(str(pem / "large.pem"))
-    assert "the certificates that are needed" in caught.value.hint
+    assert "the required certificates" in caught.value.hint
 
 
 def test_what_a_client_of_kafka_needs_goes_to_whom_it_is_for(tmp_path, monkeypatch):

@@ -458,7 +458,17 @@ class KeyedStream:
 @checked
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Where a windowed program starts.
+    """Where a windowed program starts: key by, window, what is optional, what is computed.
+
+    >>> from watermark.reference.timers import Record
+    >>> operator = (
+    ...     Stream().key_by(lambda row: row[0]).window(TumblingWindows(100))
+    ...     .allowed_lateness(10).reduce(lambda a, b: (a[0], a[1] + b[1]))
+    ... )
+    >>> operator.process_record(Record(("Mike", 1), 5), now_ms=0)
+    ()
+    >>> operator.process_watermark(Watermark(99), now_ms=0)[0]
+    Record(value=('Mike', 1), timestamp_ms=99)
 
     Attributes:
         time: the job's time characteristic, for `time_window`.

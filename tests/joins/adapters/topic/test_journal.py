@@ -10,15 +10,29 @@ from joins.adapters.topic.feed_state import FeedJournal, abandon, read_journal, 
 from joins.durable.failpoints import FailpointError
 from tests.support.foreign_topics import Connector, envelope, heard, row, topic_feed
 from watermark.errors import InvalidTransitionError
-from watermark.foreign import FEED_STEPS, FeedPhase, FeedPosition, FeedStep
+from watermark.foreign_journal import (
+    FEED_STEPS,
+    Complete,
+    CopyState,
+    FeedPhase,
+    FeedPosition,
+    FeedStep,
+    SnapshotJournal,
+)
+from watermark.model import Evidence, Quiet
 
-WHOLE = {"evidence": "last_snapshot_row", "quiet": "settle_time", "text": "all"}
+WHOLE = Complete(Evidence.LAST_SNAPSHOT_ROW, Quiet.SETTLE_TIME, "all")
+
+
+def snapshot_of(generation, complete=None):
+    state = CopyState.READING if complete is None else CopyState.COMPLETE
+    return SnapshotJournal(state, generation, complete=complete)
 
 
 def changes_of(step, generation):
     begins = step in (FeedStep.BEGIN, FeedStep.SUPERSEDE)
     complete = WHOLE if step is FeedStep.PROVE else None
-    return {"generation": generation + begins, "complete": complete}
+    return snapshot_of(generation + begins, complete)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -29,7 +43,7 @@ def test_a_journal_takes_the_steps_of_its_table_and_no_others(seed, tmp_path):
         offsets = {p: rng.randrange(9) for p in range(2)}
         snapshot = changes_of(step, journal.generation)
         if step is FeedStep.ADVANCE and journal.is_whole:
-            snapshot["complete"] = WHOLE
+            snapshot = snapshot_of(journal.generation, WHOLE)
         goes_back = any(o < journal.position.offsets.get(p, 0) for p, o in offsets.items())
         begins = step in (FeedStep.BEGIN, FeedStep.SUPERSEDE)
         is_legal = (phase, step) in FEED_STEPS and (begins or not goes_back)
@@ -67,10 +81,10 @@ def test_no_step_but_the_first_leads_to_another_topic_or_generation():
 
 def test_a_phase_and_the_snapshot_beside_it_agree():
     begun = FeedJournal().after(
-        FeedStep.BEGIN, topic_id="a", offsets={0: 0}, snapshot={"generation": 1, "complete": None}
+        FeedStep.BEGIN, topic_id="a", offsets={0: 0}, snapshot=snapshot_of(1)
     )
     with pytest.raises(InvalidTransitionError, match="is complete"):
-        begun.after(FeedStep.ADVANCE, snapshot={"generation": 1, "complete": WHOLE})
+        begun.after(FeedStep.ADVANCE, snapshot=snapshot_of(1, WHOLE))
     with pytest.raises(InvalidTransitionError, match="is not complete"):
         begun.after(FeedStep.PROVE)
 

@@ -9,7 +9,7 @@ from joins.kernels.debezium.notifications import (
     SnapshotFamily,
     SnapshotNotification,
 )
-from watermark.notifications import Notice, NoticeKind
+from watermark.foreign_records import Notice, NoticeKind
 
 SCANNED = SnapshotEvent.TABLE_SCAN_COMPLETED
 

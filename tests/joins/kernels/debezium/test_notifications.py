@@ -111,10 +111,10 @@ UNKNOWN = {
         notice("TABLE_SCAN_COMPLETED", data_collection="a", total_rows_scanned="many"),
         "total_rows_scanned",
     ),
-    "a_scan_of_no_table": (notice("TABLE_SCAN_COMPLETED"), "which table"),
+    "a_scan_of_no_table": (notice("TABLE_SCAN_COMPLETED"), "the scanned table"),
     "a_scan_of_one_of_two": (
         notice("TABLE_SCAN_COMPLETED", data_collections="a,b"),
-        "which table",
+        "the scanned table",
     ),
     "a_time_that_is_none": (notice("STARTED", timestamp="soon"), "timestamp"),
     "data_that_are_none": (notice("STARTED") | {"additional_data": [1]}, "additional_data"),

@@ -229,7 +229,7 @@ BAD = {
     "a_guid_of_confluent": (b"\1" + GUID.bytes + b"\2", f"by the GUID {GUID}"),
     "apicurio": (b"\0" + bytes(7) + b"\x09\2", "by the id 9 of eight bytes, as Apicurio's"),
     "azure": (bytes(4) + GUID.hex.encode() + b"\2", f"Azure's registry, with schema {GUID}"),
-    "an_unknown_schema": (b"\0\0\0\0\x08\0", "nobody has schema 8"),
+    "an_unknown_schema": (b"\0\0\0\0\x08\0", "the registry does not have schema 8"),
     "a_schema_that_is_none": (b"\0\0\0\0\x09\0", "its schema 9 cannot be read"),
     "cut_off": (written(dict.fromkeys(COLUMNS))[:-1], "not what its schema 7 says"),
     "more_behind": (written(dict.fromkeys(COLUMNS)) + b"\0", "not what its schema 7 says"),

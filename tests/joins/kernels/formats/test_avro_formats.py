@@ -217,7 +217,7 @@ def test_a_schema_has_its_number_and_the_reader_asks_for_it():
         {"a": None, "new": None, "b": None},
     ]
     assert [(row, reason.partition(",")[0]) for row, reason in bad(parsed)] == [
-        (2, "nobody has schema 1"),
+        (2, "the registry does not have schema 1"),
         (3, "it is not in Confluent's wire format"),
     ]
 

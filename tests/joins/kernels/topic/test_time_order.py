@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from joins.kernels.topic.pieces import MARKS, NO_MARK, ChangePiece, TimeOrder, Window, by_partition
-from watermark.foreign import Mark
+from watermark.foreign_records import Mark
 
 ROWS = pa.RecordBatch.from_pydict({"id": pa.array(range(10_000), pa.int64())})
 

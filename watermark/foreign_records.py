@@ -1,4 +1,4 @@
-"""What a connector notifies of its snapshots, put in order by the times that it gives.
+"""What a reader of a foreign topic reports: runs of records, and notifications of the connector.
 
 Notifications come late, twice, not at all and in any order; a run of the snapshot reaches from the
 time of one STARTED to that of the next.
@@ -10,6 +10,58 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from watermark.checks import checked
+
+
+class Mark(StrEnum):
+    """What a record says of the snapshot; rows of incremental ones say nothing."""
+
+    FIRST = "first"
+    ROW = "row"
+    LAST = "last"
+    STREAMED = "streamed"
+    TRUNCATE = "truncate"
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class RecordRun:
+    """Records of one mark, next to each other in the order of their times, in any partitions.
+
+    Attributes:
+        first_ms: time of the oldest one in Kafka, `last_ms` of the newest.
+        source_ms: newest time that their source blocks give, else that in Kafka.
+        oldest_source_ms: the oldest one.
+        position: a number of where in the database's log rows of a snapshot were read; 0 where
+            nobody tells. What was read at one position is the same, whichever snapshot it is of.
+    """
+
+    mark: Mark
+    partitions: frozenset[int]
+    first_ms: int
+    last_ms: int
+    source_ms: int
+    oldest_source_ms: int
+    position: int = 0
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class NewSnapshot:
+    """A later snapshot has begun, or all rows are gone.
+
+    Attributes:
+        at_ms: changes from this time on are behind its beginning.
+        rows_after_ms: rows of snapshots behind this time are its own.
+        must_read_again: records of that time and later were taken for the older one's.
+        is_empty: it is none, the table was truncated.
+        position: where the row was read that has begun it; 0 if it began otherwise.
+    """
+
+    at_ms: int
+    rows_after_ms: int
+    must_read_again: bool
+    is_empty: bool = False
+    position: int = 0
 
 
 class NoticeKind(StrEnum):

@@ -1,0 +1,472 @@
+"""What is durable of a foreign topic's copy: two state machines, and the entry that a step writes.
+
+`FEED_STEPS` holds the steps of the journal: each is one durable write. `COPY_STEPS` holds how one
+generation, the rows of one snapshot, comes to count as complete.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+from watermark.checks import checked
+from watermark.errors import reading_state
+from watermark.foreign_records import Mark, NewSnapshot, Notice, NoticeKind, RecordRun
+from watermark.model import Evidence, Quiet
+from watermark.transitions import illegal_step, next_state
+
+_JOURNAL = "journal of a topic"
+
+
+class FeedPhase(StrEnum):
+    """How far the copy of a topic is, as its journal says.
+
+    Attributes:
+        NEW: nothing is read.
+        COPYING: the current generation is not proven complete.
+        WHOLE: the current generation is proven complete.
+        ABANDONED: the topic cannot be followed; it is read again from its beginning.
+    """
+
+    NEW = "new"
+    COPYING = "copying"
+    WHOLE = "whole"
+    ABANDONED = "abandoned"
+
+
+class FeedStep(StrEnum):
+    """What one durable write of a journal makes true.
+
+    Attributes:
+        BEGIN: reads the topic from its beginning, in a new generation.
+        ADVANCE: moves offsets up.
+        SUPERSEDE: begins the generation of a later snapshot; offsets move back where its records
+            were read already.
+        PROVE: says that the generation is complete.
+        ABANDON: says that the topic cannot be followed.
+    """
+
+    BEGIN = "begin"
+    ADVANCE = "advance"
+    SUPERSEDE = "supersede"
+    PROVE = "prove"
+    ABANDON = "abandon"
+
+
+FEED_STEPS: Mapping[tuple[FeedPhase, FeedStep], FeedPhase] = {
+    (FeedPhase.NEW, FeedStep.BEGIN): FeedPhase.COPYING,
+    (FeedPhase.COPYING, FeedStep.ADVANCE): FeedPhase.COPYING,
+    (FeedPhase.COPYING, FeedStep.SUPERSEDE): FeedPhase.COPYING,
+    (FeedPhase.COPYING, FeedStep.PROVE): FeedPhase.WHOLE,
+    (FeedPhase.COPYING, FeedStep.ABANDON): FeedPhase.ABANDONED,
+    (FeedPhase.WHOLE, FeedStep.ADVANCE): FeedPhase.WHOLE,
+    (FeedPhase.WHOLE, FeedStep.SUPERSEDE): FeedPhase.COPYING,
+    (FeedPhase.WHOLE, FeedStep.ABANDON): FeedPhase.ABANDONED,
+    (FeedPhase.ABANDONED, FeedStep.ABANDON): FeedPhase.ABANDONED,
+    (FeedPhase.ABANDONED, FeedStep.BEGIN): FeedPhase.COPYING,
+}
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class FeedPosition:
+    """What the rules of a journal are about; the rest of an entry belongs to it.
+
+    >>> new = FeedPosition()
+    >>> begun = new.after(FeedStep.BEGIN, topic_id="a", generation=1, offsets={0: 5})
+    >>> begun.phase.value, begun.after(FeedStep.ADVANCE, offsets={0: 7}).offsets
+    ('copying', {0: 7})
+
+    Attributes:
+        topic_id: of the topic that the offsets belong to.
+        offsets: partition → next offset; everything below is sent and acknowledged.
+    """
+
+    phase: FeedPhase = FeedPhase.NEW
+    topic_id: str = ""
+    generation: int = 0
+    offsets: Mapping[int, int] = field(default_factory=dict)
+
+    def after(
+        self,
+        step: FeedStep,
+        *,
+        topic_id: str | None = None,
+        generation: int | None = None,
+        offsets: Mapping[int, int] | None = None,
+    ) -> "FeedPosition":
+        """The position after `step`; what is not given stays.
+
+        Raises:
+            InvalidTransitionError: `FEED_STEPS` has no such step, or it changes what only another
+                step may change.
+        """
+        after = FeedPosition(
+            next_state(_JOURNAL, FEED_STEPS, self.phase, step),
+            self.topic_id if topic_id is None else topic_id,
+            self.generation if generation is None else generation,
+            dict(self.offsets if offsets is None else offsets),
+        )
+        begins = step in (FeedStep.BEGIN, FeedStep.SUPERSEDE)
+        if after.generation != self.generation + begins:
+            raise illegal_step(
+                _JOURNAL,
+                f'step "{step}" leads from generation {self.generation} to {after.generation}',
+            )
+        if step is not FeedStep.BEGIN and after.topic_id != self.topic_id:
+            raise illegal_step(
+                _JOURNAL, f'step "{step}" leads to topic {after.topic_id} from {self.topic_id}'
+            )
+        back = {p for p, offset in self.offsets.items() if after.offsets.get(p, -1) < offset}
+        if back and not begins:
+            raise illegal_step(_JOURNAL, f'step "{step}" moves partition {min(back)} back')
+        if step is FeedStep.ABANDON and after.offsets != self.offsets:
+            raise illegal_step(_JOURNAL, f'step "{step}" moves offsets')
+        return after
+
+
+class CopyState(StrEnum):
+    """How far the proof is that one generation is complete.
+
+    Attributes:
+        READING: nothing shows that the connector has read the whole table.
+        PROVEN: there is evidence of it; rows may still be on their way into the topic.
+        BOUNDED: nothing is on its way, and the ends of the partitions were read after that.
+        COMPLETE: everything up to the ends is applied. It stays so until a later snapshot begins.
+    """
+
+    READING = "reading"
+    PROVEN = "proven"
+    BOUNDED = "bounded"
+    COMPLETE = "complete"
+
+
+class CopyEvent(StrEnum):
+    """What changes the proof of a generation.
+
+    Attributes:
+        PROOF: there is evidence.
+        DOUBT: there is no evidence, or it does not hold any more.
+        UNREST: rows may be on their way.
+        ENDS: the ends of the partitions are read.
+        OVERRIDE: an operator says that the table is complete.
+        APPLIED: everything up to the ends is applied.
+        SUPERSEDE: a later snapshot begins a new generation.
+    """
+
+    PROOF = "proof"
+    DOUBT = "doubt"
+    UNREST = "unrest"
+    ENDS = "ends"
+    OVERRIDE = "override"
+    APPLIED = "applied"
+    SUPERSEDE = "supersede"
+
+
+COPY_STEPS: Mapping[tuple[CopyState, CopyEvent], CopyState] = {
+    (CopyState.READING, CopyEvent.PROOF): CopyState.PROVEN,
+    (CopyState.READING, CopyEvent.DOUBT): CopyState.READING,
+    (CopyState.READING, CopyEvent.OVERRIDE): CopyState.READING,
+    (CopyState.READING, CopyEvent.SUPERSEDE): CopyState.READING,
+    (CopyState.PROVEN, CopyEvent.PROOF): CopyState.PROVEN,
+    (CopyState.PROVEN, CopyEvent.DOUBT): CopyState.READING,
+    (CopyState.PROVEN, CopyEvent.UNREST): CopyState.PROVEN,
+    (CopyState.PROVEN, CopyEvent.ENDS): CopyState.BOUNDED,
+    (CopyState.PROVEN, CopyEvent.OVERRIDE): CopyState.PROVEN,
+    (CopyState.PROVEN, CopyEvent.SUPERSEDE): CopyState.READING,
+    (CopyState.BOUNDED, CopyEvent.PROOF): CopyState.BOUNDED,
+    (CopyState.BOUNDED, CopyEvent.DOUBT): CopyState.READING,
+    (CopyState.BOUNDED, CopyEvent.UNREST): CopyState.PROVEN,
+    (CopyState.BOUNDED, CopyEvent.OVERRIDE): CopyState.PROVEN,
+    (CopyState.BOUNDED, CopyEvent.APPLIED): CopyState.COMPLETE,
+    (CopyState.BOUNDED, CopyEvent.SUPERSEDE): CopyState.READING,
+    (CopyState.COMPLETE, CopyEvent.OVERRIDE): CopyState.COMPLETE,
+    (CopyState.COMPLETE, CopyEvent.SUPERSEDE): CopyState.READING,
+}
+
+
+@checked
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """The table is complete, on this evidence."""
+
+    evidence: Evidence
+    quiet: Quiet
+    text: str
+
+
+class TimeSpan(NamedTuple):
+    """The oldest and the newest of some times."""
+
+    oldest_ms: int
+    newest_ms: int
+
+
+class FirstRow(NamedTuple):
+    """The newest row that is marked as the first one of a snapshot."""
+
+    source_ms: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFacts:
+    """What records, Connect and the operator have said about one generation.
+
+    Attributes:
+        rows: times in Kafka of the snapshot's rows, None before the first one.
+        sources: their times in the database; together with `rows`.
+        changes: times in Kafka of changes.
+        newest_other_ms: time in Kafka of the newest record of another table.
+        last_ms: time in Kafka of the newest row that is marked as the last one.
+        positions: where rows were read → the oldest time in Kafka of such a row.
+        ended: partitions that have what only comes behind all rows.
+        truncated: partitions whose oldest records were removed before they were read.
+        counted: rows, told apart by their keys.
+        committed_ms: time in the database of the newest offset that Connect has committed.
+        empty_ms: when the connector's newest run began, once the generation is complete without
+            rows.
+        override: the operator's reason to call the table complete.
+        was_truncated: the generation began by TRUNCATE.
+    """
+
+    rows: TimeSpan | None = None
+    sources: TimeSpan | None = None
+    changes: TimeSpan | None = None
+    first: FirstRow | None = None
+    newest_other_ms: int | None = None
+    last_ms: int | None = None
+    positions: Mapping[int, int] = field(default_factory=dict)
+    ended: frozenset[int] = frozenset()
+    truncated: frozenset[int] = frozenset()
+    counted: int = 0
+    committed_ms: int | None = None
+    empty_ms: int | None = None
+    override: str | None = None
+    was_truncated: bool = False
+
+    @property
+    def position(self) -> int:
+        """Where all rows were read; 0 if they were read at several positions or at none."""
+        return next(iter(self.positions)) if len(self.positions) == 1 else 0
+
+    def with_run(self, run: RecordRun) -> Self:
+        """With records of this snapshot, or changes behind it."""
+        if run.mark is Mark.STREAMED:
+            return replace(
+                self,
+                changes=_widened(self.changes, run.first_ms, run.last_ms),
+                ended=self.ended | run.partitions,
+            )
+        at_ms, positions = self.positions.get(run.position), self.positions
+        if at_ms is None or run.first_ms < at_ms:
+            positions = {**positions, run.position: run.first_ms}
+        first, is_last = self.first, run.mark is Mark.LAST
+        if run.mark is Mark.FIRST:
+            first = FirstRow(greatest(first and first.source_ms, run.source_ms), run.position)
+        return replace(
+            self,
+            rows=_widened(self.rows, run.first_ms, run.last_ms),
+            sources=_widened(self.sources, run.oldest_source_ms, run.source_ms),
+            first=first,
+            last_ms=greatest(self.last_ms, run.last_ms) if is_last else self.last_ms,
+            positions=positions,
+            ended=self.ended | run.partitions if is_last else self.ended,
+        )
+
+    def without_ends(self, run: RecordRun) -> Self:
+        """Before `run`, rows of a later snapshot that count as changes until it ends."""
+        return replace(
+            self,
+            rows=self.rows and TimeSpan(run.first_ms, self.rows.newest_ms),
+            changes=None,
+            first=None,
+            last_ms=None,
+            positions={},
+            ended=frozenset(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotJournal:
+    """What is durable of a `ForeignSnapshot`; a step makes another value of it.
+
+    Attributes:
+        generation: number of the snapshot that is read now, from 1 on; 0 before the first one.
+        changes_from_ms: older changes belong to an earlier generation; None for the first one.
+        rows_after_ms: rows that are not newer belong to an earlier snapshot.
+        position: where the row was read that began the snapshot; 0 if it began otherwise.
+        proven_at_ms: clock at which the evidence was met, None in `READING`.
+        ends: partition → end, in `BOUNDED` and later.
+        complete: the proof, in `COMPLETE`.
+        oldest_ms: partition → time of its oldest record.
+        removed: partitions whose oldest records were gone when the topic was first read.
+    """
+
+    state: CopyState = CopyState.READING
+    generation: int = 0
+    changes_from_ms: int | None = None
+    rows_after_ms: int | None = None
+    position: int = 0
+    facts: SnapshotFacts = field(default_factory=SnapshotFacts)
+    proven_at_ms: int | None = None
+    ends: Mapping[int, int] | None = None
+    complete: Complete | None = None
+    oldest_ms: Mapping[int, int] = field(default_factory=dict)
+    removed: frozenset[int] = frozenset()
+    notices: frozenset[Notice] = frozenset()
+
+    @classmethod
+    def first(cls, generation: int, begins: Mapping[int, int]) -> Self:
+        """Of a topic that is read from its beginning offsets `begins`."""
+        removed = frozenset(partition for partition, offset in begins.items() if offset > 0)
+        return cls(generation=generation, facts=SnapshotFacts(truncated=removed), removed=removed)
+
+    def after(
+        self,
+        event: CopyEvent,
+        *,
+        at_ms: int | None = None,
+        ends: Mapping[int, int] | None = None,
+        complete: Complete | None = None,
+        **changes: Any,  # noqa: ANN401
+    ) -> Self:
+        """The value after `event`; what the new state does not have is dropped.
+
+        Args:
+            event: what happened.
+            at_ms: the clock, of `PROOF`.
+            ends: partition → end, of `ENDS`.
+            complete: the proof, of `APPLIED`.
+            changes: other fields.
+
+        Raises:
+            InvalidTransitionError: `COPY_STEPS` has no such step.
+        """
+        state = next_state("copy of a topic", COPY_STEPS, self.state, event)
+        proven_at_ms = at_ms if self.proven_at_ms is None else self.proven_at_ms
+        has_ends = state in (CopyState.BOUNDED, CopyState.COMPLETE)
+        return replace(
+            self,
+            state=state,
+            proven_at_ms=None if state is CopyState.READING else proven_at_ms,
+            ends=(ends or self.ends) if has_ends else None,
+            complete=(complete or self.complete) if state is CopyState.COMPLETE else None,
+            **changes,
+        )
+
+    def superseded(self, new: NewSnapshot) -> Self:
+        """The next generation."""
+        seen_before = {p for p, oldest in self.oldest_ms.items() if oldest < new.at_ms}
+        facts = SnapshotFacts(
+            truncated=frozenset() if new.is_empty else self.removed - seen_before,
+            was_truncated=new.is_empty,
+            positions={new.position: new.at_ms} if new.position else {},
+        )
+        return self.after(
+            CopyEvent.SUPERSEDE,
+            facts=facts,
+            generation=self.generation + 1,
+            changes_from_ms=new.at_ms,
+            rows_after_ms=new.rows_after_ms,
+            position=new.position,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        facts = self.facts
+        return {
+            "generation": self.generation,
+            "changes_from_ms": self.changes_from_ms,
+            "rows_after_ms": self.rows_after_ms,
+            "position": self.position,
+            "began_ms": facts.rows and facts.rows.oldest_ms,
+            "newest_row_ms": facts.rows and facts.rows.newest_ms,
+            "oldest_source_ms": facts.sources and facts.sources.oldest_ms,
+            "newest_source_ms": facts.sources and facts.sources.newest_ms,
+            "oldest_change_ms": facts.changes and facts.changes.oldest_ms,
+            "newest_change_ms": facts.changes and facts.changes.newest_ms,
+            "newest_other_ms": facts.newest_other_ms,
+            "first_source_ms": facts.first and facts.first.source_ms,
+            "first_position": 0 if facts.first is None else facts.first.position,
+            "last_ms": facts.last_ms,
+            "positions": sorted(facts.positions.items()),
+            "ended": sorted(facts.ended),
+            "truncated": sorted(facts.truncated),
+            "rows": facts.counted,
+            "committed_ms": facts.committed_ms,
+            "empty_ms": facts.empty_ms,
+            "word": facts.override,
+            "was_truncated": facts.was_truncated,
+            "evident_at_ms": self.proven_at_ms,
+            "ends": None if self.ends is None else sorted(self.ends.items()),
+            "complete": None if self.complete is None else asdict(self.complete),
+            "oldest_ms": sorted(self.oldest_ms.items()),
+            "removed": sorted(self.removed),
+            "notices": sorted(
+                ([n.kind, n.at_ms, n.rows] for n in self.notices), key=lambda n: (n[:2], n[2] or -1)
+            ),
+        }
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Self:
+        """What `as_json` described; the state follows from the fields that are there.
+
+        Raises:
+            StateFormatError: it is damaged.
+        """
+        with reading_state("a foreign snapshot"):
+            first_ms, done = value["first_source_ms"], value["complete"]
+            facts = SnapshotFacts(
+                rows=_span(value["began_ms"], value["newest_row_ms"]),
+                sources=_span(value["oldest_source_ms"], value["newest_source_ms"]),
+                changes=_span(value["oldest_change_ms"], value["newest_change_ms"]),
+                first=None if first_ms is None else FirstRow(first_ms, value["first_position"]),
+                newest_other_ms=value["newest_other_ms"],
+                last_ms=value["last_ms"],
+                positions=_numbers(value["positions"]),
+                ended=frozenset(value["ended"]),
+                truncated=frozenset(value["truncated"]),
+                counted=value["rows"],
+                committed_ms=value["committed_ms"],
+                empty_ms=value["empty_ms"],
+                override=value["word"],
+                was_truncated=value["was_truncated"],
+            )
+            made = cls(
+                generation=int(value["generation"]),
+                changes_from_ms=value["changes_from_ms"],
+                rows_after_ms=value["rows_after_ms"],
+                position=int(value["position"]),
+                facts=facts,
+                proven_at_ms=value["evident_at_ms"],
+                ends=None if value["ends"] is None else _numbers(value["ends"]),
+                complete=done
+                and Complete(Evidence(done["evidence"]), Quiet(done["quiet"]), done["text"]),
+                oldest_ms=_numbers(value["oldest_ms"]),
+                removed=frozenset(value["removed"]),
+                notices=frozenset(
+                    Notice(NoticeKind(kind), at_ms, rows) for kind, at_ms, rows in value["notices"]
+                ),
+            )
+        state = CopyState.READING if made.proven_at_ms is None else CopyState.PROVEN
+        if made.ends is not None and made.proven_at_ms is not None:
+            state = CopyState.BOUNDED
+        return replace(made, state=state if made.complete is None else CopyState.COMPLETE)
+
+
+def _span(oldest_ms: int | None, newest_ms: int | None) -> TimeSpan | None:
+    return None if oldest_ms is None or newest_ms is None else TimeSpan(oldest_ms, newest_ms)
+
+
+def _numbers(pairs: Any) -> dict[int, int]:  # noqa: ANN401
+    return {int(key): int(value) for key, value in pairs}
+
+
+def _widened(span: TimeSpan | None, oldest_ms: int, newest_ms: int) -> TimeSpan:
+    if span is None:
+        return TimeSpan(oldest_ms, newest_ms)
+    return TimeSpan(min(span.oldest_ms, oldest_ms), max(span.newest_ms, newest_ms))
+
+
+def greatest(known: int | None, new: int) -> int:
+    return new if known is None else max(known, new)
