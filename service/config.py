@@ -485,22 +485,13 @@ class Settings(BaseSettings):
 
     @classmethod
     def of_runner(cls, job_dir: Path) -> Self:
-        """The settings that the control plane handed over, else those of the environment.
-
-        Raises:
-            CheckpointError: the file is damaged.
-            ConfigError: a value cannot be used.
-        """
+        """The settings that the control plane handed over, else those of the environment."""
         content = read_json(job_dir / SETTINGS_FILE)
         return cls.load(**(content["settings"] if content else {}))
 
     @classmethod
     def load(cls, **values: Any) -> Self:  # noqa: ANN401 (the fields have many types)
-        """The settings of this process; options that are None count as not given.
-
-        Raises:
-            ConfigError: a value cannot be used; names the variable, the value and what is accepted.
-        """
+        """The settings of this process; None counts as not given. Raises ConfigError."""
         try:
             return cls(**{name: value for name, value in values.items() if value is not None})
         except ValidationError as exc:
@@ -522,11 +513,7 @@ def ends_runners(settings: Settings) -> bool:
 
 
 def control_plane_pid(job_dir: Path) -> int | None:
-    """The process that called `Settings.hand_over` last, dead or alive; None before that.
-
-    Raises:
-        CheckpointError: the file is damaged.
-    """
+    """The process that last called `Settings.hand_over`, dead or alive; None before."""
     content = read_json(job_dir / SETTINGS_FILE)
     return None if content is None else content.get("control_plane_pid")
 

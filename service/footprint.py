@@ -9,7 +9,7 @@ from types import ModuleType
 
 
 class _Without(MetaPathFinder):
-    """Says of a package that it is not installed."""
+    """Reports a package as not installed."""
 
     def __init__(self, package: str) -> None:
         self._package = package
@@ -22,22 +22,20 @@ class _Without(MetaPathFinder):
 
 
 def leave_out(package: str) -> None:
-    """Let others do without a package in this process that they load wherever it is installed.
+    """Hide an optional package from libraries that load it wherever it is installed.
 
-    pyarrow loads pandas when it first makes a value of Python an Arrow value: 45 MiB that only
-    PySpark's workers need. HTTP clients load trio, a third of the time that a command takes. Call
-    it before anything of ours is loaded that does so.
+    pyarrow loads pandas when it first converts a Python value: 45 MiB that only PySpark's workers
+    need. HTTP clients load trio, a third of a command's time. Call it before they are imported.
     """
     sys.meta_path.insert(0, _Without(package))
 
 
 @contextmanager
 def kept_for_good() -> Iterator[None]:
-    """What is loaded within stays for the life of the process, and is no concern of the collector.
+    """Exempt what is loaded within from garbage collection.
 
-    A full collection looks at all objects while every thread stands still: 110 ms for what a
-    control plane has loaded, every ten seconds at 100 requests a second (measured). Whoever asks
-    in that time waits. Afterwards it looks only at what has come since.
+    A full collection stops every thread: 110 ms for what a control plane has loaded, every ten
+    seconds at 100 requests a second (measured).
     """
     gc.disable()
     try:

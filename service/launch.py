@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def collision() -> tuple[str, str] | None:
-    """What stands in the place of our packages, and what to do; None if they are ours."""
+    """The fault and the remedy if other packages shadow ours; None if they are ours."""
     homes = {name: _home(name) for name in _PACKAGES}
     try:
         own = distribution(_NAME)
@@ -56,7 +56,7 @@ def collision() -> tuple[str, str] | None:
 
 
 def _root(own: Distribution | None) -> Path:
-    """Where our packages lie: where they were installed, or in the checkout."""
+    """Where our packages are installed, or the checkout."""
     if own is None:
         return Path(__file__).resolve().parents[1]
     origin = json.loads(own.read_text("direct_url.json") or "{}")
@@ -72,7 +72,7 @@ def _home(name: str) -> Path | None:
 
 
 def _changed(own: Distribution) -> str | None:
-    """The first of our modules that has another size than was installed."""
+    """The first of our modules whose size differs from the installed one."""
     record = own.read_text("RECORD") or ""
     for path, _, size in csv.reader(io.StringIO(record)):
         if size and path.endswith(".py") and path.split("/")[0] in _PACKAGES:

@@ -23,7 +23,7 @@ _MINUTE_S = 60.0
 
 
 class PerMinute:
-    """Lets one line a minute through of each cause, and counts the others."""
+    """Lets one line a minute through for each cause, and counts the others."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class PerMinute:
         self._said: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def due(self, cause: Hashable) -> int | None:
-        """How many lines were left out since the last one; None if this one is to be, too."""
+        """How many lines were left out since the last one; None if this one is left out, too."""
         with self._lock:
             now = self._clock()
             at, left_out = self._said.get(cause, (-_MINUTE_S, 0))
@@ -44,14 +44,13 @@ class PerMinute:
 
 
 class OfLibraries(logging.Filter):
-    """Lets lines of libraries through once a minute; a flood of requests is one of lines, too."""
+    """Limits lines of libraries to one a minute each."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
         self._seen = PerMinute()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the line is written; it then says how many like it were not."""
         if record.name.partition(".")[0] in _OURS:
             return True
         kind = record.exc_info[0] if record.exc_info else None
@@ -62,12 +61,9 @@ class OfLibraries(logging.Filter):
 
 
 def configure_logs(level: str = "INFO", *, as_json: bool | None = None) -> None:
-    """Send the logs of this process, also those of libraries, to standard error.
+    """Send the logs of this process, including those of libraries, to standard error.
 
-    Args:
-        level: the least level, such as ``"INFO"``; libraries log from WARNING, and each line of
-            theirs once a minute.
-        as_json: None decides by whether standard error is a terminal.
+    Libraries log from WARNING. With `as_json` None, a terminal gets lines and everything else JSON.
     """
     use_json = not sys.stderr.isatty() if as_json is None else as_json
     shared: list[structlog.typing.Processor] = [

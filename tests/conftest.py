@@ -19,14 +19,11 @@ from xdist.scheduler import LoadFileScheduling
 
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.class_archive import provide_class_archive
-from service.embedded.connect import KafkaConnect
+from service.embedded.connect import ApicurioRegistry, KafkaConnect
 from service.embedded.database import MariaDb
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
-from service.embedded.java import Java, find_java
+from service.embedded.jars import JarCache, JarSet
+from service.embedded.java import Java, find_java, provide_class_archive
 from service.embedded.postgres import PostgreSql
-from service.embedded.registry import ApicurioRegistry
 from service.embedded.server import EmbeddedServer
 from service.footprint import kept_for_good
 from tests.support.services import home_that_installs_once

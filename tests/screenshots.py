@@ -15,7 +15,7 @@ import typer
 
 from service.client import RemoteJob, Sluice
 from service.config import Settings
-from service.demo.servers import provide
+from service.demo.shop import provide
 from service.demo.up import Up, everything
 from service.logs import configure_logs
 from tests.support.browser import Browser, open_browser

@@ -7,7 +7,7 @@ import pytest
 
 from service.config import PREFIX, Settings
 from service.embedded.database import DEFAULT_OPTIONS
-from service.embedded.jarlock import read_lock
+from service.embedded.jars import read_lock
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"

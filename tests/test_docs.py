@@ -24,7 +24,7 @@ from service.config import PREFIX, Settings
 from service.demo.run import DemoResult
 from service.jobs.store.job import JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.requests import CHOICES
+from service.jobs.store.runner_files import CHOICES
 from service.security.tokens import CA_FILE, TOKEN, TOKEN_FILE
 from service.sql.answers.declarations import plan_declarations
 from service.sql.answers.explain import explain

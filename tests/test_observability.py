@@ -18,7 +18,7 @@ import yaml
 
 from service.api.routes.metrics import RequestCounters, job_metrics, leadership_metrics
 from service.embedded.process import free_port
-from service.jobs.leadership.leadership import Leadership
+from service.jobs.leadership import Leadership
 from tests.support.control_plane import ROOT, control_plane
 from tests.support.modules import module
 from tests.support.wait import wait_until

@@ -11,14 +11,14 @@ from joins.durable.probe_lives import Life
 from joins.durable.requests import Fault
 from joins.plan.stream_topics import StreamTopics
 from joins.stream.guards import TopicGuard
-from service.jobs.store.requests import CHOICES
+from service.jobs.store.runner_files import CHOICES
 from tests.support.hints import PACKAGES, ROOT
 from watermark.errors import SluiceError
 
 STARTED_BY = {
     "joins.adapters.datagen": "joins.adapters.datagen",
     "service.jobs.runner": "service.jobs.runner",
-    "service.jobs.inspect": "service.jobs.inspect.program",
+    "service.jobs.inspect": "service.jobs.inspect.__main__",
     "service.cli": "service.cli.main",
 }
 KEPT_FAULTS = [

@@ -9,7 +9,7 @@
 | `WatermarkRegressionError` | a lower time, or event time after processing time |
 | `FutureWatermarkError` | processing time claimed before the clock is at the promised time |
 | `MissingTimestampError` | event-time work on a record without a timestamp |
-| `InvalidTransitionError` | a phase was asked for a step that its table does not have |
+| `InvalidTransitionError` | a state machine was asked for a step that its table does not have |
 | `LostRecordsError` | retention has removed records that were held for the join |
 | `StateFormatError` | a stored state cannot be restored |
 """
@@ -169,7 +169,7 @@ class MissingTimestampError(WatermarkError, fault="missing-timestamp"):
 
 
 class InvalidTransitionError(WatermarkError, fault="invalid-transition"):
-    """A phase was asked for a step that its table does not have; report it."""
+    """A state machine was asked for a step that its table does not have; report it."""
 
 
 class LostRecordsError(WatermarkError, fault="lost-records"):

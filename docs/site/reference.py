@@ -28,7 +28,9 @@ from service.api.routes.metrics import RequestCounters, job_metrics, leadership_
 from service.cli.main import app
 from service.cli.output import ExitCode
 from service.config import PREFIX, Settings, accepted
-from service.jobs.leadership.leadership import Leadership
+from service.jobs.leadership import Leadership
+from service.jobs.store.job import JOB_STATES, JobState, Transitions
+from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage
 from service.sql.answers.language import answers
 from service.sql.catalog.connectors import CONNECTORS
 from service.sql.catalog.option import Option, OptionType
@@ -304,6 +306,21 @@ def error_classes() -> set[type[SluiceError]]:
     return classes
 
 
+def state_table(of_what: str) -> Iterator[str]:
+    """The states of a machine in a table: what each means, and which may follow."""
+    yield "| state | meaning | may become |"
+    yield "|---|---|---|"
+    if of_what == "job":
+        yield from (_state(JOB_STATES, state) for state in JobState)
+    else:
+        yield from (_state(RUNNER_STATES, state) for state in RunnerStage)
+
+
+def _state(table: Transitions[Any], state: StrEnum) -> str:
+    names = ", ".join(each for each in type(state) if each in table.following(state))
+    return f"| {state} | {table.meaning(state)} | {names or 'nothing: it is final'} |"
+
+
 def failpoints() -> Iterator[str]:
     """Each failpoint, and the modules that pass it."""
     texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "joins").rglob("*.py")}
@@ -398,6 +415,7 @@ BLOCKS: dict[str, Callable[..., Iterable[str]]] = {
     "metrics": metrics,
     "errors": errors,
     "failpoints": failpoints,
+    "state-table": state_table,
     "promises": promises,
     "states": states,
 }

@@ -8,8 +8,7 @@ from service.api.app import create_app
 from service.api.services import Services
 from service.config import Settings
 from service.jobs.store.store import JobStore
-from service.jobs.submit.catalog_tables import CatalogTables
-from service.jobs.submit.submission import Submissions
+from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.hooks import Hooks, default_hooks
 from service.jobs.supervise.supervisor import Supervisor
 

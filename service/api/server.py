@@ -22,16 +22,13 @@ from service.api.services import Services
 from service.config import Settings, ends_runners, store_is_shared
 from service.errors import ControlPlaneError
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.leadership.data_directory import (
+from service.jobs.leadership import ANSWER_S, Duties, Election, Leadership
+from service.jobs.store.data_directory import (
     bind_directory,
     lock_directory,
 )
-from service.jobs.leadership.election import Duties, Election
-from service.jobs.leadership.leadership import Leadership
-from service.jobs.leadership.pace import ANSWER_S
 from service.jobs.store.store import JobStore
-from service.jobs.submit.catalog_tables import CatalogTables
-from service.jobs.submit.submission import Submissions
+from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.hooks import Hooks, default_hooks
 from service.jobs.supervise.supervisor import Supervisor
 

@@ -10,17 +10,15 @@ from fastapi import Depends, Header, Path, Request
 from joins.durable.stored import keep_stored
 from service.api.views import job_detail, listed_job, sinks_of
 from service.config import Settings
+from service.jobs.inspect.facts import full_disks
 from service.jobs.inspect.inspector import Inspector
-from service.jobs.inspect.room import full_disks
-from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
+from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.history import COARSE, read_points
 from service.jobs.store.job import DesiredState, Job
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.reports import read_acknowledgements, read_status
-from service.jobs.store.requests import RequestBox
+from service.jobs.store.runner_files import RequestBox, read_acknowledgements, read_status
 from service.jobs.store.store import JobStore
-from service.jobs.submit.catalog_tables import CatalogTables
-from service.jobs.submit.submission import Submissions
+from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.schemas.jobs import JobDetail, ListedJob, SinkView
 

@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from service.jobs.inspect.facts import shown
 from service.jobs.store.job import Job, JobError, JobState
-from service.jobs.store.reports import Status
-from service.jobs.supervise.liveness import UNRESPONSIVE
-from service.jobs.supervise.watch import RunnerView
+from service.jobs.store.runner_files import Status
+from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
 from service.schemas.inspection import WarningView
 from service.schemas.jobs import (
     ErrorView,

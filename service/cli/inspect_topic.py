@@ -47,7 +47,7 @@ def inspect_topic(
     output: Form = OutputFormat.TABLE,
 ) -> None:
     """Show encodings, keys and snapshot marks of a topic, and propose a CREATE TABLE."""
-    from service.wiring.topic_sample import inspected  # slow to load
+    from service.wiring.topic_access import inspected  # slow to load
 
     known, servers = read_config(config), brokers(bootstrap_servers, server)
     reached = registry_of(registry, known)

@@ -44,7 +44,7 @@ def up(
 ) -> None:
     """Run Kafka, MariaDB and a control plane for a first try. Interrupt it to stop everything."""
     from service.config import Settings  # slow to load
-    from service.demo.servers import provide, provide_debezium
+    from service.demo.shop import provide, provide_debezium
     from service.demo.up import everything
     from service.logs import configure_logs
 

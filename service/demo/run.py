@@ -21,10 +21,17 @@ from joins.durable.pins import PinStore
 from service.api.server import ControlPlane
 from service.client import RemoteJob, Sluice
 from service.config import Settings
-from service.demo.audit import Audit, NewestRows, Opened, audit_output
-from service.demo.servers import provide, servers
-from service.demo.shop import Clicks, Edits, create_topic, create_users, edit_users, job_sql
-from service.demo.view import render
+from service.demo.audit import Audit, NewestRows, Opened, audit_output, render
+from service.demo.shop import (
+    Clicks,
+    Edits,
+    create_topic,
+    create_users,
+    edit_users,
+    job_sql,
+    provide,
+    servers,
+)
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.errors import ServiceError
@@ -53,9 +60,8 @@ class DemoOptions:
 
     Attributes:
         rows: users in the table.
-        records: stop after so many joined records; None goes on until interrupted.
+        records: stop after this many joined records; None runs until interrupted.
         plain: no live screen; one JSON object is the last line of standard output.
-        port: of the control plane, 0 takes a free one.
     """
 
     rows: int = 200_000
@@ -95,11 +101,7 @@ class _Stage:
 
 
 def run(options: DemoOptions) -> None:
-    """Show the demo; returns after it has ended.
-
-    Raises:
-        SluiceError: a part did not start, or the job failed.
-    """
+    """Show the demo until it ends. Raises SluiceError if a part does not start or the job fails."""
     started = time.monotonic()
     talk = Console(stderr=True)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -205,7 +207,6 @@ class _Show:
         self._opened = False
 
     def until_done(self, started: float, submitted_at_ms: int) -> DemoResult:
-        """Poll and show until enough is joined, or until the user interrupts."""
         if self._options.plain:
             job = self._follow(lambda job: None)
         else:

@@ -1,13 +1,68 @@
-"""The demo's shop: a table of users in a real MariaDB and a topic of clicks in a real Kafka."""
+"""The servers and data of `sluice demo` and `sluice up`: users in MariaDB, clicks in Kafka."""
 
 import json
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from kafka import KafkaAdminClient, KafkaProducer
 
-from service.embedded.database import MariaDb
+from service.embedded.broker import BrokerSettings, KafkaBroker
+from service.embedded.database import DatabaseSettings, MariaDb
+from service.embedded.jars import JarCache, JarSet
+from service.embedded.java import Java, find_java
+from service.embedded.server import side_by_side
+
+_READY_TIMEOUT_S = 300.0  # a busy laptop may be slow, and a server that dies is seen at once
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """Programs of the servers, in the cache."""
+
+    java: Java
+    broker_jars: tuple[Path, ...]
+    database_home: Path
+
+
+def provide(cache_dir: Path) -> Binaries:
+    """Fill the cache, including what Spark needs later. Raises EmbeddedError."""
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    java = find_java(cache_dir)
+    cache = JarCache(cache_dir, java)
+    cache.jars(JarSet.SPARK)
+    return Binaries(java, tuple(cache.jars(JarSet.BROKER)), cache.database_home())
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumBinaries:
+    """Programs of PostgreSQL and of Kafka Connect with Debezium, in the cache."""
+
+    connect_jars: tuple[Path, ...]
+    postgres_home: Path
+
+
+def provide_debezium(cache_dir: Path, java: Java) -> DebeziumBinaries:
+    cache = JarCache(cache_dir, java)
+    return DebeziumBinaries(tuple(cache.jars(JarSet.CONNECT)), cache.postgres_home())
+
+
+@contextmanager
+def servers(directory: Path, binaries: Binaries) -> Iterator[tuple[KafkaBroker, MariaDb]]:
+    """A broker and a database with data below `directory`, started side by side."""
+    patient = BrokerSettings(ready_timeout_s=_READY_TIMEOUT_S)
+    broker = KafkaBroker(directory / "kafka", binaries.java, binaries.broker_jars, patient)
+    database = MariaDb(
+        directory / "mariadb",
+        binaries.database_home,
+        DatabaseSettings(ready_timeout_s=_READY_TIMEOUT_S),
+    )
+    with side_by_side(broker, database):
+        yield broker, database
+
 
 TOPIC = "clicks"
 _ABSENT_EVERY = 20
@@ -41,7 +96,7 @@ def job_sql(database: MariaDb, bootstrap_servers: str) -> str:
 
 
 def create_users(database: MariaDb, rows: int) -> None:
-    """Create `shop.user_info` with users 1 to `rows`; nobody's gender is NULL."""
+    """Create `shop.user_info` with users 1 to `rows`; no gender is NULL."""
     with database.connect() as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE shop CHARACTER SET utf8mb4")
         cursor.execute(
@@ -79,7 +134,6 @@ def edit_users(database: MariaDb, rows: int) -> Edits:
 
 
 def create_topic(bootstrap_servers: str) -> None:
-    """Create the topic of clicks."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
         admin.create_topics({TOPIC: {"num_partitions": 2, "replication_factor": 1}})
@@ -88,7 +142,7 @@ def create_topic(bootstrap_servers: str) -> None:
 
 
 class Clicks:
-    """Sends clicks at a steady rate on its own thread; one in twenty is of nobody in the table."""
+    """Sends clicks at a steady rate on its own thread; one in twenty has an unknown user."""
 
     def __init__(self, bootstrap_servers: str, *, users: int, per_second: int) -> None:
         self._servers = bootstrap_servers

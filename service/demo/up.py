@@ -1,5 +1,6 @@
 """`sluice up`: a control plane with a broker and a database of its own, for a first hour."""
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -9,14 +10,119 @@ from pathlib import Path
 
 from service.api.server import ControlPlane
 from service.config import Settings
-from service.demo.captured import CapturedShop, captured_shop
-from service.demo.servers import Binaries, DebeziumBinaries, servers
-from service.demo.shop import create_users
+from service.demo.shop import Binaries, DebeziumBinaries, create_users, servers
 from service.embedded.broker import KafkaBroker
+from service.embedded.connect import KafkaConnect, postgres_connector, publish
 from service.embedded.database import MariaDb
-from service.embedded.errors import ServerStartError
+from service.embedded.java import Java
+from service.embedded.postgres import SUPERUSER, PostgreSql
+from service.embedded.process import ServerStartError
 from service.embedded.server import EmbeddedServer
 from service.jobs.store.layout import write_private
+
+CUSTOMERS = 1000
+_NAME = "shop"  # of the database, of the connector, and the first part of its topics
+_TOPIC_TIMEOUT_S = 120.0
+_STATEMENTS = (
+    "CREATE TABLE customers (id BIGINT PRIMARY KEY, name TEXT NOT NULL, credit NUMERIC(10, 2))",
+    "INSERT INTO customers SELECT n, 'customer ' || n, n / 100.0"
+    f" FROM generate_series(1, {CUSTOMERS}) AS n",
+)
+_CAPTURED_SCRIPT = """\
+-- Five orders a second of a generator, joined with a topic that Debezium fills from PostgreSQL.
+-- Change a row of the table customers, and the orders from then on show it.
+SET 'pipeline.name' = 'captured';
+CREATE TABLE customers (
+  id BIGINT, name STRING, credit DECIMAL(10, 2), PRIMARY KEY (id) NOT ENFORCED
+) WITH (
+  'connector' = 'kafka', 'topic' = 'shop.public.customers',
+  'properties.bootstrap.servers' = '{servers}', 'format' = 'debezium-json',
+  'snapshot.notifications.topic' = 'shop.notifications'
+);
+CREATE TABLE orders (customer_id BIGINT, amount BIGINT, proctime AS PROCTIME()) WITH (
+  'connector' = 'datagen', 'rows-per-second' = '5',
+  'fields.customer_id.min' = '1', 'fields.customer_id.max' = '{customers}',
+  'fields.amount.min' = '1', 'fields.amount.max' = '100'
+);
+CREATE TABLE enriched (customer_id BIGINT, amount BIGINT, name STRING, credit DECIMAL(10, 2))
+WITH ('connector' = 'print');
+INSERT INTO enriched
+SELECT o.customer_id, o.amount, c.name, c.credit FROM orders AS o
+LEFT JOIN customers FOR SYSTEM_TIME AS OF o.proctime AS c ON o.customer_id = c.id;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedShop:
+    """A database, the Connect that captures it, and a job that joins what it writes.
+
+    Attributes:
+        client_file: connection options of the database as JSON; readable by its owner only.
+    """
+
+    postgres: PostgreSql
+    connect: KafkaConnect
+    script: Path
+    client_file: Path
+
+    def places(self) -> dict[str, str]:
+        return {
+            "postgres": f"{self.postgres.host}:{self.postgres.port}",
+            "postgres_options": str(self.client_file),
+            "connect": self.connect.url,
+            "postgres_script": str(self.script),
+        }
+
+
+@contextmanager
+def captured_shop(
+    directory: Path, java: Java, binaries: DebeziumBinaries, kafka: KafkaBroker
+) -> Iterator[CapturedShop]:
+    """Start both on the data below `directory`; the connector runs when the block begins."""
+    postgres = PostgreSql(directory / "postgres", binaries.postgres_home)
+    connect = KafkaConnect(
+        directory / "connect", java, binaries.connect_jars, kafka.bootstrap_servers
+    )
+    with postgres, connect:
+        if not (directory / "connect" / "connectors" / f"{_NAME}.json").exists():
+            _create_captured(postgres)
+            config = postgres_connector(postgres, prefix=_NAME, name=_NAME)
+            connect.connectors.put(_NAME, config)
+            topic = f"{_NAME}.public.customers"
+            connect.await_topic(_NAME, topic, timeout_s=_TOPIC_TIMEOUT_S)
+        client_file = directory / "postgres.json"
+        client_file.unlink(missing_ok=True)
+        write_private(client_file, _postgres_options(postgres).encode())
+        script = directory / "captured.sql"
+        if not script.exists():  # it may have been edited
+            text = _CAPTURED_SCRIPT.format(servers=kafka.bootstrap_servers, customers=CUSTOMERS)
+            script.write_text(text, encoding="utf-8")
+        yield CapturedShop(postgres, connect, script, client_file)
+
+
+def _create_captured(postgres: PostgreSql) -> None:
+    """Create the database again: an earlier start may have failed halfway."""
+    connection = postgres.connect()
+    connection.cursor().execute(f"DROP DATABASE IF EXISTS {_NAME} WITH (FORCE)")
+    connection.cursor().execute(f"CREATE DATABASE {_NAME}")
+    connection.close()
+    connection = postgres.connect(_NAME)
+    for statement in _STATEMENTS:
+        connection.cursor().execute(statement)
+    connection.close()
+    publish(postgres, prefix=_NAME, name=_NAME)
+
+
+def _postgres_options(postgres: PostgreSql) -> str:
+    options = {
+        "host": postgres.host,
+        "port": postgres.port,
+        "user": SUPERUSER,
+        "password": postgres.root_password,
+        "database": _NAME,
+    }
+    return json.dumps(options, indent=2) + "\n"
+
 
 USERS = 1000
 _STOP_TIMEOUT_S = 15.0
@@ -58,9 +164,8 @@ class Up:
     """What runs, and where.
 
     Attributes:
-        script: a job that can be submitted at once.
-        client_file: options of a MySQL client, with the password of `root`; of its owner only.
-        captured: a PostgreSQL with Debezium, if it was wanted.
+        client_file: options of a MySQL client with root's password; readable by its owner only.
+        captured: None without Debezium.
     """
 
     url: str
@@ -72,13 +177,10 @@ class Up:
     captured: CapturedShop | None = None
 
     def wait(self, tell: Callable[[str], None]) -> None:
-        """Return never; SIGINT and SIGTERM interrupt it.
+        """Never return; SIGINT and SIGTERM interrupt it.
 
-        A server that ends by itself is started again on its data and its port; jobs that need it
-        are STALLED meanwhile, the others go on.
-
-        Args:
-            tell: gets a line when a server has ended, serves again or cannot be started.
+        A server that exits is restarted on its data and port; jobs that need it stall meanwhile.
+        `tell` gets a line when a server has exited, serves again or cannot be started.
         """
         further = () if self.captured is None else (self.captured.postgres, self.captured.connect)
         keepers = [_Keeper(server, tell) for server in (self.kafka, self.database, *further)]
@@ -89,7 +191,7 @@ class Up:
 
 
 class _Keeper:
-    """Starts one server again whenever it has ended."""
+    """Restarts one server whenever it has exited."""
 
     def __init__(self, server: EmbeddedServer, tell: Callable[[str], None]) -> None:
         self._server = server
@@ -98,7 +200,6 @@ class _Keeper:
         self._start_at = 0.0
 
     def look(self) -> None:
-        """Start the server if it has ended and a start is due."""
         server = self._server
         if server.running or time.monotonic() < self._start_at:
             return
@@ -124,13 +225,7 @@ def everything(
     binaries: Binaries,
     debezium: DebeziumBinaries | None = None,
 ) -> Iterator[Up]:
-    """Start all of it on the data below `directory`; at the end of the block all is stopped.
-
-    With `debezium` there are a PostgreSQL and a Kafka Connect, too.
-
-    Raises:
-        SluiceError: a part does not start.
-    """
+    """Start all of it on the data below `directory`; stop all at the end of the block."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
         kafka, database = stack.enter_context(servers(directory, binaries))
@@ -164,7 +259,7 @@ def _create_shop(database: MariaDb) -> None:
 
 
 def _write_script(directory: Path, database: MariaDb) -> Path:
-    """The first job's script; one that is there may have been edited and stays."""
+    """Write the first job's script; an existing one, perhaps edited, stays."""
     path = directory / "first.sql"
     if not path.exists():
         user = {"user": database.cdc_user, "users": USERS}

@@ -31,11 +31,9 @@ class BrokerSettings:
     """How a broker runs.
 
     Attributes:
-        port: where clients connect; None takes the directory's earlier port, else a free one.
-        heap: most memory of its JVM's heap, as `-Xmx` takes it.
-        properties: Kafka's own settings, on top of ours.
-        jvm_options: more of its JVM; those here cost a third less CPU at the start, and throughput.
-        ready_timeout_s: how long it may take until it answers.
+        port: None takes the directory's earlier port, else a free one.
+        heap: as `-Xmx` takes it.
+        jvm_options: the default costs a third less CPU at the start, and throughput.
     """
 
     port: int | None = None
@@ -90,7 +88,7 @@ class KafkaBroker(EmbeddedServer):
         (self._dir / "log4j2.properties").write_text(_LOG_SETTINGS)
 
     def _format(self) -> None:
-        """On first use, put Kafka's own mark into the log directory."""
+        """On first use, format the log directory."""
         logs = self._dir / "logs"
         if (logs / "meta.properties").exists():
             return
@@ -144,9 +142,9 @@ class KafkaBroker(EmbeddedServer):
 
 
 def _alive_brokers(port: int) -> int:
-    """How many brokers the one on `port` calls alive; 0 when it does not answer.
+    """How many brokers the one on `port` reports; 0 when it does not answer.
 
-    Sends a Metadata request of version 1 for no topics: the answer's first field, behind length
+    The first field of the answer to a Metadata request of version 1 for no topics, behind length
     and correlation id, is the count of brokers. Source: Kafka protocol guide, "Metadata API".
     """
     try:

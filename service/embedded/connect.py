@@ -1,6 +1,7 @@
 """A real Kafka Connect, standalone, with Debezium's connectors for MariaDB and PostgreSQL."""
 
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,10 +10,131 @@ from typing import Any
 import httpx
 
 from joins.durable.checkpoint import write_json_atomically
-from service.embedded.errors import ServerStartError
+from service.embedded.database import MariaDb
 from service.embedded.java import Java
-from service.embedded.process import Command, wait_until
+from service.embedded.postgres import PostgreSql
+from service.embedded.process import Command, ServerStartError, wait_until
 from service.embedded.server import EmbeddedServer
+
+_READY_TIMEOUT_S = 120.0
+
+
+class ApicurioRegistry(EmbeddedServer):
+    """A registry whose schemas are below `data_dir`; `port` as in `ConnectSettings`."""
+
+    name = "registry"
+    role = "the registry"
+    state_file = "registry.json"
+
+    def __init__(self, data_dir: Path, java: Java, home: Path, *, port: int | None = None) -> None:
+        super().__init__(data_dir, ready_timeout_s=_READY_TIMEOUT_S)
+        self._java = java
+        self._home = home
+        self._chosen_port = port
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}/apis/ccompat/v7"
+
+    def converter(self, part: str) -> dict[str, str]:
+        settings = {
+            "": "io.apicurio.registry.utils.converter.AvroConverter",
+            ".apicurio.registry.url": f"http://{self.host}:{self.port}/apis/registry/v2",
+            ".apicurio.registry.auto-register": "true",
+            ".apicurio.registry.find-latest": "true",
+            ".apicurio.registry.as-confluent": "true",
+            ".apicurio.registry.use-id": "contentId",
+            ".apicurio.registry.headers.enabled": "false",
+        }
+        return {f"{part}.converter{name}": value for name, value in settings.items()}
+
+    def _answers(self) -> bool:
+        try:
+            answer = httpx.get(f"{self.url}/subjects", timeout=_ALIVE_TIMEOUT_S)
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == httpx.codes.OK
+
+    def _prepare(self) -> None:
+        self._keep_state(self._chosen_port)
+
+    def _command(self) -> Command:
+        settings = {
+            "quarkus.http.host": self.host,
+            "quarkus.http.port": str(self.port),
+            "quarkus.datasource.jdbc.url": f"jdbc:h2:file:{self._dir / 'schemas'}",
+            "quarkus.log.level": "WARN",
+        }
+        java = [
+            str(self._java.executable),
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+ExitOnOutOfMemoryError",
+            *(f"-D{name}={value}" for name, value in settings.items()),
+        ]
+        (jar,) = self._home.glob("apicurio-registry-app-*-runner.jar")
+        return Command([*java, "-jar", str(jar)], self.log, self._java.environment(), self._dir)
+
+
+def mariadb_connector(database: MariaDb, *, prefix: str, schema: str) -> dict[str, str]:
+    """Captures all tables of `schema` into topics `prefix.schema.table`."""
+    return {
+        **_common(prefix),
+        "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
+        "database.hostname": database.host,
+        "database.port": str(database.port),
+        "database.user": database.cdc_user,
+        "database.password": database.cdc_password,
+        "database.ssl.mode": "disable",
+        "database.server.id": str(2**16 + zlib.crc32(prefix.encode()) // 2),  # no other replica's
+        "database.include.list": schema,
+        "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
+        "schema.history.internal.file.filename": f"{prefix}.history",
+    }
+
+
+def postgres_connector(
+    database: PostgreSql, *, prefix: str, name: str, schema: str = "public"
+) -> dict[str, str]:
+    """Captures all tables of `schema` in database `name` into topics `prefix.schema.table`.
+
+    It creates a slot named `prefix` and needs a publication of that name (`publish`).
+    """
+    return {
+        **_common(prefix),
+        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+        "database.hostname": database.host,
+        "database.port": str(database.port),
+        "database.user": database.cdc_user,
+        "database.password": database.cdc_password,
+        "database.dbname": name,
+        "schema.include.list": schema,
+        "plugin.name": "pgoutput",
+        "slot.name": prefix,
+        "publication.name": prefix,
+        "publication.autocreate.mode": "disabled",
+    }
+
+
+def publish(database: PostgreSql, *, prefix: str, name: str, schema: str = "public") -> None:
+    """Create the publication of all present and later tables of `schema` that a connector needs."""
+    connection = database.connect(name)
+    connection.cursor().execute(f'CREATE PUBLICATION "{prefix}" FOR TABLES IN SCHEMA "{schema}"')
+    connection.close()
+
+
+def _common(prefix: str) -> dict[str, str]:
+    return {
+        "topic.prefix": prefix,
+        "tasks.max": "1",
+        "notification.enabled.channels": "sink",
+        "notification.sink.topic.name": f"{prefix}.notifications",
+        "topic.creation.default.partitions": "2",
+        "topic.creation.default.replication.factor": "1",
+        "poll.interval.ms": "100",
+    }
+
 
 _REQUEST_TIMEOUT_S = 60.0  # a PUT answers once the connector has been started
 _ALIVE_TIMEOUT_S = 2.0
@@ -24,10 +146,8 @@ class ConnectSettings:
     """How a Connect runs.
 
     Attributes:
-        port: where its REST API is; None takes the directory's earlier port, else a free one.
-        heap: most memory of its JVM's heap, as `-Xmx` takes it.
-        properties: the worker's own settings, on top of ours.
-        ready_timeout_s: how long it may take until it answers.
+        port: of the REST API; None takes the directory's earlier port, else a free one.
+        heap: as `-Xmx` takes it.
     """
 
     port: int | None = None
@@ -38,22 +158,13 @@ class ConnectSettings:
 
 @dataclass(frozen=True, slots=True)
 class Connectors:
-    """The connectors of a Connect, through its REST API.
-
-    Attributes:
-        url: of the API.
-        directory: keeps each connector's configuration for the next start.
-    """
+    """The connectors of a Connect, through its REST API; `directory` keeps their configurations."""
 
     url: str
     directory: Path
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
-        """Run the connector `name`, or run it anew with another `config`; later starts do, too.
-
-        Raises:
-            httpx.HTTPError: Connect has refused it.
-        """
+        """Create or change the connector `name`, also for later starts. Raises httpx.HTTPError."""
         self._request("PUT", f"/connectors/{name}/config", dict(config))
         self.keep(name, config)
 
@@ -98,10 +209,7 @@ class Connectors:
 
 
 class KafkaConnect(EmbeddedServer):
-    """A Connect whose files are below `data_dir`; its records go to the broker `bootstrap_servers`.
-
-    A later start on the same directory runs the same connectors, from where they were.
-    """
+    """A Connect whose files are below `data_dir`; a later start resumes the same connectors."""
 
     name = "connect"
     role = "Connect"
@@ -134,11 +242,7 @@ class KafkaConnect(EmbeddedServer):
         return self._dir / "connectors"
 
     def await_topic(self, name: str, topic: str, *, timeout_s: float) -> None:
-        """Wait until the connector `name` has written to `topic`.
-
-        Raises:
-            ServerStartError: it has not in time, or Connect has ended.
-        """
+        """Wait until the connector `name` has written to `topic`. Raises ServerStartError."""
 
         def is_there() -> bool:
             return topic in self.connectors.topics(name)

@@ -39,10 +39,9 @@ class DatabaseSettings:
     """How a database runs.
 
     Attributes:
-        port: where clients connect; None takes the directory's earlier port, else a free one.
-        options: the server's own, on top of ours, such as ``{"binlog-row-image": "MINIMAL"}``;
-            None gives the option without a value, such as ``{"skip-log-bin": None}``.
-        ready_timeout_s: how long it may take until it answers.
+        port: None takes the directory's earlier port, else a free one.
+        options: of the server, such as ``{"binlog-row-image": "MINIMAL"}``; None gives an option
+            without a value, such as ``{"skip-log-bin": None}``.
     """
 
     port: int | None = None
@@ -51,10 +50,7 @@ class DatabaseSettings:
 
 
 class MariaDb(EmbeddedDatabase):
-    """A MariaDB whose data is below `data_dir`, with users `root` and `cdc`.
-
-    A later start on the same directory keeps the passwords, too.
-    """
+    """A MariaDB whose data is below `data_dir`, with users `root` and `cdc`; passwords are kept."""
 
     name = "mariadb"
     state_file = "database.json"
@@ -105,7 +101,7 @@ class MariaDb(EmbeddedDatabase):
         return self._dir / "users.sql"
 
     def _install(self) -> None:
-        """On first use, create the system tables; a half-made directory is made again."""
+        """On first use, create the system tables; a half-made directory is replaced."""
         marker = self._dir / "installed"
         if marker.exists():
             return

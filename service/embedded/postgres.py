@@ -11,8 +11,7 @@ from typing import Self
 
 import pg8000.dbapi
 
-from service.embedded.errors import ServerStartError
-from service.embedded.process import LOOPBACK, Command
+from service.embedded.process import LOOPBACK, Command, ServerStartError
 from service.embedded.server import EmbeddedDatabase
 
 SUPERUSER = "postgres"
@@ -46,9 +45,8 @@ class PostgresSettings:
     """How a PostgreSQL runs.
 
     Attributes:
-        port: where clients connect; None takes the directory's earlier port, else a free one.
-        options: the server's own, on top of ours, such as ``{"wal_level": "replica"}``.
-        ready_timeout_s: how long it may take until it answers.
+        port: None takes the directory's earlier port, else a free one.
+        options: of the server, such as ``{"wal_level": "replica"}``.
     """
 
     port: int | None = None
@@ -59,8 +57,7 @@ class PostgresSettings:
 class PostgreSql(EmbeddedDatabase):
     """A PostgreSQL whose data is below `data_dir`, with users `postgres` and `cdc`.
 
-    A later start on the same directory keeps the passwords, too. It refuses to be root, so where we
-    are root it runs as nobody.
+    A later start keeps the passwords. It refuses to run as root, so there it runs as nobody.
     """
 
     name = "postgres"
@@ -103,7 +100,6 @@ class PostgreSql(EmbeddedDatabase):
         return True
 
     def start(self, *, given_up: threading.Event | None = None) -> Self:
-        """Start the server, at the first time with its users; does nothing while it runs."""
         super().start(given_up=given_up)
         marker = self._dir / "users"
         if not marker.exists():
@@ -112,7 +108,7 @@ class PostgreSql(EmbeddedDatabase):
         return self
 
     def _install(self) -> None:
-        """On first use, create the cluster; a half-made directory is made again."""
+        """On first use, create the cluster; a half-made directory is replaced."""
         marker = self._dir / "installed"
         if marker.exists():
             return

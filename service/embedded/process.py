@@ -17,7 +17,24 @@ from functools import cache
 from pathlib import Path
 
 from joins.kernels.local_files import take_lock
-from service.embedded.errors import ServerStartError
+from service.errors import ServiceError
+
+
+class EmbeddedError(ServiceError, fault="embedded"):
+    """A fault of the embedded Java, jars or servers."""
+
+
+class JavaNotFoundError(EmbeddedError, fault="java-not-found"):
+    """There is no Java 17 to 25."""
+
+
+class JarCacheError(EmbeddedError, fault="jar-cache"):
+    """Jars or binaries cannot be fetched, or differ from what the lock file pins."""
+
+
+class ServerStartError(EmbeddedError, fault="server-start"):
+    """An embedded server cannot be started."""
+
 
 LOOPBACK = "127.0.0.1"
 _POLL_S = 0.05
@@ -26,14 +43,7 @@ _LAUNCHER = Path(__file__).with_name("launch.py")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What to run.
-
-    Attributes:
-        arguments: the program and its arguments.
-        log: file that gets standard output and error, appended.
-        environment: variables on top of ours.
-        directory: working directory; None keeps ours.
-    """
+    """A program to run; `log` gets its output appended, `environment` is added to ours."""
 
     arguments: list[str]
     log: Path
@@ -53,7 +63,7 @@ def stop(
     timeout_s: float,
     ask: signal.Signals = signal.SIGTERM,
 ) -> None:
-    """Ask `process` to end, kill it after `timeout_s`, and wait until it is gone."""
+    """Send `ask`, kill the process after `timeout_s`, and wait until it is gone."""
     if process.poll() is None:
         process.send_signal(ask)
         try:
@@ -66,7 +76,7 @@ def stop(
 def wait_until(
     condition: Callable[[], bool], *, process: subprocess.Popen[bytes], timeout_s: float
 ) -> bool:
-    """Poll `condition`; False when `process` has ended or `timeout_s` has passed before it held."""
+    """Poll `condition`; False if `process` has exited or `timeout_s` has passed first."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and process.poll() is None:
         if condition():
@@ -82,11 +92,7 @@ def free_port() -> int:
 
 
 def require_free(port: int, *, what: str, hint: str) -> None:
-    """Check that `what` can listen on `port`.
-
-    Raises:
-        ServerStartError: somebody else listens there.
-    """
+    """Raises ServerStartError if `what` cannot listen on `port`."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -100,7 +106,7 @@ def require_free(port: int, *, what: str, hint: str) -> None:
 
 @contextlib.contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the exclusive lock of `path`, once its holder is done; a holder's death frees it."""
+    """Hold the exclusive lock of `path`; a holder's death releases it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -108,10 +114,9 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def claim_directory(directory: Path, *, what: str) -> int:
-    """Take `directory` for ourselves until the returned descriptor is given to `give_lock_up`.
+    """Lock `directory` until the returned descriptor is given to `give_lock_up`.
 
-    Raises:
-        ServerStartError: another process has it.
+    Raises ServerStartError if another process has it.
     """
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory / "sluice.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -125,7 +130,6 @@ def claim_directory(directory: Path, *, what: str) -> int:
 
 
 def last_lines(log: Path, count: int = 3) -> str:
-    """The last non-empty lines of `log`, in one line."""
     try:
         text = log.read_text(errors="replace")
     except OSError:
@@ -138,9 +142,8 @@ def last_lines(log: Path, count: int = 3) -> str:
 def _spawner() -> "queue.SimpleQueue[tuple[Command, Future[subprocess.Popen[bytes]]]]":
     """The thread that forks: it lives as long as this process.
 
-    The kernel ends the children when the thread that forked them ends. A caller's thread may be a
-    short-lived one of a server's pool, so all forks happen in this one, which waits for work until
-    the process is gone.
+    The kernel ends the children when the thread that forked them ends, and a caller's thread may be
+    a short-lived one of a server's pool.
     """
     work: queue.SimpleQueue[tuple[Command, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
     threading.Thread(target=_serve, args=(work,), name="spawner", daemon=True).start()

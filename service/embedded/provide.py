@@ -10,18 +10,15 @@ import sys
 import typer
 
 from service.config import Settings
-from service.embedded.class_archive import provide_class_archive
-from service.embedded.errors import JavaNotFoundError
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
-from service.embedded.java import find_java
+from service.embedded.jars import JarCache, JarSet
+from service.embedded.java import find_java, provide_class_archive
+from service.embedded.process import JavaNotFoundError
 from watermark.errors import SluiceError
 
 NO_JAVA = 3
 
 
 def main() -> int:
-    """Fill the cache where it is not full; tells on standard error what is wrong."""
     try:
         cache_dir = Settings.load().cache_dir
         java = find_java(cache_dir)

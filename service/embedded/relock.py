@@ -13,10 +13,18 @@ from pathlib import Path
 import typer
 
 from service.config import Settings
-from service.embedded.errors import JarCacheError
-from service.embedded.jarlock import LOCK_FILE, Jar, JarSet, at, sha256_of
-from service.embedded.jars import ivy_description, proxy_options, run_ivy
+from service.embedded.jars import (
+    LOCK_FILE,
+    Jar,
+    JarSet,
+    at,
+    ivy_description,
+    proxy_options,
+    run_ivy,
+    sha256_of,
+)
 from service.embedded.java import Java, find_java, trust_store_options
+from service.embedded.process import JarCacheError
 from watermark.errors import SluiceError
 
 ROOTS = Path(__file__).parents[2] / "deploy" / "jars.txt"
@@ -27,7 +35,7 @@ _HEADER = (
 
 
 def read_roots(path: Path) -> list[tuple[Jar, bool]]:
-    """The roots in the file `path`, each with whether all that it needs is wanted too."""
+    """The roots in the file `path`, each with whether its dependencies are included."""
     roots = []
     for line in path.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
@@ -37,11 +45,7 @@ def read_roots(path: Path) -> list[tuple[Jar, bool]]:
 
 
 def resolve(roots: Sequence[tuple[Jar, bool]], *, java: Java, scratch: Path) -> list[Jar]:
-    """`roots` of one set, and all that the complete ones need: one revision each, hashed.
-
-    Raises:
-        JarCacheError: Ivy cannot find or fetch one of them.
-    """
+    """`roots` of one set and the dependencies of the complete ones: one revision each, hashed."""
     target = Path(tempfile.mkdtemp(dir=scratch))
     description = scratch / "ivy.xml"
     description.write_text(ivy_description(roots))
@@ -68,7 +72,6 @@ def _pin(jar_set: JarSet, path: Path) -> Jar:
 
 
 def main() -> int:
-    """Write the lock file; 0, or 1 after telling what is wrong."""
     try:
         java = find_java(Settings.load().cache_dir)
         with tempfile.TemporaryDirectory() as scratch:

@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Self
 
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.kernels.local_files import give_lock_up
-from service.embedded.errors import ServerStartError
 from service.embedded.process import (
     LOOPBACK,
     Command,
+    ServerStartError,
     claim_directory,
     free_port,
     last_lines,
@@ -31,16 +31,15 @@ _STOP_TIMEOUT_S = 30.0
 
 
 class EmbeddedServer(ABC):
-    """A server that listens on the loopback interface and keeps its data below a directory.
+    """A server on the loopback interface with its data below a directory.
 
-    It can be stopped and started again, and ends when this process ends, however that happens. A
-    later start on the same directory serves the same data on the same port. Not for use by several
-    threads at a time.
+    It can be restarted, and ends when this process ends, however that happens. A later start on the
+    same directory serves the same data on the same port. Not thread-safe.
 
     Attributes:
         name: of its log, and in messages.
-        role: what it is there for, in messages.
-        state_file: the name of the file with what a later start has, too.
+        role: its purpose, in messages.
+        state_file: keeps the port and other values for a later start.
     """
 
     name: ClassVar[str]
@@ -62,36 +61,28 @@ class EmbeddedServer(ABC):
 
     @property
     def host(self) -> str:
-        """The address that it listens on."""
         return LOOPBACK
 
     @property
     def pid(self) -> int | None:
-        """Process id of the running server, else None."""
         return self._process.pid if self._process is not None and self.running else None
 
     @property
     def running(self) -> bool:
-        """Whether its process lives."""
         return self._process is not None and self._process.poll() is None
 
     @property
     def log(self) -> Path:
-        """File with what the server printed."""
         return self._dir / f"{self.name}.log"
 
     def healthy(self) -> bool:
-        """Whether the server lives and answers a request."""
         return self.running and self._answers()
 
     def start(self, *, given_up: threading.Event | None = None) -> Self:
         """Start the server and wait until it serves; does nothing while it runs.
 
-        Args:
-            given_up: once it is set, nobody waits for the server any more.
-
-        Raises:
-            ServerStartError: the port or the directory is taken, or the server did not come up.
+        `given_up` ends the wait. Raises ServerStartError if the port or the directory is taken, or
+        the server does not come up.
         """
         if self.running:
             return self
@@ -107,7 +98,7 @@ class EmbeddedServer(ABC):
         return self
 
     def stop(self) -> None:
-        """Shut the server down and wait until it is gone; does nothing when it is not there."""
+        """Stop the server and wait until it is gone."""
         if self._process is not None:
             stop(self._process, timeout_s=_STOP_TIMEOUT_S, ask=self.stop_signal)
             self._process = None
@@ -128,7 +119,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Choose the port and make on disk what the server needs."""
+        """Choose the port and write the server's files."""
 
     @abstractmethod
     def _command(self) -> Command:
@@ -139,15 +130,7 @@ class EmbeddedServer(ABC):
         """Whether a request is answered."""
 
     def _keep_state(self, port: int | None, **new: str) -> Path:
-        """Choose a port, and keep it with what is `new` at the first start; the file.
-
-        Args:
-            port: that clients connect to; None takes that of an earlier start, else a free one.
-            new: what else a later start has, too.
-
-        Raises:
-            ServerStartError: somebody listens at the port.
-        """
+        """Choose a port and store it with the values of a first start; returns the file."""
         path = self._dir / self.state_file
         state: dict[str, Any] = read_json(path) or {"port": free_port(), **new}
         state["port"] = port or int(state["port"])
@@ -161,15 +144,10 @@ class EmbeddedServer(ABC):
         return path
 
     def _hint(self) -> str:
-        """What to do when it does not start."""
         return f'Read "{self.log}"; a damaged data directory may be removed.'
 
     def _run_once(self, command: Command, *, task: str) -> None:
-        """Run a tool of the server to its end.
-
-        Raises:
-            ServerStartError: it failed.
-        """
+        """Run a tool of the server to its end. Raises ServerStartError if it fails."""
         if spawn(command).wait() != 0:
             raise ServerStartError(
                 f"{self.name} cannot {task}: {last_lines(self.log)}", hint=self._hint()
@@ -190,10 +168,9 @@ class EmbeddedServer(ABC):
 
 @contextmanager
 def side_by_side(*servers: EmbeddedServer) -> Iterator[None]:
-    """All of `servers` run within the block; they start at the same time, each in its own thread.
+    """Run `servers` within the block, each started in its own thread.
 
-    Raises:
-        ServerStartError: one does not start; the others are stopped.
+    Raises ServerStartError if one does not start; the others are stopped.
     """
     given_up = threading.Event()
     with ExitStack() as stack:
@@ -211,14 +188,7 @@ def side_by_side(*servers: EmbeddedServer) -> Iterator[None]:
 
 
 class EmbeddedDatabase(EmbeddedServer):
-    """A database with a superuser and the user `cdc`; a later start keeps their passwords, too.
-
-    Args:
-        data_dir: all of it is below.
-        home: of its programs.
-        port: where clients connect; None takes the directory's earlier port, else a free one.
-        ready_timeout_s: how long it may take until it answers.
-    """
+    """A database with a superuser and the user `cdc`; a later start keeps their passwords."""
 
     # reads better deep: two databases differ in their programs and statements only.
 
@@ -250,4 +220,4 @@ class EmbeddedDatabase(EmbeddedServer):
 
     @abstractmethod
     def _install(self) -> None:
-        """On first use, make what the server needs; what is half made is made again."""
+        """On first use, create the data directory; a half-made one is replaced."""

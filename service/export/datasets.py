@@ -63,7 +63,7 @@ class Dataset:
 
 
 def name_of(place: _Place) -> DatasetName | None:
-    """The name; None of what is no data elsewhere: generated, printed, dropped or shared rows."""
+    """The name; None for rows that are generated, printed, dropped or shared."""
     if isinstance(place, KafkaSource | KafkaSink | TopicSource):
         return _topic(place.kafka)
     if isinstance(place, MysqlCdcSource):
@@ -88,7 +88,6 @@ def _path(path: str) -> DatasetName:
 
 
 def stream_names(plan: JoinPlan) -> list[DatasetName]:
-    """The topics that the first INSERT reads; none of a generated stream."""
     source = plan.probe.source
     if not isinstance(source, KafkaSource):
         return []
@@ -113,7 +112,7 @@ def _table(name: DatasetName | None, fields: Iterable[Field | MetadataField]) ->
 
 
 def output(plan: JoinPlan) -> Dataset | None:
-    """The sink of a plan of one INSERT; None if rows do not stay anywhere."""
+    """The sink of a plan of one INSERT; None if its rows are not stored."""
     name = name_of(plan.sink)
     if name is None:
         return None
@@ -135,7 +134,7 @@ def outputs(plan: JoinPlan) -> list[tuple[Dataset, dict[str, list[Origin]]]]:
 
 
 def origins(plan: JoinPlan) -> dict[str, list[Origin]]:
-    """Output column → what it is made of, each input column once; generated rows are left out."""
+    """Output column → input columns that it depends on, each once."""
     names = _relations(plan)
     by_column: dict[str, list[Origin]] = {}
     for column in plan.output:
@@ -147,7 +146,7 @@ def origins(plan: JoinPlan) -> dict[str, list[Origin]]:
 
 
 def _relations(plan: JoinPlan) -> dict[str, list[DatasetName]]:
-    """Alias in the statement → datasets: a stream may be of several topics."""
+    """Alias in the statement → datasets; a stream may have several topics."""
     sources = {dimension.name: name_of(dimension.source) for dimension in plan.dimensions}
     by_alias = {join.alias: sources[join.dimension] for join in plan.joins}
     known = {alias: [name] for alias, name in by_alias.items() if name is not None}
@@ -155,7 +154,7 @@ def _relations(plan: JoinPlan) -> dict[str, list[DatasetName]]:
 
 
 def _made_of(plan: JoinPlan, expression: Expression, kind: str) -> Iterator[tuple[Column, str]]:
-    """The columns of tables below an expression: through windows and computed columns."""
+    """The columns of tables below an expression, through windows and computed columns."""
     direct = isinstance(expression, Column)
     kind = kind if direct or kind != "IDENTITY" else "TRANSFORMATION"
     for column in columns_of(expression):
@@ -167,7 +166,7 @@ def _made_of(plan: JoinPlan, expression: Expression, kind: str) -> Iterator[tupl
 
 
 def _below(plan: JoinPlan, column: Column) -> Iterable[tuple[Expression, str]]:
-    """What a column of a window or a computed one stands for; nothing below a table's own."""
+    """The expressions behind a column of a window or a computed column."""
     if column.relation == plan.probe.alias:
         computed = plan.probe.computed_fields
         return [(f.expression, "TRANSFORMATION") for f in computed if f.name == column.name]

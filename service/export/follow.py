@@ -1,4 +1,4 @@
-"""Follows the transitions of all jobs and hands each to an exporter, in order.
+"""Follows the transitions of all jobs, assigns them to runs and hands them to an exporter in order.
 
 The cursor is the number of the newest transition that was handed over. It is kept in a file, so
 what happened while the exporter was down is told late instead of never; after a crash between
@@ -6,9 +6,11 @@ telling and keeping, the last transition is told twice.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from uuid import UUID, uuid5
 
 import structlog
 
@@ -16,8 +18,87 @@ from joins.durable.checkpoint import write_atomically
 from service.client import NotFoundError, Sluice
 from service.client.refusals import is_passing
 from service.errors import ControlPlaneError, ExportError
-from service.export.runs import RunCounter, Step
 from service.schemas.progress import Transition
+
+STARTING = "STARTING"
+ENDED = frozenset({"FAILED", "STOPPED", "FINISHED"})
+_BEFORE = (None, "CREATED")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One run; `number` counts the earlier runs of the job."""
+
+    job_id: str
+    number: int
+
+    @property
+    def id(self) -> UUID:
+        return uuid5(UUID(self.job_id), f"run {self.number}")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A transition, and the run that it belongs to.
+
+    Attributes:
+        begins: it is the first start of its run.
+        begun: its run has begun; a job paused or stopped before its first start has no run yet.
+        over: the run had ended before.
+        since_ms: when the job entered the state that it leaves, ms since the epoch; None at first.
+    """
+
+    run: JobRun
+    transition: Transition
+    begins: bool
+    begun: bool
+    over: bool
+    since_ms: int | None
+
+
+class RunCounter:
+    """Assigns transitions to runs; it needs all transitions of a job, in order."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, Step] = {}
+
+    def knows(self, job_id: str) -> bool:
+        return job_id in self._last
+
+    def take(self, job_id: str, transition: Transition) -> Step:
+        """The step of `transition`; the newest transition may be taken twice."""
+        last = self._last.get(job_id)
+        if last is not None and last.transition.sequence == transition.sequence:
+            return last
+        step = _first(job_id, transition) if last is None else _behind(last, transition)
+        self._last[job_id] = step
+        return step
+
+    def take_all(self, job_id: str, transitions: Iterable[Transition]) -> None:
+        for transition in transitions:
+            self.take(job_id, transition)
+
+
+def _first(job_id: str, transition: Transition) -> Step:
+    begins = transition.target == STARTING
+    begun = begins or transition.origin not in _BEFORE  # else what came before it is gone
+    return Step(JobRun(job_id, 0), transition, begins, begun, over=False, since_ms=None)
+
+
+def _behind(last: Step, transition: Transition) -> Step:
+    ended = last.over or last.transition.target in ENDED
+    starting = transition.target == STARTING
+    again = ended and starting
+    begins = starting and (ended or not last.begun)
+    return Step(
+        JobRun(last.run.job_id, last.run.number + again),
+        transition,
+        begins=begins,
+        begun=begins or last.begun,
+        over=ended and not starting,
+        since_ms=last.transition.at_ms,
+    )
+
 
 _SHORTEST_S = 1.0
 _LONGEST_S = 30.0
@@ -25,29 +106,24 @@ _log = structlog.get_logger(__name__)
 
 
 class Exporter(Protocol):
-    """Tells one other system."""
+    """Sends steps to one other system."""
 
     def tell(self, step: Step) -> None:
-        """Tell of a transition; returns when the receiver has it, or never will take it.
+        """Send a transition; returns when the receiver has taken or refused it.
 
-        Raises:
-            ExportError: the receiver cannot be reached now.
+        Raises ExportError if the receiver cannot be reached now.
         """
         ...
 
     def look(self) -> None:
-        """Tell what has no transition, such as batches; raises as `tell`."""
+        """Send what has no transition, such as batches; raises as `tell`."""
         ...
 
 
 class FollowPosition:
-    """How far transitions have been told.
+    """The number of the newest transition sent, in the file `path` (None keeps nothing).
 
-    Args:
-        path: of the file; None keeps nothing, an exporter then begins with the oldest transition.
-
-    Raises:
-        ExportError: the file cannot be read, or is something else.
+    Raises ExportError if the file cannot be read or holds something else.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -55,7 +131,7 @@ class FollowPosition:
         self.value = 0 if path is None or not path.exists() else _read(path)
 
     def move(self, sequence: int) -> None:
-        """Keep `sequence`; durable when this returns."""
+        """Store `sequence` durably."""
         self.value = sequence
         if self._path is None:
             return
@@ -81,13 +157,7 @@ def _read(path: Path) -> int:
 
 
 class Follower:
-    """Reads transitions and looks at jobs in turn.
-
-    Args:
-        client: of the control plane.
-        exporter: that tells the other system.
-        cursor: where it stands.
-    """
+    """Reads transitions and jobs from the control plane and hands them to an exporter."""
 
     def __init__(self, client: Sluice, exporter: Exporter, cursor: FollowPosition) -> None:
         self._client = client
@@ -96,14 +166,9 @@ class Follower:
         self._runs = RunCounter()
 
     def run(self, *, every_s: float) -> None:
-        """Go on until the process is asked to end; whoever is away is waited for.
+        """Follow forever, waiting while control plane or receiver are away.
 
-        Args:
-            every_s: between two looks at the control plane.
-
-        Raises:
-            ExportError: something can never be told.
-            ControlPlaneError: the control plane refuses whoever asks.
+        Raises ExportError or ControlPlaneError if retrying cannot help.
         """
         pause_s = _SHORTEST_S
         while True:
@@ -122,15 +187,7 @@ class Follower:
                 time.sleep(every_s)
 
     def catch_up(self) -> int:
-        """Tell what there is now; after an error the next call goes on where this one was.
-
-        Returns:
-            How many transitions were told.
-
-        Raises:
-            ExportError: the receiver is away, or something can never be told.
-            ControlPlaneError: the control plane cannot be reached, or refuses whoever asks.
-        """
+        """Send everything new and return its count; after an error the next call resumes."""
         count = 0
         for transition in self._behind(self._cursor.value):
             self._tell(transition)

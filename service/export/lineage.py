@@ -16,7 +16,7 @@ from joins.plan.plan import BoundedMode, JoinPlan, KafkaSource
 from service.client import NotFoundError, Sluice
 from service.errors import ExportError
 from service.export import datasets
-from service.export.runs import Step
+from service.export.follow import Step
 from service.schemas.jobs import JobDetail
 from service.sql.planner.planner import plan_script
 from service.version import program_version
@@ -48,13 +48,7 @@ _log = structlog.get_logger(__name__)
 
 
 class LineageExporter:
-    """Emits the events of each run.
-
-    Args:
-        client: of the control plane, asked for a job's script.
-        receiver: of OpenLineage's own client.
-        namespace: of the jobs.
-    """
+    """Emits the events of each run to OpenLineage's client, jobs named in `namespace`."""
 
     def __init__(self, client: Sluice, receiver: OpenLineageClient, namespace: str) -> None:
         self._client = client
@@ -66,11 +60,7 @@ class LineageExporter:
         """There is nothing beside transitions."""
 
     def tell(self, step: Step) -> None:
-        """Emit the event of a transition, if it has one: what is before a run's START has none.
-
-        Raises:
-            ExportError: the receiver does not answer, or refuses whoever sends.
-        """
+        """Emit the event of a transition, if it has one: none precedes a run's START."""
         if step.over or not step.begun:
             return
         event = self._event(step)
@@ -111,10 +101,9 @@ class LineageExporter:
 
 
 def open_receiver(address: str | None) -> OpenLineageClient:
-    """OpenLineage's client for `address`, else as its own variables and `openlineage.yml` say.
+    """OpenLineage's client for `address`, else as its variables and `openlineage.yml` say.
 
-    Raises:
-        ExportError: nothing says where to.
+    Raises ExportError if neither names a receiver.
     """
     if address is not None:
         return OpenLineageClient(config={"transport": {"type": "http", "url": address}})
@@ -132,7 +121,7 @@ def open_receiver(address: str | None) -> OpenLineageClient:
 
 @lru_cache(maxsize=256)
 def _planned(sql: str, name: str) -> JoinPlan | None:
-    """The plan; None if this version of the program cannot read the script."""
+    """The plan; None if this version cannot read the script."""
     try:
         return plan_script(sql, name=name).plan
     except SluiceError as exc:

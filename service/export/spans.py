@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from service.client import NotFoundError, Sluice
 from service.errors import ExportError
-from service.export.runs import Step
+from service.export.follow import Step
 from service.schemas.inspection import BatchView
 from service.version import program_version
 
@@ -37,12 +37,7 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a span is made of.
-
-    Attributes:
-        begin_ms: ms since the epoch, as `end_ms`.
-        run: that it is linked to, if it is not in the run's trace.
-    """
+    """What a span is made of; `run` is linked where the span is not in the run's trace."""
 
     name: str
     trace: UUID
@@ -54,11 +49,7 @@ class Past:
 
 
 class SpanSender:
-    """Makes spans of the past and sends them.
-
-    Args:
-        exporter: of OpenTelemetry's SDK.
-    """
+    """Makes spans of the past and sends them."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -70,12 +61,7 @@ class SpanSender:
         self._tracer = provider.get_tracer("sluice", program_version())
 
     def add(self, past: Past, *, error: str | None = None) -> None:
-        """Make one span; it is sent with the next `send`.
-
-        Args:
-            past: what it stands for.
-            error: why that has failed.
-        """
+        """Make one span, failed if there is an `error`; the next `send` sends it."""
         self._ids.next = (past.trace, past.id)
         links = [] if past.run is None else [Link(_context_of(past.run))]
         span = self._tracer.start_span(
@@ -90,11 +76,7 @@ class SpanSender:
         span.end(max(past.begin_ms, past.end_ms) * _MS)
 
     def send(self) -> None:
-        """Send what was made.
-
-        Raises:
-            ExportError: the collector has not taken it; it is sent again with the next call.
-        """
+        """Send the spans; after an ExportError the next call sends them again."""
         if not self._ended.spans:
             return
         if self._exporter.export(list(self._ended.spans.values())) is not SpanExportResult.SUCCESS:
@@ -107,12 +89,7 @@ class SpanSender:
 
 
 class SpanExporterOfJobs:
-    """Tells a collector of the states that jobs were in, and of their batches.
-
-    Args:
-        client: of the control plane, asked for batches.
-        sender: to the collector.
-    """
+    """Sends the states that jobs were in, and their batches, to a collector."""
 
     def __init__(self, client: Sluice, sender: SpanSender) -> None:
         self._client = client
@@ -121,11 +98,6 @@ class SpanExporterOfJobs:
         self._last_batches: dict[str, int] = {}
 
     def tell(self, step: Step) -> None:
-        """Send the state that a transition ends.
-
-        Raises:
-            ExportError: the collector does not answer.
-        """
         run, transition = step.run, step.transition
         self._runs[run.job_id] = run.id
         if not step.over and step.since_ms is not None and transition.origin is not None:
@@ -142,13 +114,7 @@ class SpanExporterOfJobs:
         self._sender.send()
 
     def look(self) -> None:
-        """Send the batches that jobs have committed since the last look.
-
-        Of a job that is seen for the first time, the newest one is where its batches begin.
-
-        Raises:
-            ExportError: the collector does not answer.
-        """
+        """Send the batches committed since the last look; of a new job only the newest."""
         for job in self._client.jobs():
             if job.state != _JOINING or job.id not in self._runs:
                 continue
@@ -194,7 +160,7 @@ def open_collector(address: str | None) -> OTLPSpanExporter:
 
 
 class _KnownIds(IdGenerator):
-    """Gives the next span the ids that were put here: of its trace, and its own."""
+    """Gives the next span the ids stored here: its trace's and its own."""
 
     next: tuple[UUID, UUID]
 
@@ -206,7 +172,7 @@ class _KnownIds(IdGenerator):
 
 
 class _Ended(SpanProcessor):
-    """Keeps spans until they are sent; one that is made again takes the place of its like."""
+    """Keeps spans until they are sent; a span made again replaces the earlier one."""
 
     def __init__(self) -> None:
         self.spans: dict[int, ReadableSpan] = {}
@@ -227,7 +193,7 @@ def _context_of(run: UUID) -> SpanContext:
 
 
 def _committed(batches: Iterator[BatchView]) -> Iterator[BatchView]:
-    """Those before the first that is not committed yet."""
+    """The batches before the first uncommitted one."""
     for batch in batches:
         if not batch.committed or batch.committed_at_ms is None:
             return

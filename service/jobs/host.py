@@ -26,7 +26,7 @@ from setproctitle import setproctitle
 from joins.adapters.process.forks import Forks, receive, send
 from joins.kernels.local_files import take_lock
 from service.config import Settings
-from service.jobs.supervise.host_link import BEGIN, listen
+from service.jobs.supervise.runner_host import BEGIN, listen
 from service.logs import configure_logs
 
 _LOADED = (
@@ -45,11 +45,9 @@ _log = structlog.get_logger(__name__)
 
 
 class RunnerHost:
-    """Forks the driver and runners, and tells who has asked for one how it has ended.
+    """Forks the driver and runners, and reports each runner's exit to its requester.
 
-    Args:
-        directory: of its socket, of the driver's address and scratch files.
-        settings: of all jobs.
+    `directory` has its socket, the driver's address and scratch files.
     """
 
     def __init__(self, directory: Path, settings: Settings) -> None:
@@ -67,7 +65,7 @@ class RunnerHost:
         self._ending_at: float | None = None
 
     def serve(self) -> None:
-        """Until nobody needs it any more."""
+        """Run until there is neither a linked control plane nor a runner."""
         while not self._is_over():
             self._keep_driver()
             ended = self._forks.turn(_TURN_S)
@@ -85,7 +83,6 @@ class RunnerHost:
         return not self._forks.waiting and now - self._unlinked_at > _LINGER_S
 
     def _end_runners(self, now: float) -> None:
-        """Their control plane is gone: ask them to stop, and insist."""
         if self._ending_at is None:
             self._ending_at = now + self._settings.stop_timeout_s
             self._to_all(os.kill, signal.SIGTERM)
@@ -115,7 +112,7 @@ class RunnerHost:
         return run_driver(spark_settings(self._settings, "sluice", scratch), self._address)
 
     def _driver_ended(self, code: int) -> None:
-        """Runners without a driver are over, too; they begin anew with the next one."""
+        """End the runners, which need the driver; they restart with the next one."""
         lived = self._address.exists()
         self._driver_failures = 0 if lived else self._driver_failures + 1
         wait_s = min(2.0**self._driver_failures, _LONGEST_BACK_OFF_S)
@@ -176,7 +173,7 @@ class RunnerHost:
 
 
 def main() -> None:
-    """Entry of the host's process; another one in its place is left alone."""
+    """Entry of the host's process; does nothing if another host has the directory."""
     parser = argparse.ArgumentParser(prog="sluice-host")
     parser.add_argument("--directory", type=Path, required=True)
     directory = parser.parse_args().directory

@@ -28,9 +28,9 @@ from joins.plan.errors import CheckpointInUseError, FencedError, SourceUnavailab
 from service.config import Settings, control_plane_pid
 from service.jobs.inspect.facts import shown
 from service.jobs.status import error_of, notes_on, of_job, report_of
-from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout, write_runner_pid
 from service.jobs.store.plan_codec import load
+from service.jobs.store.runner_files import append_event
 from service.logs import PerMinute, configure_logs
 from service.security.secrets import take_over
 from service.wiring.job import OpenJob, open_job
@@ -46,10 +46,8 @@ _log = structlog.get_logger(__name__)
 class ParentWatch:
     """Ends this process when its control plane is gone; `start` at the very beginning.
 
-    Args:
-        parent: process id of the control plane. It is handed over, not asked for: when we come to
-            ask, it may be gone and somebody else our parent.
-        grace_s: time for the job to stop, once there is one.
+    `parent` is handed over, not asked for: by then it may be gone and init our parent. The job gets
+    `grace_s` to stop.
     """
 
     def __init__(self, parent: int, *, grace_s: float) -> None:
@@ -78,8 +76,8 @@ class ParentWatch:
 class StatusFile:
     """Writes `status.json` and the transitions of one runner.
 
-    A job that has finished stays so: its runner only answers what it was asked. On a disk that is
-    full nothing is written and the runner goes on: the control plane sees the disk itself.
+    A finished job stays finished: its runner only answers requests. On a full disk nothing is
+    written and the runner continues: the control plane sees the disk itself.
     """
 
     def __init__(self, layout: JobLayout) -> None:
@@ -111,7 +109,7 @@ class StatusFile:
             self._reported, self._written_at = status, now
 
     def note(self, state: str, reason: str, fault: Fault | None = None) -> None:
-        """Write `state` while there is no running join to ask; what is committed is kept."""
+        """Write `state` while there is no running join; committed values stay."""
         if self.is_finished:
             return
         error = None if fault is None else error_of(fault).model_dump()
@@ -155,12 +153,10 @@ class StatusFile:
 
 
 def run(job_dir: Path, driver: Path | None = None) -> int:
-    """Run the job of `job_dir` until it is stopped; returns the exit code.
+    """Run the job of `job_dir` until it stops; returns the exit code.
 
-    Args:
-        job_dir: the job's directory.
-        driver: of a runner that a host has forked, which then watches the control plane: the file
-            that says where the shared driver is.
+    `driver` is the file with the shared driver's address, for a runner that a host has forked; the
+    host then watches the control plane.
     """
     layout = JobLayout(job_dir)
     try:
@@ -227,7 +223,6 @@ def _failed(layout: JobLayout, status: StatusFile, exc: SluiceError) -> int:
 
 
 def main() -> None:
-    """Entry of a runner process that is started by itself."""
     parser = argparse.ArgumentParser(prog="sluice-runner")
     parser.add_argument("--job-dir", type=Path, required=True)
     arguments = parser.parse_args()
@@ -235,7 +230,7 @@ def main() -> None:
 
 
 def _end_group(*_: object) -> None:
-    """End all that we have started, and us, as long as there is no job to be stopped in order.
+    """End our process group, as long as there is no job to be stopped in order.
 
     A JVM that loses us while it starts finds no end of its input where its directory is gone.
     """
@@ -245,7 +240,7 @@ def _end_group(*_: object) -> None:
 
 
 def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
-    """End this process with what `run` returns; nothing of ours was started in it before."""
+    """Exit this process with the result of `run`; nothing may have been started in it before."""
     signal.signal(signal.SIGTERM, _end_group)
     source_process.prepare()
     take_over()

@@ -69,7 +69,7 @@ def _snapshot(dimension: DimensionRuntime, source: SourceCoordinator) -> Snapsho
 
 
 def _emitted(source: SourceCoordinator) -> EmittedView | None:
-    """The watermark that the source has written last, by partition; None before, or unknown."""
+    """The watermark that the source has written last, by partition."""
     view, progress = source.view(), source.progress
     written = progress.get("partitions")
     if view is None or written is None or progress.get("generation") != view.generation:
@@ -109,10 +109,9 @@ def _dimension(
 
 
 def _faults(join: TemporalJoin, opening: OpeningView, *, stall: bool) -> list[tuple[str, Fault]]:
-    """The faults that stall the job, or those that only keep a later copy from being whole.
+    """The faults that stall the job, or those that only keep a later copy from being complete.
 
-    Once the gate is open every table was whole: what nothing shows to be whole then is a later
-    copy, and nobody waits for it.
+    Once the gate is open, what lacks proof is a later copy, which no record waits for.
     """
 
     def stalls(fault: Fault) -> bool:
@@ -159,7 +158,7 @@ def _open_transactions(join: TemporalJoin) -> list[OpenTransactionView]:
 
 
 def _why_joining(join: TemporalJoin) -> str:
-    """What happens to records; with event time, also whom they wait for."""
+    """What happens to records; with event time, also what they wait for."""
     copied = [text for d in join.parts.dimensions if (text := _copied_again(join, d))]
     done = "; ".join(copied) or "every snapshot is complete and committed"
     held = _open_transactions(join)
@@ -176,7 +175,6 @@ def _why_joining(join: TemporalJoin) -> str:
 
 
 def _copied_again(join: TemporalJoin, dimension: DimensionRuntime) -> str | None:
-    """That a table of an open job is being copied again."""
     view = _source_of(join, dimension).view()
     if view is None or _is_told(dimension, view):
         return None
@@ -221,7 +219,6 @@ def _why_waiting(join: TemporalJoin, dimension: DimensionRuntime) -> str:
 
 
 def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[WarningView]:
-    """Of the stream, and of the dimensions' sources."""
     of_sources = (each for source in join.parts.sources for each in source.warnings())
     warnings = [*join.progress.warnings(), *of_sources]
     unproven = [
@@ -240,7 +237,7 @@ def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[War
 
 
 def _conditions(join: TemporalJoin) -> list[WarningView]:
-    """What does not succeed, or takes long, behind the batches."""
+    """Background work that fails or takes long."""
     faults = [
         WarningView(
             type="upkeep-slow" if each.error is None else "upkeep-failing",
@@ -258,7 +255,6 @@ def _conditions(join: TemporalJoin) -> list[WarningView]:
 
 
 def report_of(join: TemporalJoin, *, job_id: str, pid: int, started_at_ms: int) -> RunnerReport:
-    """The whole report of a running join."""
     # reads better long: one document, field by field
     opening, choice = join.parts.opening.view(), join.parts.writer_choice()
     stalls = _faults(join, opening, stall=True)
@@ -341,7 +337,7 @@ def error_of(fault: Fault) -> ErrorView:
 
 
 def of_job(status: Mapping[str, Any], job_id: str) -> dict[str, Any]:
-    """`status` with the job's id in the commands of its hints, which are written with JOB."""
+    """`status` with the job's id in place of JOB in the commands of its hints."""
 
     def named(text: str) -> str:
         return _COMMAND.sub(rf"\1 {job_id}", text)

@@ -39,17 +39,12 @@ from service.security.resolution import (
     internal_kafka,
     output_path,
 )
-from service.wiring.context import JobContext
+from service.wiring.context import JobContext, shared_coordinator, shared_meta
 from service.wiring.meta import make_internal_topic
-from service.wiring.shared import shared_coordinator, shared_meta
 
 
 def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...]:
-    """The columns of the dimension's changelog.
-
-    Raises:
-        SluiceError: the database cannot be asked, or the table is not as declared.
-    """
+    """The columns of the dimension's changelog. Raises SluiceError."""
     source = dimension.source
     if isinstance(source, MysqlCdcSource):
         return _captured_table(job, dimension, source).captured
@@ -59,7 +54,7 @@ def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...
 
 
 def _captured_table(job: JobContext, dimension: Dimension, source: MysqlCdcSource) -> CapturedTable:
-    """As first seen: a restart does not need the database to go on joining."""
+    """The table as first seen: a restart joins without the database."""
     path = job.checkpoint.directory / "sources" / f"{dimension.name}.table.json"
     kept = read_json(path)
     if kept is not None:
@@ -72,7 +67,7 @@ def _captured_table(job: JobContext, dimension: Dimension, source: MysqlCdcSourc
 def dimension_runtime(
     job: JobContext, dimension: Dimension, columns: tuple[CapturedColumn, ...], opening: Opening
 ) -> DimensionRuntime:
-    """What follows the dimension's changelog; its commits feed the `opening`."""
+    """Follows the dimension's changelog; its commits feed the `opening`."""
     root = job.layout.table(dimension)
     places = DimensionPlaces(
         topic=job.meta.changelog_topics[dimension.name],
@@ -118,7 +113,6 @@ def _all_specs(job: JobContext, dimension: Dimension) -> tuple[IndexSpec, ...]:
 def source_coordinator(
     job: JobContext, spark: SparkSession, runtime: DimensionRuntime, stalls: Stalls
 ) -> SourceCoordinator:
-    """What copies and follows the dimension's source."""
     dimension, topic = runtime.dimension, runtime.topic
     source = dimension.source
     if isinstance(source, DeltaTableSource):

@@ -31,8 +31,8 @@ from joins.sinks.port import BatchWriter
 from joins.worker.probe_task import ProbeTask
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.jobs.submit.nodes import check_nodes
-from service.jobs.supervise.runner_log import RunnerLog
+from service.jobs.submit.places import check_nodes
+from service.jobs.supervise.runner_process import RunnerLog
 from service.security.allowed import check_allowed
 from service.security.resolution import internal_kafka, probe_kafka, resolve_secrets
 from service.security.secrets import SecretResolver
@@ -44,10 +44,9 @@ from service.wiring.dimensions import (
     source_coordinator,
     tables_of,
 )
-from service.wiring.event import event_job
 from service.wiring.meta import claim_meta, hold_files
 from service.wiring.past import letter_replay
-from service.wiring.sinks import InsertSink
+from service.wiring.sinks import InsertSink, event_job
 from service.wiring.spark import spark_settings
 
 _PRINTED_PER_BATCH = 20_000
@@ -58,8 +57,8 @@ class OpenJob:
     """A job whose checkpoint this process owns.
 
     Attributes:
-        driver: the file that says where a driver is that others use, too; None to start one.
-        at_end: what is given back before the lock is.
+        driver: the file with the address of a shared driver; None to start one.
+        at_end: released before the lock.
     """
 
     layout: JobLayout
@@ -70,11 +69,7 @@ class OpenJob:
     at_end: ExitStack
 
     def start(self, plan: JoinPlan, on_tick: Callable[[TemporalJoin], None]) -> TemporalJoin:
-        """Put the job together; nothing runs before `TemporalJoin.run`.
-
-        Raises:
-            SluiceError: a part cannot be used; what was created stays and is found again.
-        """
+        """Assemble the job; nothing runs before `TemporalJoin.run`. Raises SluiceError."""
         self.at_end.enter_context(hold_files(self.layout, plan))
         check_allowed(plan, self.settings)
         check_nodes(plan, self.settings, in_store=self.layout.is_in_store())
@@ -89,11 +84,7 @@ class OpenJob:
 def open_job(
     layout: JobLayout, settings: Settings, driver: Path | None = None
 ) -> Iterator[OpenJob]:
-    """Take the lock of the job's checkpoint.
-
-    Raises:
-        CheckpointInUseError: another runner has it.
-    """
+    """Lock the job's checkpoint. Raises CheckpointInUseError."""
     checkpoint = Checkpoint(layout.checkpoint)
     checkpoint.lock.acquire()
     try:
@@ -105,7 +96,7 @@ def open_job(
 
 
 class _Assembly:
-    """The parts of one job, in the order in which they may fail: what needs no JVM comes first."""
+    """The parts of one job; those that need no JVM are made, and may fail, first."""
 
     def __init__(self, context: JobContext, log: RunnerLog, driver: Path | None) -> None:
         self.context = context
@@ -179,7 +170,6 @@ class _Assembly:
     def _inserts(
         self, spark: SparkSession, runtimes: Sequence[DimensionRuntime]
     ) -> tuple[list[ProbeInsert], list[DeltaLog]]:
-        """What the batches of each INSERT need, and the Delta outputs."""
         inserts: list[ProbeInsert] = []
         outputs: list[DeltaLog] = []
         for number, sink in enumerate(self.sinks):

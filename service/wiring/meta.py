@@ -46,11 +46,7 @@ class _Stream:
 
 
 def claim_meta(plan: JoinPlan, settings: Settings, checkpoint: Checkpoint, job_id: str) -> JobMeta:
-    """What the job's first start has kept, or this one keeps, under a new epoch.
-
-    Raises:
-        SluiceError: a topic cannot be used or made.
-    """
+    """The durable facts of the job's first start, under a new epoch. Raises SluiceError."""
     kept = checkpoint.read_meta()  # before that, `hold_files` has made the directory whole
     kept = kept or checkpoint.create_meta(_first_meta(plan, settings, job_id))
     meta = replace(kept, epoch=checkpoint.claim_epoch(kept.epoch))
@@ -60,11 +56,9 @@ def claim_meta(plan: JoinPlan, settings: Settings, checkpoint: Checkpoint, job_i
 
 @contextmanager
 def hold_files(layout: JobLayout, plan: JoinPlan) -> Iterator[None]:
-    """Hold the durable files of a job that has them in a store, as their newest runner.
+    """Hold the stored durable files of a job as their newest runner.
 
-    Raises:
-        SourceUnavailableError: the store does not answer.
-        StoreRefusedError: it does not let us.
+    Raises SourceUnavailableError or StoreRefusedError.
     """
     files = layout.stored()
     if files is None:
@@ -90,11 +84,6 @@ def hold_files(layout: JobLayout, plan: JoinPlan) -> Iterator[None]:
 def make_internal_topic(
     cluster: KafkaCluster, settings: Settings, name: str, partitions: int
 ) -> None:
-    """Create a topic of ours unless it is there.
-
-    Raises:
-        SourceError: the cluster does not answer, or refuses.
-    """
     cluster.create(
         name,
         partitions,

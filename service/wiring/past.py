@@ -19,22 +19,17 @@ from joins.lookback.history import History, HistoryPlaces, PastEvent
 from joins.lookback.letter_rows import LetterInsert, Part
 from joins.plan.plan import DeltaSink, JoinPlan
 from service.config import Settings
-from service.jobs.store.requests import not_replayable
-from service.jobs.supervise.runner_log import RunnerLog
+from service.jobs.store.runner_files import not_replayable
+from service.jobs.supervise.runner_process import RunnerLog
 from service.security.resolution import output_path, probe_kafka
 from service.wiring.context import JobContext
-from service.wiring.event import event_places
-from service.wiring.sinks import InsertSink
+from service.wiring.sinks import InsertSink, event_places
 
 _REPLAYS = "replays"
 
 
 def history_places(job: JobContext, number: int) -> HistoryPlaces:
-    """Where everything of INSERT `number`, from 0, is; secrets are as the context's plan has them.
-
-    Raises:
-        NotAllowedError: the operator has not allowed tables where the late records go.
-    """
+    """Where the files and tables of INSERT `number`, from 0, are. Raises NotAllowedError."""
     plan = job.plan
     sink = plan.inserts[number].sink
     return HistoryPlaces(
@@ -70,7 +65,7 @@ def _resolved(path: TablePath) -> TablePath:
 
 
 def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> TurnHandler:
-    """What carries out requests to join dead letters again, or to discard them."""
+    """Handles requests to replay or discard dead letters."""
     replayable = not job.plan.needs_event_batches
     replays = LetterReplays(job.checkpoint.directory / _REPLAYS)
     parts = ReplayParts(
@@ -107,7 +102,7 @@ def _discarded(
 
 @dataclass(frozen=True, slots=True)
 class _NoLetterWriter:
-    """Writes no rows of letters of a job with event time or windows."""
+    """Refuses to write letters of a job with event time or windows."""
 
     plan: JoinPlan
 

@@ -1,19 +1,29 @@
-"""Where the rows of an INSERT go, those of its batches and those of replayed dead letters."""
+"""Where rows go: the sink of an INSERT, its replayed dead letters, and tables of event time."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.adapters.delta.merge import MergedOutput
 from joins.adapters.delta.output import OutputLog
+from joins.adapters.delta.state_log import StateColumns, StateLog
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.durable.checkpoint import output_app_id, replay_app_id
+from joins.batch.event_batch import EventTables
+from joins.batch.event_stages import WAITING_COLUMNS, WINDOW_COLUMNS
+from joins.batch.event_state import EventSpec
+from joins.durable.checkpoint import late_app_id, output_app_id, replay_app_id
 from joins.durable.failpoints import Failpoints
+from joins.job.parts import EventJob
+from joins.kernels.probe.event_times import LATE_RECORDS
+from joins.kernels.table_path import TablePath
 from joins.lookback.history import sent_note
 from joins.lookback.letter_rows import LetterWriter
-from joins.plan.plan import BlackholeSink, DeltaSink, KafkaSink, PrintSink
+from joins.plan.errors import SinkError
+from joins.plan.plan import BlackholeSink, DeltaSink, KafkaSink, PrintSink, SinkWriter
 from joins.sinks.console import ConsoleLetterWriter, ConsoleSinkWriter
 from joins.sinks.delta import DeltaOutputLetterWriter, DeltaOutputWriter, MergeSinkWriter
 from joins.sinks.kafka import (
@@ -23,11 +33,77 @@ from joins.sinks.kafka import (
     TransactionalSinkWriter,
 )
 from joins.sinks.port import BatchWriter
+from joins.worker.event_task import (
+    EventPlaces,
+    EventTask,
+    event_task,
+    waiting_schema,
+    windows_schema,
+)
+from joins.worker.probe_task import ProbeTask
 from joins.worker.row_files import RowFiles
 from service.jobs.submit.places import check_new_table
-from service.jobs.supervise.runner_log import RunnerLog
+from service.jobs.supervise.runner_process import RunnerLog
 from service.security.resolution import output_path
 from service.wiring.context import JobContext
+
+
+def event_places(job: JobContext) -> EventPlaces:
+    """The paths of a plan that needs event batches. Raises NotAllowedError."""
+    spec, state = EventSpec.of(job.plan), job.layout.state
+    return EventPlaces(
+        scratch=job.exchange / "scratch" / "event_batches",
+        waiting=state / "waiting" if spec.waits else None,
+        windows=state / "windows" if spec.window is not None else None,
+        late=DeltaLog(_late_path(job), late_app_id(job.app_id)).shared,
+    )
+
+
+def _late_path(job: JobContext) -> TablePath:
+    table = job.plan.probe.late_records
+    return job.layout.late_records if table is None else output_path(table, job.settings)
+
+
+def event_job(job: JobContext, probe: ProbeTask, dead_letters: DeltaLog) -> EventJob | None:
+    """What event batches need, with its tables created; None if the plan needs none."""
+    if not job.plan.needs_event_batches:
+        return None
+    places = event_places(job)
+    _check_late_path(job, places)
+    task = event_task(job.plan, probe, places)
+    return EventJob(EventSpec.of(job.plan), task, _event_tables(job, task, dead_letters))
+
+
+def _check_late_path(job: JobContext, places: EventPlaces) -> None:
+    sink = job.plan.sink
+    if isinstance(sink, DeltaSink) and output_path(sink, job.settings) == places.late.root:
+        path = job.plan.probe.late_records_path
+        raise SinkError(
+            f'late records and output of job "{job.plan.name}" have one path, "{path}"',
+            hint="Give 'late-records.path' a table of its own.",
+        )
+
+
+def _event_tables(job: JobContext, task: EventTask, dead_letters: DeltaLog) -> EventTables:
+    late, appends = task.places.late.root, Appends(LATE_RECORDS, SinkWriter.COLUMNAR)
+    create_table(late, LATE_RECORDS, creator=job.app_id)
+    DeltaLog(late, job.app_id).choose_writer(appends)
+    places = task.places
+    return EventTables(
+        dead_letters=dead_letters,
+        late=DeltaLog(late, late_app_id(job.app_id), appends),
+        waiting=_state(job, places.waiting, WAITING_COLUMNS, lambda: waiting_schema(task)),
+        windows=_state(job, places.windows, WINDOW_COLUMNS, lambda: windows_schema(task)),
+    )
+
+
+def _state(
+    job: JobContext, path: TablePath | None, columns: StateColumns, schema: Callable[[], pa.Schema]
+) -> StateLog | None:
+    if path is None:
+        return None
+    StateLog.create(path, schema())
+    return StateLog(DeltaLog(path, f"{job.app_id}:{path.name}"), columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +121,7 @@ class InsertSink:
         return Appends.into(sink, self.job.kernel(self.number).output_schema)
 
     def prepare(self) -> None:
-        """What can go wrong with the output goes wrong before a JVM is started.
-
-        Raises:
-            SluiceError: it cannot be used or made.
-        """
+        """Check or create the output before a JVM is started. Raises SluiceError."""
         sink = self._sink
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)
@@ -65,7 +137,7 @@ class InsertSink:
     def writer(
         self, spark: SparkSession, log: RunnerLog, failpoints: Failpoints
     ) -> tuple[BatchWriter, tuple[DeltaLog, ...]]:
-        """What commits the rows of batches, and the Delta output if it is one."""
+        """The writer of batches, and the Delta output if it is one."""
         sink, staged = self._sink, self.job.staged_rows(self.number)
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)
@@ -89,7 +161,6 @@ class InsertSink:
         return TransactionalSinkWriter(sink, noted, staged, own, failpoints)
 
     def letter_writer(self, spark: SparkSession, log: RunnerLog) -> LetterWriter:
-        """What writes the rows of dead letters that are joined again."""
         sink, kernel = self._sink, self.job.kernel(self.number)
         if isinstance(sink, DeltaSink):
             path = output_path(sink, self.job.settings)

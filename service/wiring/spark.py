@@ -4,10 +4,8 @@ from pathlib import Path
 
 from joins.job.session import SparkSettings
 from service.config import Settings
-from service.embedded.class_archive import class_archive
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
-from service.embedded.java import find_java
+from service.embedded.jars import JarCache, JarSet
+from service.embedded.java import class_archive, find_java
 
 
 def spark_settings(settings: Settings, app_name: str, scratch: Path) -> SparkSettings:

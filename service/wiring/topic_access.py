@@ -1,4 +1,4 @@
-"""Somebody's topic from a terminal: made, written to, looked at."""
+"""A topic from a terminal: create it, write to it, read or inspect a sample."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,9 +11,54 @@ import pyarrow.compute as pc
 from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.kafka.topic_writer import TopicWriter, Written
+from joins.adapters.registry import SchemaRegistry
+from joins.kernels.debezium.inspect import TopicReport, inspect_topic
+from joins.kernels.formats.avro_payloads import AvroMemory
+from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopics
+
+_SAMPLED = ("key", "value", "partition", "offset")
+
+
+def inspected(kafka: KafkaOptions, registry: RegistryOptions | None, records: int) -> TopicReport:
+    """What the oldest and newest records, at most `records` of each partition, look like.
+
+    `registry` is that of a topic in Avro. Raises SourceError.
+    """
+    sample = _sample(kafka, records)
+    if registry is None:
+        return inspect_topic(sample)
+    with SchemaRegistry(registry) as schemas:
+        memory = AvroMemory(schemas.avro_schema), AvroMemory(schemas.avro_schema)
+        return inspect_topic(sample, memory)
+
+
+def _sample(kafka: KafkaOptions, records: int) -> pa.RecordBatch:
+    cluster = KafkaCluster(kafka)
+    description = cluster.require(kafka.topic)
+    name = StreamTopics.one(kafka.topic, description.topic_id)
+    oldest, ends = cluster.beginning_offsets(description), cluster.end_offsets(description)
+    half = max(1, records // 2)
+    first = {at: (oldest[at], min(end, oldest[at] + half)) for at, end in ends.items()}
+    newest = {at: (max(first[at][1], end - half), end) for at, end in ends.items()}
+    batches: list[pa.RecordBatch] = []
+    with KafkaRecords(kafka) as reader:
+        for ranges in (_filled(first), _filled(newest)):
+            batches += reader.batches(name, ranges, _SAMPLED) if ranges else ()
+    if not batches:
+        kinds = (pa.binary(), pa.binary(), pa.int32(), pa.int64())
+        return pa.RecordBatch.from_arrays([pa.nulls(0, k) for k in kinds], names=list(_SAMPLED))
+    whole = pa.Table.from_batches(batches).sort_by(
+        [("partition", "ascending"), ("offset", "ascending")]
+    )
+    return whole.combine_chunks().to_batches()[0]
+
+
+def _filled(ranges: Mapping[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    return {at: (first, end) for at, (first, end) in ranges.items() if first < end}
+
 
 _COLUMNS = ("partition", "offset", "timestamp", "key", "value", "headers")
 _AWAY = "Start it with sluice up, or name the brokers of another one with --bootstrap-servers."
@@ -22,12 +67,7 @@ Write = Callable[[Iterable[tuple[bytes | None, bytes | None]]], list[Written]]
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record as it is.
-
-    Attributes:
-        timestamp_ms: of its producer, or of the broker, as the topic says; None
-            beyond the years 1 to 9999, as jobs read it.
-    """
+    """A record; `timestamp_ms` is None beyond the years 1 to 9999, as jobs read it."""
 
     partition: int
     offset: int
@@ -40,17 +80,9 @@ class TopicRecord:
 def make_topic(
     kafka: KafkaOptions, partitions: int, replication: int, config: Mapping[str, str]
 ) -> None:
-    """Make a topic.
+    """Create a topic; `replication` -1 takes the cluster's default.
 
-    Args:
-        kafka: its name and its cluster.
-        partitions: how many it gets.
-        replication: on how many brokers each of them is; -1 as the cluster has it for new topics.
-        config: of the topic, such as `cleanup.policy`.
-
-    Raises:
-        SourceError: there is one of that name, or the cluster refused it.
-        SourceUnavailableError: the cluster does not answer.
+    Raises SourceError if it exists or is refused, SourceUnavailableError.
     """
     with _reached():
         cluster = KafkaCluster(kafka)
@@ -67,11 +99,9 @@ def make_topic(
 
 @contextmanager
 def writing(kafka: KafkaOptions) -> Iterator[Write]:
-    """Gives a function that writes (key, value) records and says where they are.
+    """A function that writes (key, value) records and returns their positions.
 
-    Raises:
-        SourceError: there is no such topic, or the cluster refused a record.
-        SourceUnavailableError: the cluster does not answer.
+    Raises SourceError or SourceUnavailableError.
     """
     with _reached():
         KafkaCluster(kafka).require(kafka.topic)
@@ -80,14 +110,9 @@ def writing(kafka: KafkaOptions) -> Iterator[Write]:
 
 
 def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]:
-    """The `most` oldest or newest records of all partitions, in the order of their times.
+    """The `most` oldest or newest committed records, by time (none: last), then position.
 
-    Those of one time, and those without one, which come last, are in the order of their places.
-    What is not committed is left out.
-
-    Raises:
-        SourceError: there is no such topic, or it cannot be read.
-        SourceUnavailableError: the cluster does not answer.
+    Raises SourceError or SourceUnavailableError.
     """
     with _reached():
         cluster = KafkaCluster(kafka)
@@ -110,7 +135,7 @@ def _by_time(record: TopicRecord) -> tuple[bool, int, int, int]:
 def _ranges(
     cluster: KafkaCluster, topic: TopicDescription, most: int, *, newest: bool
 ) -> dict[int, tuple[int, int]]:
-    """Of each partition that has records, those that may be among the `most`."""
+    """For each partition with records, those that may be among the `most`."""
     begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
     if newest:
         places = {at: (max(begins[at], end - most), end) for at, end in ends.items()}

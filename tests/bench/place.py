@@ -11,8 +11,7 @@ from typing import Any
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from tests.support.rig import Rig, running_rig
 from tests.support.services import running_services

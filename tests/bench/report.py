@@ -17,8 +17,7 @@ from typing import Any
 import psutil
 
 from service.config import Settings
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from tests.bench.measure import Sense
 

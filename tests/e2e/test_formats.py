@@ -9,7 +9,7 @@ import fastavro
 import httpx
 import pytest
 
-from service.embedded.registry import ApicurioRegistry
+from service.embedded.connect import ApicurioRegistry
 from service.jobs.inspect.past import open_replayer
 from tests.support.registry import registry as small_registry
 from tests.support.rig import Rig, RunningJob

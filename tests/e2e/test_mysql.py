@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from service.embedded.connect import KafkaConnect
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import Java
 from tests.support.debezium import mariadb_source
 from tests.support.mysql import MySql, mysql_home

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from service.demo.captured import captured_shop
-from service.demo.servers import provide_debezium
+from service.demo.shop import provide_debezium
+from service.demo.up import captured_shop
 from tests.support.examples import CAPTURED, prepare_program, run_commands
 
 PAGE = (CAPTURED / "README.md").read_text()

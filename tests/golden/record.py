@@ -24,14 +24,18 @@ import typer
 
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
-from service.embedded.connect import ConnectSettings, KafkaConnect
+from service.embedded.connect import (
+    ApicurioRegistry,
+    ConnectSettings,
+    KafkaConnect,
+    mariadb_connector,
+    postgres_connector,
+    publish,
+)
 from service.embedded.database import MariaDb
-from service.embedded.debezium import mariadb_connector, postgres_connector, publish
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from service.embedded.postgres import PostgreSql, PostgresSettings
-from service.embedded.registry import ApicurioRegistry
 from tests.golden import mariadb_tables, modes, postgres_tables
 from tests.golden.columns import Table
 from tests.support.topics import consume, end_offsets

@@ -11,8 +11,7 @@ import psutil
 from service.config import Settings
 from service.embedded.broker import KafkaBroker
 from service.embedded.connect import KafkaConnect
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from tests.reliability.experiment import Lab
 from tests.reliability.oracle_topic import ForeignTopic

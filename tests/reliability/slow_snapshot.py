@@ -30,8 +30,7 @@ from kafka import KafkaAdminClient
 from joins.adapters.process.forks import words_of
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from tests.reliability.captured import CapturedUsers, captured_users
 from tests.reliability.experiment import Lab, result

@@ -13,9 +13,8 @@ import httpx
 import pg8000.dbapi
 
 from service.embedded.broker import KafkaBroker
-from service.embedded.connect import KafkaConnect
+from service.embedded.connect import KafkaConnect, mariadb_connector, postgres_connector, publish
 from service.embedded.database import MariaDb
-from service.embedded.debezium import mariadb_connector, postgres_connector, publish
 from service.embedded.postgres import PostgreSql
 from tests.support.sql import new_schema, run_sql
 from tests.support.topics import consume, end_offsets, produce, unique_name

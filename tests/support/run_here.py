@@ -18,7 +18,7 @@ from service.jobs.runner import StatusFile
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import load
-from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
+from service.jobs.store.runner_files import REPLAY_DEAD_LETTERS, Asked, RequestAnswer, RequestBox
 from service.jobs.supervise.hooks import default_hooks
 from service.security.secrets import SecretResolver
 from service.wiring.job import open_job

@@ -22,8 +22,8 @@ from joins.durable.checkpoint import CheckpointLock, write_json_atomically
 from joins.durable.requests import Request, Requests
 from joins.plan.errors import CheckpointError, NothingToAcknowledgeError
 from service.config import Settings
-from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout, write_runner_pid
+from service.jobs.store.runner_files import append_event
 from tests.support.event_time import event_time
 
 MIN = -(2**63)

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from joins.adapters.store_path import StorePath
 from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
-from service.embedded.jarlock import JarSet, at
+from service.embedded.jars import JarSet, at
 from service.embedded.java import Java
 from service.embedded.process import free_port
 from service.embedded.relock import resolve

@@ -8,8 +8,7 @@ from pathlib import Path
 from service.config import Settings
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 
 _INSTALL = """\

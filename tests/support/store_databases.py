@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 
 from service.embedded.postgres import SUPERUSER, PostgreSql
-from service.jobs.store.postgres import store_engine
+from service.jobs.store.database import store_engine
 from tests.support.topics import unique_name
 
 

@@ -19,8 +19,7 @@ from service.jobs.store.job import (
 )
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.store import JobStore
-from service.jobs.submit.catalog_tables import CatalogTables
-from service.jobs.submit.submission import SubmissionRequest, Submissions
+from service.jobs.submit.submission import CatalogTables, SubmissionRequest, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from tests.support.control_plane import HOOKS, INSPECT, script, settings_in
 from tests.support.page_plane import remember

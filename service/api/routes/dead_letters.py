@@ -14,7 +14,7 @@ from service.api.routes.runner_requests import LATER, ask_runner
 from service.api.services import IdempotencyKey, Injected, JobId
 from service.errors import SubmissionError
 from service.jobs.store.plan_codec import load
-from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, not_replayable
+from service.jobs.store.runner_files import REPLAY_DEAD_LETTERS, Asked, not_replayable
 from service.schemas.inspection import (
     Correction,
     DeadLetterPage,

@@ -16,7 +16,7 @@ from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.rows import JobFilter
 from service.jobs.submit import submission
-from service.jobs.supervise.runner_log import tail_before
+from service.jobs.supervise.runner_process import tail_before
 from service.schemas.jobs import JobDetail, JobPage, RemovalView, Submission
 from service.schemas.progress import PlanView, ScriptCheck, Validation
 from service.sql.answers.explain import explain

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.api.http.access import VIEWER
 from service.api.services import Injected, Services
-from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
+from service.jobs.leadership import ControlPlaneRole, Leadership
 from service.jobs.store.job import JobState
 from service.schemas.jobs import DimensionView, EventTimeView, GeneratorView, JobDetail
 

@@ -11,13 +11,13 @@ from service.api.http.access import OPERATOR, VIEWER
 from service.api.services import IdempotencyKey, Injected, JobId, Services
 from service.errors import AnsweredError, JobConflictError, JobNotFoundError, RunnerAbsentError
 from service.jobs.store.job import JobState
-from service.jobs.store.reports import read_acknowledgements
-from service.jobs.store.requests import (
+from service.jobs.store.runner_files import (
     ACKNOWLEDGE,
     CHOICES,
     REPLAY_DEAD_LETTERS,
     Asked,
     RequestBox,
+    read_acknowledgements,
 )
 from service.schemas.inspection import (
     Acknowledge,

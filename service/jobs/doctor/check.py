@@ -1,19 +1,87 @@
-"""What a doctor's check says, and how one that fails in its own work is told."""
+"""A check's result, and the job as the doctor's checks see it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from joins.durable.checkpoint import Checkpoint, JobMeta, job_app_id, output_app_id
+from joins.kernels.table_path import TablePath
+from joins.plan.plan import DeltaSink, JoinPlan
+from service.config import Settings
+from service.jobs.store.layout import JobLayout
+from service.security.resolution import output_path
 from watermark.errors import SluiceError, redacted
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that was looked at.
+class DeltaOutput:
+    """A Delta output of one INSERT, with that INSERT's plan."""
+
+    name: str
+    path: TablePath
+    app_id: str
+    plan: JoinPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A job as the checks see it.
 
     Attributes:
-        ok: None where it could not be looked at, or where nothing is there yet.
-        hint: what to do; None unless `ok` is False.
+        plan: with secrets resolved.
+        meta: None before the first start.
+        running: a runner lives, so files may change between two looks.
+    """
+
+    layout: JobLayout
+    settings: Settings
+    plan: JoinPlan
+    checkpoint: Checkpoint
+    meta: JobMeta | None
+    running: bool
+
+    @property
+    def app_id(self) -> str:
+        if self.meta is None:
+            return ""
+        return job_app_id(self.layout.job_dir.name, self.meta.incarnation)
+
+    @property
+    def outputs(self) -> tuple[DeltaOutput, ...]:
+        inserts = self.plan.inserts
+        return tuple(
+            DeltaOutput(
+                "output" if len(inserts) == 1 else f"output of INSERT {number + 1}",
+                output_path(insert.sink, self.settings),
+                output_app_id(self.app_id, number),
+                insert,
+            )
+            for number, insert in enumerate(inserts)
+            if isinstance(insert.sink, DeltaSink)
+        )
+
+    @property
+    def output_directories(self) -> dict[str, Path]:
+        """Directories of Delta outputs and late records that are not in an object store."""
+        places: dict[str, TablePath] = {output.name: output.path for output in self.outputs}
+        late = self.plan.probe.late_records
+        if late is not None:
+            places["late records"] = output_path(late, self.settings)
+        return {name: path for name, path in places.items() if isinstance(path, Path)}
+
+    def changelog(self, dimension: str) -> TablePath:
+        declared = next(each for each in self.plan.dimensions if each.name == dimension)
+        return self.layout.table(declared) / "changelog"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Result of one check.
+
+    Attributes:
+        ok: None if it could not be judged.
+        hint: None unless `ok` is False.
     """
 
     name: str
@@ -38,7 +106,7 @@ def unknown(name: str, detail: str) -> Check:
 
 
 def made(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
-    """The checks of `look`; what keeps it from looking is the check `name`, which has failed."""
+    """The checks of `look`; an error is the failed check `name`."""
     try:
         return list(look())
     except SluiceError as exc:
@@ -49,7 +117,7 @@ def made(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
 
 
 def steady(look: Callable[[], Sequence[Check]], *, changing: bool) -> list[Check]:
-    """The checks of `look`; where files are `changing` under it, only a fault that stays counts."""
+    """The checks of `look`, repeated while files are `changing` until no fault remains."""
     checks = list(look())
     for _ in range(2 if changing else 0):
         if all(check.ok is not False for check in checks):

@@ -17,8 +17,7 @@ from pathlib import Path
 import psutil
 
 from service.config import Settings, unknown_variables
-from service.embedded.jarlock import JarSet
-from service.embedded.jars import JarCache
+from service.embedded.jars import JarCache, JarSet
 from service.embedded.java import find_java
 from service.jobs.doctor.check import Check, bad, good, made, unknown
 
@@ -151,7 +150,6 @@ def _places(settings: Settings) -> dict[str, Path]:
 
 
 def check_disk(places: Mapping[str, Path]) -> Iterator[Check]:
-    """Room for data and for files, by place."""
     for name, path in places.items():
         existing = _nearest(path)
         usage, room = shutil.disk_usage(existing), os.statvfs(existing)

@@ -31,10 +31,9 @@ from joins.plan.plan import (
 from joins.plan.stream_topics import partition_of
 from joins.source.chunk_reader import SourceState
 from joins.stream.watches import HOLDS_AFTER_S
-from service.jobs.doctor.check import Check, bad, good, made, unknown
-from service.jobs.doctor.patient import Patient
+from service.jobs.doctor.check import Check, Patient, bad, good, made, unknown
 from service.security.resolution import connection_of, files_path, internal_kafka, output_path
-from service.wiring.shared import look
+from service.wiring.context import look
 
 _CLOCK_S = 2.0
 _FUTURE_MS = 5_000
@@ -173,7 +172,7 @@ def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceSt
 
 
 def _stream_cluster(patient: Patient) -> StreamCluster | None:
-    """The stream's topics as the job knows them; None of one that was never started."""
+    """The stream's topics as the job knows them; None before the first start."""
     source, topics = patient.plan.probe.source, known_topics(patient.checkpoint)
     if isinstance(source, KafkaSource):
         kafka, topics = source.kafka, topics or source.topics
@@ -184,7 +183,7 @@ def _stream_cluster(patient: Patient) -> StreamCluster | None:
 
 
 def _stream(patient: Patient) -> Iterator[Check]:
-    """The topics are those that the job reads, have its records, and none of the future."""
+    """The topics are those that the job reads and have its records, none from the future."""
     cluster = _stream_cluster(patient)
     if cluster is None:
         yield unknown("stream", "the job was never started")
@@ -206,7 +205,7 @@ def _stream(patient: Patient) -> Iterator[Check]:
 
 
 def _unread(patient: Patient, cluster: StreamCluster) -> Check:
-    """No record that is still to be read has been removed."""
+    """No unread record has been removed."""
     note, place = patient.checkpoint.read_progress(), cluster.topics.place
     lives = read_lives(patient.checkpoint)
     if note is not None:
@@ -229,7 +228,7 @@ def _unread(patient: Patient, cluster: StreamCluster) -> Check:
 
 
 def _transactions(cluster: StreamCluster) -> Check:
-    """No transaction keeps a partition from being read; one that has just begun is no fault."""
+    """No transaction keeps a partition from being read; a new one is no fault."""
     title, ends = "open transactions", cluster.end_offsets()
     high, topics = cluster.high_watermarks(), cluster.topics
     behind = {p: offset for p, offset in ends.items() if offset < high.get(p, offset)}
@@ -252,7 +251,7 @@ def _transactions(cluster: StreamCluster) -> Check:
 
 
 def _stream_clock(cluster: StreamCluster) -> Check:
-    """The broker does not tell its time; the records' timestamps do, where they are ahead."""
+    """Compares record timestamps with our clock: the broker does not report its time."""
     later_ms = int(time.time() * _MILLIS) + _FUTURE_MS
     ahead = cluster.first_since(dict.fromkeys(cluster.beginning_offsets(), later_ms))
     if not ahead:

@@ -1,24 +1,103 @@
-"""The doctor's look at a job's Delta tables: logs, files, transactions, versions and leases."""
+"""The doctor's checks of a job's Delta tables and of its checkpoint."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 
 from joins.adapters.delta.entries import has_log
 from joins.adapters.delta.log import DeltaLog
 from joins.durable.leases import leases_in, oldest_attached, oldest_leased
-from joins.durable.pins import PinStore
+from joins.durable.pins import Pin, PinStore
+from joins.durable.probe_lives import Life, life_of, read_lives
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import FencedError, SinkError
-from service.jobs.doctor.check import Check, bad, good, made, unknown
-from service.jobs.doctor.patient import DeltaOutput, Patient
+from service.jobs.doctor.check import Check, DeltaOutput, Patient, bad, good, made, steady, unknown
 from service.jobs.submit.preflight import output_writer
+
+_BACKUP = "Restore the checkpoint from a backup, or submit the job anew."
+
+
+def check_checkpoint(patient: Patient) -> list[Check]:
+    if patient.meta is None:
+        return [unknown("checkpoint", "the job was never started")]
+    looks: dict[str, Callable[[], Iterable[Check]]] = {
+        "checkpoint phase": lambda: [_phase(patient)],
+        "checkpoint pins": lambda: _check_pins(patient),
+    }
+    return [
+        check
+        for title, look in looks.items()
+        for check in steady(partial(made, title, look), changing=patient.running)
+    ]
+
+
+def _phase(patient: Patient) -> Check:
+    phase = patient.checkpoint.read_phase()
+    pins = any(patient.checkpoint.pins_directory.glob("*.json"))
+    if phase is None and pins:
+        return bad("checkpoint phase", "there are pins, but phase.json is gone", _BACKUP)
+    if phase is None:
+        return good("checkpoint phase", "LOAD: the gate has not opened")
+    return good("checkpoint phase", f"JOIN, opened with {_opened(phase['versions'])}")
+
+
+def _opened(opened: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} at version {at}" for name, at in opened.items()) or "no table"
+
+
+# Pins
+# ----------------------------------------------------------------------------------------------
+
+
+def _check_pins(patient: Patient) -> Iterator[Check]:
+    """Pins are readable and contiguous, and nothing goes back."""
+    directory = patient.checkpoint.pins_directory
+    names = sorted(path.stem for path in directory.glob("*.json")) if directory.is_dir() else []
+    numbers = [int(name) for name in names if name.isdigit()]
+    if not numbers:
+        yield unknown("checkpoint pins", "no batch was pinned yet")
+        return
+    store = PinStore(directory)
+    pins = [pin for pin in map(store.read, numbers) if pin is not None]
+    lives = read_lives(patient.checkpoint)
+    epoch = patient.meta.epoch if patient.meta is not None else 0
+    faults = [fault for a, b in pairwise(pins) for fault in _broken(a, b, lives)]
+    faults += [f"pin {pin.batch} has epoch {pin.epoch}" for pin in pins if pin.epoch > epoch]
+    if faults:
+        shown = "; ".join(faults[:3])
+        yield bad("checkpoint pins", f"{len(faults)} faults: {shown}", _BACKUP)
+        return
+    yield good(
+        "checkpoint pins",
+        f"{len(pins)} pins, {numbers[0]} to {numbers[-1]}, in {len(lives)} lives, without holes",
+    )
+
+
+def _broken(before: Pin, after: Pin, lives: tuple[Life, ...]) -> Iterator[str]:
+    """Faults between two consecutive pins."""
+    life = life_of(lives, after.batch)
+    gone = set() if life is None else set(life.abandoned)
+    missing = set(range(before.batch + 1, after.batch)) - gone
+    if missing:
+        yield f"pin {min(missing)} is missing"
+    if any(after.versions.get(d, -1) < v for d, v in before.versions.items()):
+        yield f"versions go back from pin {before.batch} to {after.batch}"
+    if after.epoch < before.epoch:
+        yield f"epochs go back from pin {before.batch} to {after.batch}"
+    same_life = life is not None and life.first_batch <= before.batch
+    if not missing and same_life and not _follows(before, after):
+        yield f"pin {after.batch} does not begin where {before.batch} ends"
+
+
+def _follows(before: Pin, after: Pin) -> bool:
+    return all(after.start_offsets.get(p, end) == end for p, end in before.end_offsets.items())
+
 
 _FILES = "Restore the table's directory from a backup."
 _SHOWN = 3
 
 
 def check_tables(patient: Patient) -> list[Check]:
-    """Changelogs, `current`, dead letters and output."""
     if patient.meta is None:
         return []
     checks: list[Check] = []
@@ -46,7 +125,7 @@ _PARTS = ("changelog", "current")
 
 
 def _table(name: str, path: TablePath) -> Iterator[Check]:
-    """Its log can be read, and every file of the newest version is there."""
+    """The log is readable, and every file of the newest version exists."""
     title = f"table {name}"
     if not has_log(path):
         yield unknown(title, "it is not there yet")
@@ -127,7 +206,7 @@ def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
 
 
 def _pinned(patient: Patient, dimension: str) -> set[int]:
-    """Of the oldest and the newest pin, or of the opening; a shared table has no batches."""
+    """Versions of the oldest and newest pin, else of the opening; a shared table has no batches."""
     if patient.plan.shared_table is not None:
         return set()
     directory = patient.checkpoint.pins_directory
@@ -160,7 +239,7 @@ def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
 
 
 def _leased(patient: Patient, dimension: str) -> int | None:
-    """The oldest version that somebody may still have to read."""
+    """The oldest version that a reader may still need."""
     checkpoint = patient.checkpoint
     if patient.plan.shared_table is not None:
         return oldest_attached(leases_in(checkpoint.directory))

@@ -1,14 +1,33 @@
-"""Why nothing comes out in event time: channels without a watermark, records and windows that wait.
+"""Conditions of event time before rows come out: watermarks of channels, waiting records, windows.
 
 What holds the combined watermark back is the runner's to say (`waits_for`); nothing is combined
 here a second time.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from service.jobs.inspect.condition import Condition
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition for rows to come out.
+
+    Attributes:
+        name: stable, in kebab case, such as `gate-open`.
+        about: the table, channel, topic or part; None for the whole job.
+        met: None if it is not known yet.
+        evidence: what was seen, with numbers, as a sentence without a full stop.
+        hint: None where waiting is all there is.
+    """
+
+    name: str
+    about: str | None
+    met: bool | None
+    evidence: str
+    hint: str | None = None
+
 
 _MIN, _MAX = -(2**63), 2**63 - 1
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # what a calendar has
@@ -104,7 +123,7 @@ def _in_time(job: Document, time: Document) -> Condition:
 
 
 def shown_time(at_ms: int | None) -> str:
-    """An instant of event time in UTC, also where there is none or no calendar has it."""
+    """An instant of event time in UTC, with names for instants outside of the calendar."""
     if at_ms is None or at_ms == _MIN:
         return "not known yet" if at_ms is None else "MIN"
     if at_ms == _MAX:

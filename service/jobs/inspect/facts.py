@@ -4,8 +4,46 @@ A report outlives its runner. What is committed stays true: counts, offsets, ver
 copy. What was only so at that moment is absent unless the runner that lives now has told it.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from joins.plan.errors import DiskFullError
+from service.config import Settings
+from service.schemas.inspection import WarningView
+
+DISK_FULL = DiskFullError.fault
+_LEAST_FREE_BYTES = 16 << 20
+_LEAST_INODES = 100
+
+
+def full_disks(settings: Settings) -> list[WarningView]:
+    return list(_full({"data": settings.data_dir, "warehouse": settings.warehouse_dir}))
+
+
+def _full(places: Mapping[str, Path]) -> Iterator[WarningView]:
+    devices = set[int]()
+    for name, path in places.items():
+        try:
+            device, room = path.stat().st_dev, os.statvfs(path)
+        except OSError:  # it is not there yet: whoever makes it tells what is in the way
+            continue
+        if not room.f_blocks:  # a file system that does not tell
+            continue
+        free = room.f_bavail * room.f_frsize
+        few_inodes = room.f_files > 0 and room.f_favail < _LEAST_INODES
+        if device in devices or not (free < _LEAST_FREE_BYTES or few_inodes):
+            continue
+        devices.add(device)
+        have = f"{free >> 20} of {room.f_blocks * room.f_frsize >> 20} MiB are free"
+        have += f", and {room.f_favail} inodes" if few_inodes else ""
+        yield WarningView(
+            type=DISK_FULL,
+            message=f'the disk of {name} directory "{path}" is full: {have}',
+            hint=DiskFullError.HINT,
+        )
+
 
 Document = Mapping[str, Any]
 _OF_THE_PROBE = (
@@ -21,12 +59,7 @@ _OF_THE_MOMENT = ("warnings", "stalls")
 
 
 def shown(report: Document, *, is_live: bool) -> dict[str, Any]:
-    """`report` without what nobody knows.
-
-    Args:
-        report: what a runner has written.
-        is_live: it is of the runner that lives now, which speaks.
-    """
+    """`report` without values that are unknown unless a live runner reports them (`is_live`)."""
     known = dict(report)
     probe, tables = known.get("probe"), known.get("dimensions") or ()
     if isinstance(probe, Mapping):
@@ -53,7 +86,7 @@ def is_at_its_end(probe: Document) -> bool:
 
 
 def unread(probe: Document) -> int | None:
-    """Records of the stream that are not in the committed output; None while nobody knows."""
+    """Records of the stream that are not in the committed output; None if unknown."""
     lag: int | None = probe.get("lag_records")
     ends = probe.get("end_offsets") or {}
     if lag is None or not ends:

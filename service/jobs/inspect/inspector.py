@@ -22,8 +22,8 @@ import structlog
 from service.config import PREFIX, Settings
 from service.embedded import launch
 from service.errors import AnsweredError, InspectionError
+from service.jobs.supervise.hooks import Seats
 from service.jobs.supervise.runner_process import environment
-from service.jobs.supervise.seats import Seats
 from service.security.secrets import handed_over
 
 INSPECT_COMMAND = (sys.executable, "-m", "service.jobs.inspect")
@@ -38,12 +38,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Inspector:
-    """Runs inspections; safe to use from several threads.
-
-    Args:
-        command: for tests.
-        settings: what the machine is examined for; the environment's when None.
-    """
+    """Runs inspections; thread-safe. `settings` describe the machine to examine."""
 
     def __init__(
         self, command: Sequence[str] | None = None, settings: Settings | None = None
@@ -64,16 +59,9 @@ class Inspector:
     ) -> dict[str, Any]:
         """The result of one inspection; without a job it looks at the machine.
 
-        Args:
-            job_dir: the job's directory.
-            arguments: command and options; everybody on the machine can see them.
-            timeout_s: when it is ended.
-            question: what it reads from standard input, where nobody sees it.
-
-        Raises:
-            AnsweredError: the inspection says what is in its way.
-            BusyError: others have not ended in time.
-            InspectionError: it took too long, or ended without an answer.
+        All users of the machine can see `arguments`; `question` goes through standard input. Raises
+        AnsweredError for a refusal, BusyError if others do not end in time, InspectionError if it
+        takes too long or ends without an answer.
         """
         with self._seats.one():
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]
@@ -82,7 +70,7 @@ class Inspector:
                 return _result(self._run(command, descriptor, timeout_s))
 
     def _run(self, command: Sequence[str], descriptor: int, timeout_s: float) -> bytes:
-        """What `command` printed; its process group is gone when this returns."""
+        """The output of `command`; its process group is gone when this returns."""
         bound = [sys.executable, "-I", "-S", launch.__file__, str(os.getpid()), *command]
         with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
             process = subprocess.Popen(

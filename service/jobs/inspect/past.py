@@ -28,13 +28,7 @@ from service.wiring.past import history_places as past_places
 
 @contextmanager
 def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
-    """Replays batches of the job in `job_dir`; one connection and one scratch directory for all.
-
-    `sink` names one of several INSERTs, as `insert_of` reads it.
-
-    Raises:
-        SluiceError: the job's files cannot be used.
-    """
+    """Replays batches of the job in `job_dir`, of the INSERT that `sink` names (`insert_of`)."""
     history = History(history_places(job_dir, sink))
     with PastIndexes(history.places) as indexes, closing(Replayer(history, indexes)) as replayer:
         yield replayer
@@ -44,13 +38,7 @@ def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
 def open_explainer(
     job_dir: Path, sink: str | None = None, topic: str = ""
 ) -> Iterator[RowExplainer]:
-    """Explains records of the job in `job_dir`; `sink` as of `open_replayer`.
-
-    Without `sink`, of several INSERTs it is the first one that reads `topic`.
-
-    Raises:
-        SluiceError: the job's files cannot be used.
-    """
+    """Explains records of the job; without `sink`, of the first INSERT that reads `topic`."""
     plan = plan_of(JobLayout(job_dir))
     number = insert_of(plan, sink) if sink is not None else _reading(plan, topic)
     history = History(_places(job_dir, plan, number))
@@ -62,14 +50,10 @@ def open_explainer(
 
 
 def history_places(job_dir: Path, sink: str | None = None) -> HistoryPlaces:
-    """Where everything of the job is; only the logins of Kafka are resolved.
+    """Where the job's files and tables are; only the logins of Kafka are resolved.
 
-    Of several INSERTs it is that of the one which `sink` names, as `insert_of` reads it.
-
-    Raises:
-        CheckpointError: the directory is not one of a job that was started.
-        SecretError: a login of Kafka is not provided any more.
-        QuestionError: no INSERT of the job has such a sink, or several have it.
+    Raises CheckpointError if the job was never started, SecretError for a missing login,
+    QuestionError if `sink` names no INSERT or several.
     """
     plan = plan_of(JobLayout(job_dir))
     return _places(job_dir, plan, insert_of(plan, sink))
@@ -103,12 +87,9 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
 
 
 def insert_of(plan: JoinPlan, sink: str | None) -> int:
-    """Which INSERT, from 0, writes to the table `sink`; it may be the INSERT's number, from 1.
+    """The number, from 0, of the INSERT into table `sink` or with the number `sink`, from 1.
 
-    None is the first one.
-
-    Raises:
-        QuestionError: none does, or more than one.
+    None is the first one. Raises QuestionError if there is none, or more than one.
     """
     tables = [insert.sink_table for insert in plan.inserts]
     numbers = [number for number, table in enumerate(tables) if sink in (None, table)]
@@ -130,11 +111,7 @@ def _reading(plan: JoinPlan, topic: str) -> int:
 
 
 def plan_of(layout: JobLayout) -> JoinPlan:
-    """The job's frozen plan.
-
-    Raises:
-        CheckpointError: the directory is none of a job.
-    """
+    """The job's frozen plan. Raises CheckpointError if there is none."""
     try:
         return load(layout.plan.read_bytes())
     except FileNotFoundError as exc:

@@ -1,8 +1,10 @@
-"""Rows of a dimension, and what changed in it, as the answers of an inspection."""
+"""Rows and changes of a dimension as answers of an inspection, their keys and page cursors."""
 
 import base64
+import binascii
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +17,123 @@ from joins.dimension.changelog_scan import (
     Key,
     RowPage,
     State,
+    key_table,
 )
 from joins.dimension.changes import CHANGE_TYPE, ChangePage, KeyChange, json_columns
 from joins.kernels.changelog.changes import DELETED
 from joins.kernels.changelog.digest import POSITION_COLUMNS
-from joins.plan.plan import Dimension
-from service.jobs.inspect.table_keys import key_objects, next_cursor, read_keys
+from joins.kernels.expressions.casts import whole
+from joins.kernels.json.exact import json_values, typed_values
+from joins.plan.errors import QuestionError
+from joins.plan.plan import Dimension, Field
+
+
+def _fields_of_key(dimension: Dimension) -> list[Field]:
+    fields = {item.name: item for item in dimension.fields}
+    return [fields[name] for name in dimension.primary_key]
+
+
+def read_keys(texts: Sequence[str], dimension: Dimension) -> pa.Table:
+    """Distinct keys from texts: a value, or a JSON array or object for a composite key.
+
+    Raises QuestionError.
+    """
+    fields = _fields_of_key(dimension)
+    rows = [[text] if len(fields) == 1 else _composite(text, fields) for text in texts]
+    columns = []
+    for at, item in enumerate(fields):
+        read = typed_values([row[at] for row in rows], item.type)
+        if read.failed.any():
+            wrong = rows[int(read.failed.argmax())][at]
+            raise QuestionError(
+                f'"{wrong[:100]}" is no value of key column "{item.name}", {item.type}',
+                hint="Write the value as the rows of the table show it.",
+            )
+        columns.append(read.values)
+    keys = key_table(dimension, columns)
+    names = list(dimension.primary_key)
+    return keys.group_by(names).aggregate([]).select(names)
+
+
+def _composite(text: str, fields: Sequence[Field]) -> list[str]:
+    names = [item.name for item in fields]
+    try:
+        value = json.loads(text, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict) and set(value) == set(names):
+        value = [value[name] for name in names]
+    if not isinstance(value, list) or len(value) != len(names):
+        raise QuestionError(
+            f'"{text[:100]}" is no key of columns {", ".join(names)}',
+            hint="Write a composite key as a JSON array in the order of the primary key.",
+        )
+    texts = {True: "true", False: "false"}
+    parts = [texts[v] if isinstance(v, bool) else v for v in value]
+    if not all(isinstance(v, str) for v in parts):
+        raise QuestionError(
+            f'"{text[:100]}" has a part that is no value of a key column',
+            hint="Each part is a string, a number, true or false; a key has no NULL.",
+        )
+    return parts
+
+
+def key_objects(keys: pa.Table, dimension: Dimension) -> list[dict[str, Any]]:
+    fields = _fields_of_key(dimension)
+    columns = [json_values(whole(keys.column(item.name)), item.type) for item in fields]
+    names = [item.name for item in fields]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class PageCursor:
+    """Where a page begins: versions and a key, so that all pages show the same versions.
+
+    In a history the versions say where the page begins, and the key is that of all pages.
+    """
+
+    versions: tuple[int, ...]
+    key: Key
+
+    def key_row(self, dimension: Dimension) -> pa.Table:
+        return key_table(dimension, [pa.repeat(value, 1) for value in self.key])
+
+    @classmethod
+    def read(cls, text: str | None, dimension: Dimension, versions: int) -> "PageCursor | None":
+        """The cursor in `text`. Raises QuestionError if it belongs to another table or question."""
+        if text is None:
+            return None
+        fields = _fields_of_key(dimension)
+        try:
+            content = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+            numbers = tuple(int(v) for v in content["v"])
+            columns = [
+                typed_values([str(part)], item.type)
+                for part, item in zip(content["k"], fields, strict=True)
+            ]
+            if len(numbers) != versions or any(c.failed.any() for c in columns):
+                raise ValueError(text)
+            key = key_table(dimension, [c.values for c in columns])
+        except (binascii.Error, ValueError, KeyError, TypeError, RecursionError) as exc:
+            raise QuestionError(
+                "cursor is none of this table",
+                hint="Take the cursor that the page before has ended with, of the same table.",
+            ) from exc
+        return cls(numbers, tuple(key.column(n)[0] for n in dimension.primary_key))
+
+
+def next_cursor(key: Key | None, dimension: Dimension, versions: tuple[int, ...]) -> str | None:
+    """The cursor of the page behind `key`; None if there is none."""
+    if key is None:
+        return None
+    parts = [
+        json_values(pa.repeat(value, 1), item.type)[0]
+        for value, item in zip(key, _fields_of_key(dimension), strict=True)
+    ]
+    texts = [part if isinstance(part, str) else json.dumps(part) for part in parts]
+    text = json.dumps({"v": versions, "k": texts}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
 
 _POSITION = {"_epoch": "epoch", "_file": "file", "_pos": "pos", "_row": "row"}
 PAGE_BYTES = 4 << 20  # the control plane holds an answer in memory
@@ -29,7 +142,6 @@ Answer = dict[str, Any]
 
 
 def described(dimension: Dimension) -> Answer:
-    """What the plan says of a dimension."""
     columns = [
         {
             "name": item.name,
@@ -44,7 +156,7 @@ def described(dimension: Dimension) -> Answer:
 
 
 def by_key(states: DimensionStates, state: State, question: Question) -> Answer:
-    """The rows of the keys that were asked for, and why others have none."""
+    """The rows of the requested keys, and why others have none."""
     dimension = states.dimension
     keys = read_keys(question["keys"], dimension)
     records = states.records(state, keys)
@@ -84,7 +196,6 @@ def absence(*, is_deleted: bool) -> str:
 
 
 def row_page(page: RowPage, dimension: Dimension, state: State, question: Question) -> Answer:
-    """The rows of a page."""
     versions = (state.version,)
     cursor = next_cursor(page.next_after, dimension, versions)
     if question.get("arrow"):
@@ -97,10 +208,7 @@ def row_page(page: RowPage, dimension: Dimension, state: State, question: Questi
 
 
 def fitting(items: Sequence[Answer]) -> int:
-    """How many of `items` an answer has room for; one at least.
-
-    Many short columns are far longer as JSON than in memory.
-    """
+    """How many of `items`, at least one, fit into an answer as JSON."""
     size = 0
     for at, item in enumerate(items):
         size += len(json.dumps(item))
@@ -114,7 +222,7 @@ def _key(rows: pa.Table, at: int, dimension: Dimension) -> Key:
 
 
 def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
-    """Rows with their keys, and where the record of each is in the source's changes."""
+    """Rows with their keys and their positions in the source's changes."""
     names = [item.name for item in dimension.fields]
     values = zip(*json_columns(rows, dimension), strict=True)
     shown = [dict(zip(names, row, strict=True)) for row in values]
@@ -125,7 +233,7 @@ def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
 
 
 def _places(rows: pa.Table) -> list[Answer]:
-    """Where the record of each row is in the source's changes, and when the source made it."""
+    """Position of each row in the source's changes, and the source's time."""
     columns = {shown: rows.column(name).to_pylist() for name, shown in _POSITION.items()}
     positions = [dict(zip(columns, p, strict=True)) for p in zip(*columns.values(), strict=True)]
     times = rows.column(SOURCE_TIME).to_pylist()
@@ -138,7 +246,6 @@ def _places(rows: pa.Table) -> list[Answer]:
 def changed_rows(
     page: ChangePage, dimension: Dimension, versions: tuple[int, int], question: Question
 ) -> Answer:
-    """The changes of a page."""
     cursor = next_cursor(page.next_after, dimension, versions)
     if question.get("arrow"):
         rows = _with_places(page.as_table(), dimension, CHANGE_TYPE)
@@ -192,7 +299,6 @@ def _with_places(rows: pa.Table, dimension: Dimension, *more: str) -> pa.Table:
 
 
 def arrow_stream(rows: pa.Table) -> str:
-    """`rows` as an Arrow stream in base64."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows.combine_chunks())

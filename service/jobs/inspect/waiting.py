@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from joins.durable.requests import SOURCE
-from service.jobs.inspect.condition import Condition
-from service.jobs.inspect.event_waiting import event_time_conditions, holds_rows
-from service.jobs.inspect.facts import unread
-from service.jobs.inspect.room import DISK_FULL
-from service.jobs.supervise.liveness import UNRESPONSIVE
+from service.jobs.inspect.event_waiting import Condition, event_time_conditions, holds_rows
+from service.jobs.inspect.facts import DISK_FULL, unread
+from service.jobs.supervise.watch import UNRESPONSIVE
 
 _TOLD_TABLES = 3
 _TOLD_CHANNELS = 5
@@ -25,12 +23,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class WaitExplanation:
-    """The answer to "why is nothing coming out?".
-
-    Attributes:
-        waiting: a condition is unmet.
-        sentence: what is told of the first unmet conditions.
-    """
+    """Why no row comes out: the first unmet conditions as a sentence, and all conditions."""
 
     waiting: bool
     sentence: str
@@ -39,7 +32,7 @@ class WaitExplanation:
 
 
 def explain_wait(job: Document) -> WaitExplanation:
-    """Why no row comes out of `job`, or that nothing is in its way."""
+    """Why no row comes out of `job`, or that nothing prevents it."""
     if job["state"] == "FINISHED":
         evidence = "The job has finished: all up to the end of its stream is joined"
         return WaitExplanation(
@@ -110,7 +103,6 @@ def _desired(job: Document) -> Condition:
 
 
 def _room(job: Document) -> Iterator[Condition]:
-    """One for each disk that is full; else one for all of them."""
     full = [warning for warning in job["warnings"] if warning["type"] == DISK_FULL]
     for warning in full:
         yield Condition(_DISK_HAS_ROOM, None, False, warning["message"], warning["hint"])
@@ -151,7 +143,7 @@ def _reports(job: Document) -> Condition:
 
 
 def _stalls(job: Document) -> Iterator[Condition]:
-    """One for each part that is stalled; sources have conditions of their own."""
+    """One for each stalled part; sources have their own conditions."""
     stalls = [stall for stall in job["stalls"] if not stall["part"].startswith(SOURCE)]
     for stall in stalls:
         evidence = f"{stall['part']} is stalled: {stall['message']}"
@@ -194,7 +186,7 @@ def _goes_on(job: Document) -> bool:
 
 
 def _after_opening(condition: Condition, job: Document) -> Condition:
-    """Opening is final: what is missing of a table then keeps no row from coming out."""
+    """Opening is final: an incomplete table then keeps no row from coming out."""
     if condition.met is not False:
         return condition
     if condition.name == _SOURCE_REACHED and not _goes_on(job):
@@ -302,7 +294,6 @@ def _index(job: Document) -> Condition:
 
 
 def _transactions(probe: Document) -> Iterator[Condition]:
-    """One for each partition that an open transaction holds."""
     name, topic = "transactions-ended", probe["topic"]
     for held in probe["open_transactions"]:
         place = f"{held.get('topic') or topic}/{held['partition']}"
@@ -373,7 +364,6 @@ def _committed_batch(batch: int | None) -> str:
 
 
 def _held(job: Document) -> str:
-    """What waits meanwhile in the stream."""
     probe = job["probe"]
     if probe is None or job["phase"] == "JOIN" or not probe["held_records"]:
         return ""

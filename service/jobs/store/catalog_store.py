@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 class CatalogStore:
-    """The catalog of a job store; safe to use from several threads and processes."""
+    """The catalog of a job store; safe for several threads and processes."""
 
     def __init__(self, reading: _Connections, writing: _Connections) -> None:
         self._reading = reading
@@ -30,19 +30,14 @@ class CatalogStore:
             return _all(connection)
 
     def get(self, name: str) -> CatalogEntry:
-        """One entry.
-
-        Raises:
-            TableNotFoundError: there is none of this name.
-        """
+        """One entry. Raises TableNotFoundError."""
         with self._reading() as connection:
             return _get(connection, name)
 
     def add(self, declared: Sequence[tuple[CatalogEntry, NewJob | None]]) -> None:
-        """Keep entries, and the jobs that keep shared tables; all of them, or none.
+        """Store entries and the jobs that keep shared tables: all of them, or none.
 
-        Raises:
-            TableConflictError: a name is taken.
+        Raises TableConflictError if a name is taken.
         """
         try:
             with self._writing() as connection:
@@ -59,15 +54,10 @@ class CatalogStore:
             ) from exc
 
     def drop(self, name: str, views: Callable[[Sequence[CatalogEntry]], Sequence[str]]) -> None:
-        """Forget an entry; the job that keeps a shared table is removed with it.
+        """Delete an entry and remove the job that keeps its shared table.
 
-        Args:
-            name: of the entry.
-            views: those of all entries that name it.
-
-        Raises:
-            TableNotFoundError: there is none of this name.
-            TableConflictError: jobs or views use it.
+        `views` returns the views among all entries that use it. Raises TableNotFoundError, or
+        TableConflictError if jobs or views use it.
         """
         with self._writing() as connection:
             entry = _get(connection, name, lock=True)

@@ -4,6 +4,7 @@ One control plane has a store on SQLite. Several may be on one of PostgreSQL: th
 leads writes under its term, and a transaction of an older term is refused (ADR-0093).
 """
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +17,97 @@ from alembic.config import Config
 from alembic.util.exc import CommandError
 
 from service.errors import StandbyError, StoreError
-from service.jobs.store.leader_row import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
-from service.jobs.store.postgres import check_server, store_engine
+from service.jobs.store.rows import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
+
+OLDEST = 14  # the first that ends silent sessions
+_CONNECT_S, _ANSWER_S = 10, 30
+_OURS = "postgresql+pg8000"
+_SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+_SESSION = {
+    "idle_in_transaction_session_timeout": "8s",
+    "lock_timeout": "20s",
+    "tcp_keepalives_idle": "10s",
+    "tcp_keepalives_interval": "5s",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "20s",
+}
+
+
+def check_server(dialect: sa.Dialect) -> None:
+    """Raises StoreError if a PostgreSQL server is too old."""
+    version = getattr(dialect, "server_version_info", None) or (0,)
+    if dialect.name == "postgresql" and version[0] < OLDEST:
+        raise StoreError(
+            f"job store is on PostgreSQL {version[0]}, expected {OLDEST} or newer",
+            hint="Let SLUICE_DATABASE_URL name a newer server.",
+        )
+
+
+def store_engine(url: sa.URL) -> sa.Engine:
+    """Connections for the store. Raises StoreError if its TLS settings cannot be used."""
+    url, arguments = reached_by(url, connect_s=_CONNECT_S, answer_s=_ANSWER_S)
+    engine = sa.create_engine(url, pool_pre_ping=True, connect_args=arguments)
+    sa.event.listen(engine, "connect", _set_up)
+    return engine
+
+
+def lock_engine(url: sa.URL, *, answer_s: int) -> sa.Engine:
+    """Single autocommit sessions that give up on a silent server; raises as `store_engine`."""
+    url, arguments = reached_by(url, connect_s=answer_s, answer_s=answer_s)
+    return sa.create_engine(
+        url, poolclass=sa.NullPool, isolation_level="AUTOCOMMIT", connect_args=arguments
+    )
+
+
+def reached_by(url: sa.URL, *, connect_s: int, answer_s: int) -> tuple[sa.URL, dict[str, Any]]:
+    """The URL and driver arguments with which no thread waits forever for a silent server."""
+    if url.drivername == "postgresql":
+        url = url.set(drivername=_OURS)
+    if url.drivername == _OURS:
+        context = _tls(url)
+        rest = url.difference_update_query(("sslmode", "sslrootcert"))
+        return rest, {"timeout": answer_s, "ssl_context": context}
+    if url.get_driver_name().startswith("psycopg"):
+        silence = {"tcp_user_timeout": answer_s * 1000, "keepalives_idle": answer_s}
+        return url, {"connect_timeout": connect_s, **silence}
+    return url, {}
+
+
+def _tls(url: sa.URL) -> ssl.SSLContext | bool | None:
+    """The TLS context; None is `prefer`. As in libpq, `require` checks no certificate."""
+    mode, root = (str(url.query.get(name, "")) for name in ("sslmode", "sslrootcert"))
+    if not mode and root:
+        mode = "verify-full"
+    if mode in ("", "prefer"):
+        return None
+    if mode == "disable":
+        return False
+    if mode not in _SSL_MODES:
+        raise StoreError(
+            f'job store has sslmode "{mode}", expected {", ".join(_SSL_MODES)}',
+            hint="Correct sslmode in SLUICE_DATABASE_URL; verify-full looks at the certificate.",
+        )
+    try:
+        context = ssl.create_default_context(cafile=root or None)
+    except OSError as exc:
+        raise StoreError(
+            f'job store has sslrootcert "{root}", which cannot be read: {exc.strerror}',
+            hint="Name a file with the authority's certificate as PEM, or leave sslrootcert out.",
+        ) from exc
+    context.check_hostname = mode == "verify-full"
+    if mode == "require":
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driver's own)
+    """Make the server end the session, and its locks, of a machine that is cut off."""
+    cursor = connection.cursor()
+    for setting, value in _SESSION.items():
+        cursor.execute(f"SET SESSION {setting} = '{value}'")
+    cursor.close()
+    connection.commit()
+
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
@@ -27,7 +117,7 @@ _MIGRATING = threading.Lock()  # alembic keeps its context in a module
 
 
 class StoreDatabase:
-    """Connections for reading and, one after the other, for writing; safe in several threads."""
+    """Connections for reading and, one at a time, for writing; thread-safe."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -39,10 +129,9 @@ class StoreDatabase:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open or create the store at `url` and bring its tables up to date.
+        """Open or create the store at `url` and migrate its tables.
 
-        Raises:
-            StoreError: it cannot be opened, or a newer Sluice has changed it.
+        Raises StoreError if it cannot be opened, or a newer Sluice has changed it.
         """
         try:
             engine = _engine(url)
@@ -65,19 +154,15 @@ class StoreDatabase:
         self._engine.dispose()
 
     def fence(self, term: int | None) -> None:
-        """From now on let nothing be written but in `term` of leadership; nothing at all for None.
+        """Allow writes only in `term` of leadership; None allows none.
 
-        A transaction that began before and is of another term is refused, too, or has committed
-        before the term of its successor begins.
+        An open transaction of another term is refused, too, or commits before its successor's
+        begins.
         """
         self._term, self._is_fenced = term, True
 
     def bind(self, data_dir_id: str | None) -> str | None:
-        """Keep the id of the data directory that goes with this store, unless it has one; that id.
-
-        Raises:
-            StoreError: the database cannot be used.
-        """
+        """Store the id of the data directory unless there is one; returns the stored id."""
         with self.writing(fenced=False) as connection:
             known = sa.select(LEADERSHIP.c.data_dir_id).with_for_update()
             bound: str | None = connection.execute(known).scalar()
@@ -87,19 +172,15 @@ class StoreDatabase:
             return bound
 
     def check(self) -> None:
-        """Return if the store can be written to.
-
-        Raises:
-            StoreError: it cannot.
-        """
+        """Raises StoreError if the store cannot be written."""
         with self.writing(fenced=False) as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def tidy(self) -> None:
-        """Move what SQLite has in its log into its file, when it is much.
+        """Move a long WAL of SQLite into its file.
 
-        Writers leave it to whoever calls this now and then: a job whose turn it were would else
-        wait for a thousand pages and two syncs of the disk.
+        Writers leave that to this method: one of them would wait for a thousand pages and two
+        syncs.
         """
         if self._untidied < _TIDY_AFTER or self._engine.dialect.name != "sqlite":
             return
@@ -113,24 +194,15 @@ class StoreDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that reads.
-
-        Raises:
-            StoreError: the database cannot be used.
-        """
+        """A transaction that reads. Raises StoreError."""
         with in_our_words(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, fenced: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that writes; what it wrote is durable afterwards.
+        """A transaction that writes, durable afterwards; `fenced` ones are for the leader only.
 
-        Args:
-            fenced: it is for the control plane that leads only.
-
-        Raises:
-            StoreError: the database cannot be used.
-            StandbyError: it is fenced, and this control plane does not lead, or not any more.
+        Raises StoreError, or StandbyError if this control plane does not lead.
         """
         with in_our_words(), self._order, self._writes.begin() as connection:
             self._untidied += 1
@@ -150,11 +222,7 @@ def _check_term(connection: sa.Connection, term: int | None) -> None:
 
 @contextmanager
 def in_our_words() -> Iterator[None]:
-    """Faults of the database as ours; what contradicts a constraint is for the caller.
-
-    Raises:
-        StoreError: the database cannot be used.
-    """
+    """Raises StoreError for faults of the database; violated constraints pass unchanged."""
     try:
         yield
     except sa.exc.IntegrityError:

@@ -1,29 +1,18 @@
-"""A job's states, its one transition table, and what the store keeps of it.
-
-| state | meaning |
-|---|---|
-| CREATED | stored, no runner yet |
-| STARTING | a runner has been started and has not reported a state yet |
-| SNAPSHOT | a dimension's snapshot is being read; probe records are held |
-| CATCHING_UP | the binlog up to HIGH is being read and committed; probe records are held |
-| JOINING | the gate is open |
-| PAUSED | paused by a request; it keeps its place and processes nothing until it is resumed |
-| STALLED | something outside is in the way; the job goes on by itself when it is gone |
-| FAILED | the job cannot go on by itself |
-| STOPPED | stopped by a request; it can be started again |
-| FINISHED | all up to the end of its bounded stream is joined; it never runs again |
-"""
+"""A job: its states and their transitions, and what the store keeps of it."""
 
 import os
 import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Generic, TypeVar
 
-from service.errors import JobConflictError, JobStateError
+from service.errors import JobStateError
+from watermark.errors import InvalidTransitionError
 
 
 class JobState(StrEnum):
-    """Where a job stands; see the table of this module."""
+    """Where a job stands; `JOB_STATES` has meanings and transitions."""
 
     CREATED = "CREATED"
     STARTING = "STARTING"
@@ -46,37 +35,86 @@ class DesiredState(StrEnum):
     REMOVED = "REMOVED"
 
 
+_State = TypeVar("_State", bound=StrEnum)
+
+
+class Transitions(Generic[_State]):
+    """The table of a state machine: what each state means, and which states may follow it.
+
+    docs/site/reference.py draws it; `check` makes the code obey it.
+    """
+
+    def __init__(self, what: str, rows: Mapping[_State, tuple[str, Collection[_State]]]) -> None:
+        self._what = what
+        self._rows = {
+            state: (meaning, frozenset(next_)) for state, (meaning, next_) in rows.items()
+        }
+
+    def meaning(self, state: _State) -> str:
+        return self._rows[state][0]
+
+    def following(self, state: _State) -> frozenset[_State]:
+        return self._rows[state][1]
+
+    def check(self, origin: _State, target: _State) -> None:
+        """Raises InvalidTransitionError if the table has no such edge."""
+        following = self.following(origin)
+        if target not in following:
+            expected = ", ".join(sorted(following)) or "none: it is final"
+            raise InvalidTransitionError(
+                f'{self._what} in state "{origin}" cannot become "{target}", expected {expected}',
+                hint="Report this as a defect with the job's events.",
+            )
+
+
 _END = frozenset({JobState.FAILED, JobState.STOPPED})
 _HALTED = _END | {JobState.PAUSED, JobState.STALLED, JobState.FINISHED}
+_COPYING = frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP})
+_ALL = frozenset(JobState) - {JobState.CREATED}
 ENDED = _END | {JobState.FINISHED}
 RESTING = ENDED | {JobState.PAUSED}  # no runner belongs to it
-TRANSITIONS: dict[JobState, frozenset[JobState]] = {
-    JobState.CREATED: frozenset({JobState.STARTING, JobState.PAUSED}) | _END,
-    JobState.STARTING: frozenset({JobState.SNAPSHOT, JobState.CATCHING_UP, JobState.JOINING})
-    | _HALTED,
-    JobState.SNAPSHOT: frozenset({JobState.CATCHING_UP, JobState.JOINING}) | _HALTED,
-    JobState.CATCHING_UP: frozenset({JobState.SNAPSHOT, JobState.JOINING}) | _HALTED,
-    JobState.JOINING: _HALTED,
-    JobState.PAUSED: frozenset(JobState) - {JobState.CREATED, JobState.PAUSED},
-    JobState.STALLED: frozenset(JobState) - {JobState.CREATED, JobState.STALLED},
-    JobState.FAILED: frozenset({JobState.STARTING, JobState.STOPPED}),
-    JobState.STOPPED: frozenset({JobState.STARTING}),
-    JobState.FINISHED: frozenset(),
-}
-
-
-def check_transition(origin: JobState, target: JobState) -> None:
-    """Let a lawful transition pass.
-
-    Raises:
-        JobConflictError: the table does not have it.
-    """
-    if target not in TRANSITIONS[origin]:
-        allowed = ", ".join(sorted(TRANSITIONS[origin]))
-        raise JobConflictError(
-            f'job in state "{origin}" cannot become "{target}", expected {allowed}',
-            hint="Look at the job's events to see what led here.",
-        )
+JOB_STATES = Transitions(
+    "job",
+    {
+        JobState.CREATED: (
+            "It is stored and has no runner yet.",
+            {JobState.STARTING, JobState.PAUSED} | _END,
+        ),
+        JobState.STARTING: (
+            "A runner has been started and has not reported a state yet.",
+            {JobState.JOINING} | _COPYING | _HALTED,
+        ),
+        JobState.SNAPSHOT: (
+            "The snapshot of a table is being read; the stream's records are held.",
+            {JobState.CATCHING_UP, JobState.JOINING} | _HALTED,
+        ),
+        JobState.CATCHING_UP: (
+            "Changes up to HIGH are being committed; the stream's records are held.",
+            {JobState.SNAPSHOT, JobState.JOINING} | _HALTED,
+        ),
+        JobState.JOINING: ("The gate is open.", _HALTED),
+        JobState.PAUSED: (
+            "It was paused by a request and keeps its position until it is resumed.",
+            _ALL - {JobState.PAUSED},
+        ),
+        JobState.STALLED: (
+            "Something outside prevents progress; it continues when that is gone.",
+            _ALL - {JobState.STALLED},
+        ),
+        JobState.FAILED: (
+            "It cannot continue without an operator.",
+            {JobState.STARTING, JobState.STOPPED},
+        ),
+        JobState.STOPPED: (
+            "It was stopped by a request and can be started again.",
+            {JobState.STARTING},
+        ),
+        JobState.FINISHED: (
+            "Everything up to the end of its bounded stream is joined; it never runs again.",
+            (),
+        ),
+    },
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +122,8 @@ class JobError:
     """Why a job is STALLED or FAILED.
 
     Attributes:
-        type: what is wrong, in kebab case, such as `source-unavailable`.
-        detail: the text of a library or server behind it; often empty.
+        type: in kebab case, such as `source-unavailable`.
+        detail: text of a library or server; often empty.
     """
 
     type: str
@@ -99,14 +137,13 @@ class Job:
     """One job as the store has it.
 
     Attributes:
-        plan: the frozen plan as `service.jobs.store.plan_codec` writes it.
+        plan: as `service.jobs.store.plan_codec` writes it.
         sql: the script with inline secrets replaced by references.
-        warnings: what the operator should know about the submission.
-        reason: one sentence on why the job is where it is.
-        crashes: runners that ended by themselves since the last healthy minute.
+        reason: one sentence on why the job is in its state.
+        crashes: crashed runners since the last healthy minute.
         restarts: runners started after the first one, over the job's life.
         events_offset: bytes of `events.jsonl` that are already in the store.
-        shared_table: the one that the job keeps for others; None of all other jobs.
+        shared_table: the table that the job keeps for others.
     """
 
     id: str
@@ -128,12 +165,9 @@ class Job:
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
-    """Let pass what may be wanted of `job` as it stands; what is wanted already may be again.
+    """Raises JobStateError if `job` may not be asked for `desired`; repeating a request is allowed.
 
-    With `resume` RUNNING is wanted because the job is paused, not because it was stopped.
-
-    Raises:
-        JobStateError: the job's state does not allow it.
+    With `resume` RUNNING is requested because the job is paused, not because it was stopped.
     """
     if desired is DesiredState.REMOVED:
         return
@@ -158,11 +192,11 @@ def _wrong_state(job: Job, fault: str, hint: str) -> JobStateError:
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One transition of a job and its cause, or a note: its state stayed as it was.
+    """One transition of a job and its cause, or a note, whose states are equal.
 
     Attributes:
         sequence: grows with each event over all jobs; the page cursor.
-        origin: the state before, None for the first event.
+        origin: None for the first event.
     """
 
     sequence: int
@@ -191,12 +225,10 @@ class NewJob:
     """A submission that is about to become durable.
 
     Attributes:
-        idempotency_key: the client's own key, None without one.
-        request_digest: SHA-256 of the request, to recognise a key that is used for another one.
+        request_digest: SHA-256 of the request, to recognise a key used for another one.
         attached: the jobs whose shared tables it reads.
-        secrets: what the script had inline, as the job's directory has it; None without any, or
-            where that directory is enough.
-        has_own_name: no other job that can run may have its name; not so of a preview.
+        secrets: inline secrets as in the job's directory; None without any, or where that suffices.
+        has_own_name: no other job that can run may have its name; False for a preview.
     """
 
     id: str
@@ -218,9 +250,8 @@ class StateUpdate:
 
     Attributes:
         reason: becomes the job's reason; the cause when None.
-        desired: what is wanted from now on; as before when None.
-        error: kept with the job; None clears it.
-        is_note: the state stays as it is; what has happened is only recorded.
+        error: stored with the job; None clears it.
+        is_note: the state stays; only the event is recorded.
     """
 
     target: JobState

@@ -38,7 +38,7 @@ OWN_FILES = "files"
 
 @dataclass(frozen=True, slots=True)
 class JobLayout:
-    """Where everything of one job is; ARCHITECTURE.md says who writes what."""
+    """Paths of one job; `docs/reference/contracts.md` says who writes what."""
 
     # reads better long: a property for each file and directory
 
@@ -94,22 +94,18 @@ class JobLayout:
 
     @property
     def tables_root(self) -> TablePath:
-        """Where the job's own tables are."""
         kept = read_json(self.warehouse)
         if kept is None:
             return self.job_dir
         return own_tables(kept["address"]) / self.job_dir.name
 
     def stored(self) -> StoredFiles | None:
-        """The job's durable files in a store; None of a job that has them in this directory only.
-
-        Whoever writes them keeps them stored before (`keep_stored`).
-        """
+        """The job's durable files in a store, which `keep_stored` writes; None without one."""
         root = self.tables_root
         return None if isinstance(root, Path) else StoredFiles(self.job_dir, root / OWN_FILES)
 
     def stored_of_shared(self, source: SharedSource) -> StoredFiles | None:
-        """The same of the job that keeps a shared table, also before its directory is restored."""
+        """The same for the job that keeps a shared table, also before its directory is restored."""
         table, own = self.of_shared(source), self.stored()
         if own is None or table.plan.exists():
             return table.stored()
@@ -144,11 +140,7 @@ class JobLayout:
         return self.warehouse.exists()
 
     def exchange(self, *, in_store: bool) -> TablePath:
-        """Where the tasks of a batch leave files for each other and for the driver.
-
-        Args:
-            in_store: beside the job's own tables, for executors that share no disk.
-        """
+        """Where the tasks of a batch exchange files; `in_store` if executors share no disk."""
         return self.tables_root / "exchange" if in_store else self.job_dir
 
     @property
@@ -164,12 +156,7 @@ class JobLayout:
         return self.job_dir / "index"
 
     def create(self, warehouse: str | None = None) -> None:
-        """Make the directory, readable by its owner only.
-
-        Args:
-            warehouse: address in an object store where the job's own tables will be; None for this
-                directory. It holds for the job's life.
-        """
+        """Create the directory, for its owner only; `warehouse` holds for the job's life."""
         self.job_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.job_dir.mkdir(mode=0o700)
         if warehouse is not None:
@@ -181,7 +168,7 @@ class JobLayout:
             write_private(self.warehouse, _noted(warehouse))
 
     def make_durable(self) -> None:
-        """See that a new job's files, which `write_new` wrote, are on the disk with their names."""
+        """Sync a new job's files, which `write_new` wrote, and their directories."""
         for path in (*self.job_dir.iterdir(), self.job_dir, self.job_dir.parent):
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
@@ -190,7 +177,7 @@ class JobLayout:
                 os.close(descriptor)
 
     def abandon(self) -> None:
-        """Delete all of a job that was never stored, in the object store as far as that answers."""
+        """Delete a job that was never stored, in the object store as far as that answers."""
         with suppress(SluiceError, OSError):
             root = self.tables_root
             if isinstance(root, StorePath):
@@ -206,31 +193,19 @@ def _noted(warehouse: str) -> bytes:
 
 
 def own_tables(warehouse: str) -> StorePath:
-    """Where in an object store the tables of jobs are, one place a job; by the environment's login.
-
-    Args:
-        warehouse: address of the setting.
-    """
+    """Where the tables of jobs are in the object store `warehouse`."""
     return StorePath.of(warehouse, ()) / OWN_TABLES
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace the file `path` by `content`, durably and as a whole, readable by its owner only.
-
-    Raises:
-        OSError: the file system refused; the old content is untouched.
-    """
+    """Replace `path` atomically and durably, readable by its owner only."""
     write_atomically(path, content, mode=0o600)
 
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a file of a job that is not stored yet, readable by its owner only.
 
-    Nobody reads it before the job is stored, so that it is neither written aside nor durable now:
-    `JobLayout.make_durable` comes behind the last one. The disk is waited for once, not for each.
-
-    Raises:
-        OSError: the file system refused, or the file is there already.
+    It becomes durable with `JobLayout.make_durable`, so that the disk is waited for once.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
@@ -238,10 +213,7 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def write_runner_pid(job_dir: Path, pid: int | None = None) -> None:
-    """Tell control planes that process `pid` (this one by default) is the job's runner.
-
-    A runner calls it once it holds the checkpoint's lock.
-    """
+    """Record process `pid` (default: this one), which has the checkpoint's lock, as the runner."""
     process = psutil.Process(pid)
     write_json_atomically(
         JobLayout(job_dir).runner_pid, {"pid": process.pid, "started_at_s": process.create_time()}
@@ -258,11 +230,7 @@ def living_runner(
 ) -> psutil.Process | None:
     """The job's runner if it lives: the process of `runner.pid`, else one with our command line.
 
-    It belongs to whom the job's directory belongs to: anybody may start a process that looks so.
-
-    Args:
-        job_dir: of the job.
-        processes: what `processes_on_jobs` has found, for whoever asks for many jobs.
+    It must have the owner of the job's directory: other users may start a process that looks alike.
     """
     content = _note(job_dir)
     if content is not None:
@@ -274,7 +242,7 @@ def living_runner(
 
 
 def _note(job_dir: Path) -> dict[str, Any] | None:
-    """What `runner.pid` says; a damaged one says nothing, for the processes can still be asked."""
+    """The content of `runner.pid`; None if it is damaged, as processes can still be searched."""
     try:
         content = read_json(JobLayout(job_dir).runner_pid)
     except CheckpointError:
@@ -292,7 +260,7 @@ def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
 
 
 def processes_on_jobs() -> dict[str, psutil.Process]:
-    """Runners by their jobs' directories, those too whose control plane died before noting them."""
+    """Runners by job directory, including those whose control plane died before noting them."""
     processes = {}
     for process in psutil.process_iter(["cmdline", "status"]):
         command = words_of(process.info["cmdline"] or [])

@@ -28,11 +28,7 @@ def _adapter() -> TypeAdapter[JoinPlan]:
 
 
 def dump(plan: JoinPlan) -> bytes:
-    """The plan as JSON in UTF-8.
-
-    Raises:
-        PlanFormatError: an expression is nested deeper than the format can hold.
-    """
+    """The plan as JSON. Raises PlanFormatError if an expression is nested too deeply."""
     try:
         return _adapter().dump_json(plan)
     except PydanticSerializationError as exc:
@@ -43,11 +39,7 @@ def dump(plan: JoinPlan) -> bytes:
 
 
 def load(data: bytes) -> JoinPlan:
-    """The plan that `dump` wrote.
-
-    Raises:
-        PlanFormatError: the bytes are not a plan of this format version.
-    """
+    """The plan that `dump` wrote. Raises PlanFormatError."""
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as exc:
@@ -74,7 +66,7 @@ def load(data: bytes) -> JoinPlan:
 
 
 def _bring_up_to_date(document: dict[str, Any]) -> None:
-    """Name what a plan from before `joins.plan.formats` says of topics as it is named now."""
+    """Rename what plans from before `joins.plan.formats` say of topics."""
     inserts = [document, *document.get("more_inserts", ())]
     for sink in (insert.get("sink", {}) for insert in inserts):
         if sink.get("kind") == "kafka" and "format" in sink:

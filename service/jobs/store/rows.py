@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from service.errors import JobConflictError, JobNotFoundError, TableConflictError
 from service.jobs.store.job import (
+    JOB_STATES,
     DesiredState,
     Job,
     JobError,
@@ -16,9 +17,45 @@ from service.jobs.store.job import (
     JobState,
     NewJob,
     StateUpdate,
-    check_transition,
 )
-from service.jobs.store.leader_row import LOCK_SPACE, NAMES, lock_key
+
+LOCK_SPACE = 0x534C4349  # "SLCI": our advisory locks among those of others in the database
+LEADER, MIGRATION, NAMES = "leader", "migration", "names"
+LEADERSHIP = sa.Table(
+    "leadership",
+    sa.MetaData(),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("term", sa.BigInteger),
+    sa.Column("url", sa.Text),
+    sa.Column("since_ms", sa.BigInteger),
+    sa.Column("is_vacant", sa.Boolean),
+    sa.Column("data_dir_id", sa.String(36)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRecord:
+    """The newest leader.
+
+    Attributes:
+        term: grows with each takeover; 0 before the first.
+        is_vacant: it has ended its runners and given leadership up, or there was none yet.
+    """
+
+    term: int
+    url: str
+    since_ms: int
+    is_vacant: bool
+
+
+def lock_key(name: str) -> sa.ColumnElement[int]:
+    """The second half of a lock's key, by schema: a database may have several stores."""
+    return sa.func.hashtext(sa.func.concat(sa.func.current_schema(), ".", name))
+
+
+def record_of(row: sa.RowMapping) -> LeaderRecord:
+    return LeaderRecord(row["term"], row["url"], row["since_ms"], row["is_vacant"])
+
 
 _EVENTS_KEPT = 10_000  # of a job, the newest
 _FORGET_EVERY = 100  # events
@@ -26,7 +63,7 @@ _PLANS_AT_ONCE = 50
 
 
 class StoredText(sa.TypeDecorator[str]):
-    """Text that every database can keep: PostgreSQL has no NUL in texts."""
+    """Text without NUL, which PostgreSQL cannot store."""
 
     impl = sa.Text
     cache_ok = True
@@ -103,11 +140,11 @@ LISTED: list[sa.ColumnElement[Any]] = [
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """Which jobs are listed; an empty member lets all pass.
+    """Which jobs are listed; an empty member matches all.
 
     Attributes:
         name: the whole name.
-        search: part of the name or the beginning of the id, in upper or lower case.
+        search: part of the name or the beginning of the id, ignoring case.
     """
 
     states: tuple[JobState, ...] = ()
@@ -116,7 +153,6 @@ class JobFilter:
     search: str | None = None
 
     def conditions(self) -> Iterator[sa.ColumnElement[bool]]:
-        """For the query's WHERE."""
         if self.states:
             yield JOBS.c.state.in_([state.value for state in self.states])
         if self.desired_states:
@@ -158,7 +194,6 @@ class StoredJobs:
         ]
 
     def plans(self, job_ids: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Jobs and their plans."""
         for at in range(0, len(job_ids), _PLANS_AT_ONCE):
             some = job_ids[at : at + _PLANS_AT_ONCE]
             query = sa.select(JOBS.c.id, JOBS.c.plan).where(JOBS.c.id.in_(some))
@@ -166,16 +201,11 @@ class StoredJobs:
 
 
 def now_ms() -> int:
-    """The clock, in milliseconds since the Unix epoch."""
     return time.time_ns() // 1_000_000
 
 
 def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Job:
-    """The job, with `lock` for a change in this transaction.
-
-    Raises:
-        JobNotFoundError: there is none with this id.
-    """
+    """The job, locked for a change with `lock`. Raises JobNotFoundError."""
     query = sa.select(*_JOB_COLUMNS).where(JOBS.c.id == job_id)
     row = connection.execute(query.with_for_update() if lock else query).mappings().first()
     if row is None:
@@ -186,11 +216,10 @@ def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Jo
 
 
 def insert_job(connection: sa.Connection, new: NewJob) -> None:
-    """Keep a new job in state CREATED, wanted RUNNING, and what it attaches to.
+    """Store a new job in state CREATED, desired RUNNING, and its attachments.
 
-    Raises:
-        JobConflictError: a job that can still run has its name.
-        TableConflictError: a shared table that it reads has gone.
+    Raises JobConflictError if a job that can still run has its name, TableConflictError if a shared
+    table has gone.
     """
     _take_name(connection, new)
     created_at_ms = now_ms()
@@ -250,12 +279,12 @@ def _attach(connection: sa.Connection, new: NewJob, table_job_id: str) -> None:
 
 
 def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
-    """Make the transition and keep it; raises as `JobStore.transition`."""
+    """Make and record the transition; raises as `JobStore.transition`."""
     if change.is_note:
         record_event(connection, job.id, job.state, replace(change, target=job.state))
         return job
     if change.target is not job.state:
-        check_transition(job.state, change.target)
+        JOB_STATES.check(job.state, change.target)
         record_event(connection, job.id, job.state, change)
     values: dict[str, Any] = {
         "state": change.target.value,
@@ -271,7 +300,7 @@ def move_job(connection: sa.Connection, job: Job, change: StateUpdate) -> Job:
 def record_event(
     connection: sa.Connection, job_id: str, origin: JobState | None, change: StateUpdate
 ) -> None:
-    """Keep a transition; of many the oldest are forgotten."""
+    """Record a transition; the oldest of many are deleted."""
     done = connection.execute(
         sa.insert(EVENTS).values(
             job_id=job_id,

@@ -42,13 +42,14 @@ from service.jobs.store.rows import (
     update_job,
 )
 from service.jobs.store.token_store import TokenStore
+from watermark.errors import InvalidTransitionError
 
 Found = TypeVar("Found")
 _ALL_JOBS = JobFilter()
 
 
 class JobStore:
-    """Jobs and their events; safe to use from several threads."""
+    """Jobs and their events; thread-safe. Methods raise StoreError if it is unusable."""
 
     # reads better long: each method is one transaction over the same two tables
 
@@ -60,22 +61,14 @@ class JobStore:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open or create the store at `url` and bring its tables up to date.
-
-        Raises:
-            StoreError: it cannot be opened, or a newer Sluice has changed it.
-        """
+        """Open or create the store at `url` and migrate its tables. Raises StoreError."""
         return cls(StoreDatabase.open(url))
 
     def close(self) -> None:
         self._database.close()
 
     def check(self) -> None:
-        """Return if the store can be written to.
-
-        Raises:
-            StoreError: it cannot.
-        """
+        """Raises StoreError if the store cannot be written."""
         self._database.check()
 
     def fence(self, term: int | None) -> None:
@@ -99,13 +92,10 @@ class JobStore:
             return look(StoredJobs(connection))
 
     def add(self, new: NewJob, check: Callable[[StoredJobs], object] | None = None) -> Job:
-        """Keep a new job in state CREATED, wanted RUNNING.
+        """Store a new job in state CREATED, desired RUNNING.
 
-        `check` raises what keeps the job out; no job is added between it and this one.
-
-        Raises:
-            JobConflictError: its idempotency key or its name is taken.
-            TableConflictError: a shared table that it reads has gone.
+        `check` may refuse it; no job is added in between. Raises JobConflictError if its key or
+        name is taken, TableConflictError if a shared table that it reads has gone.
         """
         try:
             with self._database.writing() as connection:
@@ -121,7 +111,7 @@ class JobStore:
             ) from exc
 
     def secrets(self, job_id: str) -> bytes | None:
-        """The inline secrets of a job, as its directory has them; None if none are kept here."""
+        """The inline secrets of a job, as in its directory; None if none are stored here."""
         query = sa.select(SECRETS.c.content).where(SECRETS.c.job_id == job_id)
         with self._database.reading() as connection:
             content: bytes | None = connection.execute(query).scalar()
@@ -137,11 +127,7 @@ class JobStore:
             return None if row is None else (get_job(connection, row.id), row.request_digest)
 
     def get(self, job_id: str) -> Job:
-        """One job.
-
-        Raises:
-            JobNotFoundError: there is none with this id.
-        """
+        """One job. Raises JobNotFoundError."""
         with self._database.reading() as connection:
             return get_job(connection, job_id)
 
@@ -153,7 +139,7 @@ class JobStore:
     def page(
         self, chosen: JobFilter = _ALL_JOBS, *, before: str | None = None, limit: int = 100
     ) -> list[Job]:
-        """Jobs without plan and SQL that are `chosen`, the newest first, from after `before` on."""
+        """Matching jobs without plan and SQL, newest first, after job `before`."""
         query = sa.select(*LISTED).order_by(JOBS.c.id.desc()).limit(limit)
         query = query.where(*chosen.conditions())
         if before is not None:
@@ -167,11 +153,7 @@ class JobStore:
             return [job_of(row) for row in connection.execute(query).mappings()]
 
     def events(self, job_id: str | None, *, after: int = 0, limit: int = 500) -> list[JobEvent]:
-        """Events of a job (None: of all), the oldest first, from the one after number `after`.
-
-        Raises:
-            JobNotFoundError: there is no such job.
-        """
+        """Events of a job (None: all jobs), oldest first. Raises JobNotFoundError."""
         query = sa.select(EVENTS).where(EVENTS.c.sequence > after)
         query = query.order_by(EVENTS.c.sequence).limit(limit)
         with self._database.reading() as connection:
@@ -181,11 +163,7 @@ class JobStore:
             return [event_of(row) for row in connection.execute(query).mappings()]
 
     def events_since(self, job_id: str, at_ms: int, *, limit: int = 500) -> list[JobEvent]:
-        """The newest events of a job from an instant on, the oldest first.
-
-        Raises:
-            JobNotFoundError: there is no such job.
-        """
+        """The newest events of a job since `at_ms`, oldest first. Raises JobNotFoundError."""
         query = sa.select(EVENTS).where(EVENTS.c.job_id == job_id, EVENTS.c.at_ms >= at_ms)
         query = query.order_by(EVENTS.c.sequence.desc()).limit(limit)
         with self._database.reading() as connection:
@@ -214,12 +192,7 @@ class JobStore:
         remove_output: bool = False,
         resume: bool = False,
     ) -> Job:
-        """Keep what the operator wants; see `service.jobs.store.job.check_wanted` for what may be.
-
-        Raises:
-            JobNotFoundError: there is no such job.
-            JobStateError: the job's state does not allow it.
-        """
+        """Store the desired state; raises as `check_wanted`, or JobNotFoundError."""
         with self._changing(job_id) as (connection, job):
             check_wanted(job, desired, resume=resume)
             if desired is DesiredState.REMOVED:
@@ -231,26 +204,24 @@ class JobStore:
             return get_job(connection, job_id)
 
     def transition(self, job_id: str, change: StateUpdate) -> Job:
-        """Change the job's state and keep the transition; the same state only updates the reason.
+        """Change and record the job's state; an equal state only updates the reason.
 
-        Raises:
-            JobNotFoundError: there is no such job.
-            JobConflictError: the table of transitions does not have this one.
+        Raises JobNotFoundError, or InvalidTransitionError if `JOB_STATES` has no such edge.
         """
         with self._changing(job_id) as (connection, job):
             move_job(connection, job, change)
             return get_job(connection, job_id)
 
     def follow(self, job_id: str, changes: Sequence[StateUpdate], events_offset: int) -> Job:
-        """Take over what a runner wrote to `events.jsonl` up to `events_offset`, exactly once.
+        """Apply what a runner wrote to `events.jsonl` up to `events_offset`, exactly once.
 
-        Unlawful transitions are left out.
+        Illegal transitions are skipped.
         """
         with self._changing(job_id) as (connection, job):
             for change in changes:
                 try:
                     job = move_job(connection, job, change)
-                except JobConflictError:
+                except InvalidTransitionError:
                     continue
             update_job(connection, job_id, {"events_offset": events_offset})
             return get_job(connection, job_id)
@@ -265,7 +236,7 @@ class JobStore:
             update_job(connection, job_id, values)
 
     def delete(self, job_id: str) -> None:
-        """Forget the job and its events."""
+        """Delete the job and its events."""
         with self._database.writing() as connection:
             connection.execute(sa.delete(EVENTS).where(EVENTS.c.job_id == job_id))
             connection.execute(sa.delete(SECRETS).where(SECRETS.c.job_id == job_id))

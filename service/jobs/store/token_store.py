@@ -29,19 +29,16 @@ _Connections = Callable[[], AbstractContextManager[sa.Connection]]
 
 
 class TokenStore:
-    """The tokens of a job store; safe to use from several threads and processes."""
+    """The tokens of a job store; safe for several threads and processes."""
 
     def __init__(self, reading: _Connections, writing: _Connections) -> None:
         self._reading = reading
         self._writing = writing
 
     def create(self, new: NewToken) -> tuple[AccessToken, str]:
-        """Make a token and keep it; its text is in the answer and nowhere else.
+        """Create a token; only the return value has its text. Long-expired tokens are deleted.
 
-        Tokens whose end is long ago are forgotten on this occasion.
-
-        Raises:
-            TokenLimitError: there are too many already.
+        Raises TokenLimitError if there are too many.
         """
         at_ms = now_ms()
         token, text = issue(new, at_ms)
@@ -65,11 +62,7 @@ class TokenStore:
         return any(token.state(at_ms) is TokenState.ACTIVE for token in self.all())
 
     def revoke(self, token_id: str) -> AccessToken:
-        """End a token; ending it again changes nothing.
-
-        Raises:
-            TokenNotFoundError: there is none with this id.
-        """
+        """End a token, idempotently. Raises TokenNotFoundError."""
         unrevoked = (_TOKENS.c.id == token_id, _TOKENS.c.revoked_at_ms.is_(None))
         with self._writing() as connection:
             connection.execute(sa.update(_TOKENS).where(*unrevoked).values(revoked_at_ms=now_ms()))

@@ -1,4 +1,4 @@
-"""Where tables of jobs may be: none in another one, and no output in place of a directory.
+"""Where tables of jobs may be, and which outputs and names two jobs must not share.
 
 Compared are real paths: symbolic links and `..` are followed, and case counts for nothing, because
 on some file systems it does not.
@@ -6,7 +6,7 @@ on some file systems it does not.
 
 import os
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -16,12 +16,69 @@ from joins.adapters.delta.entries import has_log
 from joins.adapters.store_path import StorePath
 from joins.plan.connections import StoreTable
 from joins.plan.errors import SinkError
-from joins.plan.plan import DeltaSink, DeltaTableSource, FileSource, JoinPlan
-from service.config import Settings
+from joins.plan.plan import (
+    DeltaSink,
+    DeltaTableSource,
+    FileSource,
+    JoinPlan,
+    KafkaSink,
+    PrintSink,
+    SharedSource,
+)
+from service.config import Settings, runs_on_cluster
+from service.errors import JobConflictError, SubmissionError
 from service.jobs.store import plan_codec
+from service.jobs.store.job import DesiredState, JobState
 from service.jobs.store.layout import JobLayout
+from service.jobs.store.rows import StoredJob, StoredJobs
 from service.security.allowed import check_store, confined_path, store_address
 from watermark.errors import SluiceError
+
+
+def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
+    """Raises SubmissionError if executors cannot reach what the tasks of `plan` read and write.
+
+    With the job's own tables in a directory all nodes have to share it, and so reach the rest.
+    """
+    if not (in_store and runs_on_cluster(settings)):
+        return
+    for insert in plan.inserts:
+        if isinstance(insert.sink, DeltaSink):
+            _check_path(f'output "{insert.sink_table}"', insert.sink, settings)
+    late = plan.probe.late_records
+    if late is not None:
+        _check_path(f'table of late records of "{plan.probe.table}"', late, settings)
+    for dimension in plan.dimensions:
+        if settings.index_dir is None:
+            raise SubmissionError(
+                f'dimension "{dimension.name}" is looked up in an index, and no directory of each '
+                f'node is named for the executors of "{settings.spark_master}"',
+                hint="Set SLUICE_INDEX_DIR to a local directory of every node and start the "
+                "control plane again.",
+            )
+        if isinstance(dimension.source, SharedSource):
+            _check_shared(dimension.name, dimension.source, settings)
+
+
+def _check_path(what: str, sink: DeltaSink, settings: Settings) -> None:
+    if store_address(sink, settings) is None:
+        raise SubmissionError(
+            f'{what} is in directory "{sink.path}", which executors of "{settings.spark_master}" '
+            "do not share: the job's own tables are in a store",
+            hint="Give it a path in the warehouse, such as 'orders/enriched', or the address of an "
+            "object store.",
+        )
+
+
+def _check_shared(name: str, source: SharedSource, settings: Settings) -> None:
+    if not JobLayout(settings.jobs_dir / source.job_id).is_in_store():
+        raise SubmissionError(
+            f'shared table "{name}" is kept in a directory, which executors of '
+            f'"{settings.spark_master}" do not share: it was created before SLUICE_WAREHOUSE was '
+            "set",
+            hint="Drop the table and create it again; it is kept in the warehouse then.",
+        )
+
 
 _LOG = "_delta_log"
 _MOST_OBJECTS = 5_000
@@ -38,10 +95,10 @@ class TablePlace:
 
     Attributes:
         role: what the job does with it.
-        written: the path as the script has it.
+        written: the path as in the script.
         real: the path without links; None in an object store.
         parts: the path to be compared.
-        owner: whose it is, for people.
+        owner: for messages.
     """
 
     role: str
@@ -52,11 +109,7 @@ class TablePlace:
 
     @classmethod
     def of(cls, named: Table, settings: Settings, owner: str) -> "TablePlace":
-        """The place of a table that a script names.
-
-        Raises:
-            NotAllowedError: it is where the operator has allowed none.
-        """
+        """Raises NotAllowedError if the operator's lists do not have the table's path."""
         role, table = named
         address = None if isinstance(table, FileSource) else store_address(table, settings)
         if address is not None and not isinstance(table, FileSource):
@@ -67,11 +120,7 @@ class TablePlace:
 
 
 def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts:
-    """Where a Delta table is, the same for every way to write its path; allowed or not.
-
-    Raises:
-        OSError: the path cannot be followed.
-    """
+    """Where a Delta table is, equal for every spelling of its path; allowed or not."""
     address = store_address(table, settings)
     if address is None:
         return _parts((settings.warehouse_dir / table.path.removeprefix("file://")).resolve())
@@ -81,7 +130,6 @@ def address_of(table: DeltaSink | DeltaTableSource, settings: Settings) -> Parts
 
 
 def _tables_of(plan: JoinPlan) -> tuple[Table, ...]:
-    """The Delta tables and the files of a plan, and what it does with each."""
     dimensions = [d.source for d in plan.dimensions]
     tables: list[Table] = [
         (DIMENSION, source) for source in dimensions if isinstance(source, DeltaTableSource)
@@ -99,13 +147,9 @@ def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[Tab
 
 
 def check_places(plan: JoinPlan, settings: Settings) -> None:
-    """See that what the job writes has places of its own.
+    """Check that what the job writes is separate from all other tables.
 
-    Raises:
-        SinkError: an output is the warehouse, in a table or in its log, has a table in it, or is
-            where late records go, or files that are joined; or late records go to a table of
-            another kind.
-        NotAllowedError: one is where the operator has allowed none.
+    Raises SinkError, or NotAllowedError for a path that the operator's lists do not have.
     """
     own = _places(_tables_of(plan), settings, "the script")
     written = [place for place in own if place.role not in (DIMENSION, FILES)]
@@ -121,11 +165,7 @@ def check_places(plan: JoinPlan, settings: Settings) -> None:
 
 
 def check_new_table(sink: DeltaSink, settings: Settings) -> None:
-    """See that no table has come around the place of an output since it was submitted.
-
-    Raises:
-        SinkError: the output is not there yet, and is in a table or has one in it.
-    """
+    """Raises SinkError if an output that is not there yet is now in a table or contains one."""
     (place,) = _places([(OUTPUT, sink)], settings, "the job")
     if place.real is None:
         address = store_address(sink, settings) or sink.path
@@ -135,16 +175,7 @@ def check_new_table(sink: DeltaSink, settings: Settings) -> None:
 
 
 def check_surroundings_in_store(root: StorePath, written: str) -> None:
-    """See that no table is above a new one in an object store or in it, as far as is found soon.
-
-    Args:
-        root: of the table, which may be there.
-        written: the path as the script has it.
-
-    Raises:
-        SinkError: one is.
-        OSError: the store does not answer, or refuses.
-    """
+    """Raises SinkError if a table is found above or below a new one in an object store."""
     if has_log(root):
         return
     above = root.parent
@@ -190,7 +221,6 @@ def _check_pair(place: TablePlace, other: TablePlace) -> None:
 
 
 def _check_surroundings(place: TablePlace, real: Path, settings: Settings) -> None:
-    """See that no table is above the place or in it, whoever has made it."""
     roots = {_parts(root.resolve()) for root in (settings.warehouse_dir, Path("/"))}
     for above in real.parents:
         if _is_table(above, place):
@@ -223,7 +253,6 @@ def _tables_in(root: Path) -> Iterator[Path]:
 
 
 def _of_jobs(settings: Settings) -> Iterable[TablePlace]:
-    """The tables of all jobs that there are."""
     if not settings.jobs_dir.is_dir():
         return
     for job_dir in settings.jobs_dir.iterdir():
@@ -232,7 +261,7 @@ def _of_jobs(settings: Settings) -> Iterable[TablePlace]:
 
 @lru_cache(maxsize=10_000)
 def _kept(plan: Path, _: int) -> tuple[Table, ...]:
-    """The tables of a plan that is kept: it never changes."""
+    """The tables of a stored plan, which never changes."""
     content = plan.read_bytes()
     if not any(word in content for word in _WORDS):
         return ()
@@ -253,3 +282,129 @@ def _refused(role: str, written: str, why: str) -> SinkError:
         f'path "{written}" of the {role} {why}',
         hint="Give it a directory of its own, in no table and with no table in it.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output of a job; `role` is `output` or `late records`."""
+
+    role: str
+    sink: DeltaSink | KafkaSink
+
+    @property
+    def text(self) -> str:
+        if isinstance(self.sink, KafkaSink):
+            return f'topic "{self.sink.kafka.topic}"'
+        return f'delta table "{self.sink.path}"'
+
+
+def outputs_of(plan: JoinPlan) -> tuple[Output, ...]:
+    sinks = (insert.sink for insert in plan.inserts)
+    outputs = [Output(OUTPUT, sink) for sink in sinks if isinstance(sink, DeltaSink | KafkaSink)]
+    if plan.probe.late_records is not None:
+        outputs.append(Output(LATE, plan.probe.late_records))
+    return tuple(dict.fromkeys(outputs))
+
+
+def is_preview(plan: JoinPlan) -> bool:
+    return isinstance(plan.sink, PrintSink) and plan.sink.row_limit is not None
+
+
+class TakenOutputs:
+    """Finds stored jobs with a new job's name or one of its outputs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._known: dict[str, tuple[Output, ...]] = {}
+
+    def check(self, plan: JoinPlan, stored: StoredJobs, *, append: bool) -> tuple[str, ...]:
+        """Warnings about outputs that have, or get, rows of other jobs.
+
+        Raises JobConflictError if a job that can still run has the name or, unless `append`, an
+        output.
+        """
+        if is_preview(plan):
+            return ()
+        jobs = stored.jobs()
+        self._read(stored, jobs)
+        shared = [(job, output) for job in jobs for output in self._shared(plan, job)]
+        living = [(job, output) for job, output in shared if job.state is not JobState.FINISHED]
+        refused = [pair for pair in living if _is_exclusive(pair[1]) and not append]
+        named = next((job for job in jobs if job.takes(plan.name)), None)
+        if named is not None:
+            raise _name_taken(named, [out for job, out in refused if job.id == named.id])
+        if refused:
+            raise _output_taken(*refused[0])
+        return tuple(_warning(job, output) for job, output in shared)
+
+    def _read(self, stored: StoredJobs, jobs: Sequence[StoredJob]) -> None:
+        """Learn the outputs of new jobs; a plan never changes."""
+        self._known = {job.id: self._known[job.id] for job in jobs if job.id in self._known}
+        for job_id, content in stored.plans([j.id for j in jobs if j.id not in self._known]):
+            try:
+                self._known[job_id] = outputs_of(plan_codec.load(content))
+            except SluiceError:  # the job cannot start either
+                self._known[job_id] = ()
+
+    def _shared(self, plan: JoinPlan, job: StoredJob) -> Iterator[Output]:
+        for own in outputs_of(plan):
+            for other in self._known.get(job.id, ()):
+                if self._are_same(own.sink, other.sink):
+                    is_topic = isinstance(other.sink, KafkaSink)
+                    exclusive = other if is_topic and _is_exclusive(other) else own
+                    yield Output(exclusive.role, exclusive.sink)
+                    break
+
+    def _are_same(self, own: DeltaSink | KafkaSink, other: DeltaSink | KafkaSink) -> bool:
+        if isinstance(own, KafkaSink) or isinstance(other, KafkaSink):
+            both = isinstance(own, KafkaSink) and isinstance(other, KafkaSink)
+            return both and _is_same_topic(own, other)  # type: ignore[arg-type] # as just seen
+        try:
+            return address_of(own, self._settings) == address_of(other, self._settings)
+        except (OSError, RuntimeError):  # a loop of links: neither can be written
+            return False
+
+
+def _is_exclusive(output: Output) -> bool:
+    sink = output.sink
+    return isinstance(sink, DeltaSink) or sink.transactional_id_prefix is not None
+
+
+def _is_same_topic(own: KafkaSink, other: KafkaSink) -> bool:
+    if own.kafka.topic != other.kafka.topic:
+        return False
+    if own.cluster_id is not None and other.cluster_id is not None:
+        return own.cluster_id == other.cluster_id
+    return not _servers(own).isdisjoint(_servers(other))
+
+
+def _servers(sink: KafkaSink) -> set[str]:
+    return {server.strip().lower() for server in sink.kafka.bootstrap_servers.split(",")}
+
+
+def _name_taken(job: StoredJob, outputs: Sequence[Output]) -> JobConflictError:
+    also = f", and writes to {outputs[0].text} as this one would" if outputs else ""
+    other = "give this one another name with --name" + (" and add --append" if outputs else "")
+    return JobConflictError(
+        f'job {job.id} has the name "{job.name}" and is {job.state}{also}',
+        hint=f"Remove that job with sluice jobs rm {job.id}, or {other}.",
+    )
+
+
+def _output_taken(job: StoredJob, output: Output) -> JobConflictError:
+    if job.desired_state is DesiredState.REMOVED:
+        return JobConflictError(
+            f'{output.text} is written by job {job.id} "{job.name}", which is being removed',
+            hint=f"Wait until sluice jobs get {job.id} no longer finds that job.",
+        )
+    return JobConflictError(
+        f'{output.text} is written by job {job.id} "{job.name}", which is {job.state}',
+        hint=f"Remove that job with sluice jobs rm {job.id}, or submit with --append to have the "
+        "rows of both jobs there.",
+    )
+
+
+def _warning(job: StoredJob, output: Output) -> str:
+    if job.state is JobState.FINISHED:
+        return f'{output.text} has rows of job {job.id} "{job.name}", which has finished.'
+    return f'{output.text} is also written by job {job.id} "{job.name}".'

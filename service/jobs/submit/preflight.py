@@ -41,8 +41,7 @@ from joins.plan.stream_topics import StreamTopics
 from joins.plan.types import TypeName
 from service.config import Settings
 from service.jobs.store.layout import own_tables
-from service.jobs.submit.nodes import check_nodes
-from service.jobs.submit.places import check_places, check_surroundings_in_store
+from service.jobs.submit.places import check_nodes, check_places, check_surroundings_in_store
 from service.security.allowed import check_allowed, store_address
 from service.security.resolution import (
     connection_of,
@@ -67,19 +66,9 @@ def preflight(
     *,
     pool: ClusterPool | None = None,
 ) -> JoinPlan:
-    """See that every topic, table and place of `plan` is there and may be used.
+    """`plan` with the probe's offsets resolved, after checking all topics, tables and paths.
 
-    Args:
-        plan: as the script says.
-        settings: of the control plane.
-        secrets: what resolves the plan's references.
-        pool: where connections to Kafka come from and go to; without one they are made and closed.
-
-    Returns:
-        The plan with the probe's start and end resolved to offsets: they are kept from here on.
-
-    Raises:
-        SluiceError: what is missing or refused.
+    `pool` lends the connections to Kafka. Raises SluiceError for what is missing or refused.
     """
     _check_named(plan, settings)
     resolved = resolve_secrets(plan, secrets)
@@ -102,7 +91,6 @@ def preflight(
 
 
 def _check_named(plan: JoinPlan, settings: Settings) -> None:
-    """See that what the plan names is allowed and apart, and that jobs can keep their tables."""
     check_allowed(plan, settings)
     check_places(plan, settings)
     check_nodes(plan, settings, in_store=settings.warehouse is not None)
@@ -184,7 +172,7 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
 
 
 def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
-    """`plan` with the id of the cluster of each topic that it writes to."""
+    """`plan` with the cluster id of each topic that it writes to."""
     first, *more = (
         replace(insert.sink, cluster_id=cluster_id)
         if isinstance(insert.sink, KafkaSink)
@@ -197,7 +185,7 @@ def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPla
 
 
 def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> str | None:
-    """See that the job can write to the sink; the id of its Kafka cluster, if it is a topic."""
+    """Check that the job can write to the sink; returns the id of its Kafka cluster."""
     if isinstance(plan.sink, KafkaSink):
         cluster = clusters.of(plan.sink.kafka)
         cluster.require(plan.sink.kafka.topic)
@@ -210,7 +198,6 @@ def _check_sink(plan: JoinPlan, settings: Settings, clusters: OpenClusters) -> s
 
 
 def _check_late_records(plan: JoinPlan, settings: Settings) -> None:
-    """See that late records fit the table that the script names for them."""
     late_records = plan.probe.late_records
     if late_records is None:
         return
@@ -226,12 +213,7 @@ def _is_table(path: TablePath) -> bool:
 
 
 def _check_delta(table: str, path: TablePath) -> None:
-    """See that the job may write to the Delta table at `path`, or create it there.
-
-    Raises:
-        SinkError: it may not.
-        OSError: an object store does not answer, refuses, or does not keep conditional puts.
-    """
+    """Raises SinkError or OSError if the job cannot write or create the table at `path`."""
     if isinstance(path, StorePath):
         check_surroundings_in_store(path, str(path))
         prove_conditional_puts(path)
@@ -250,10 +232,9 @@ def _check_delta(table: str, path: TablePath) -> None:
 
 
 def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
-    """Who would append to the delta output of a plan of one INSERT; None for other sinks.
+    """The writer for the Delta output of a plan of one INSERT; None for other sinks.
 
-    Raises:
-        SinkError: nobody can.
+    Raises SinkError if no writer can append to it.
     """
     if not isinstance(plan.sink, DeltaSink):
         return None
@@ -280,7 +261,7 @@ def _of_nulls(dimension: Dimension) -> str:
 
 
 def _may_need_advice(dimension: Dimension) -> bool:
-    """Whether it is worth asking the server: each question is a connection."""
+    """Whether the server has to be asked, which needs a connection."""
     if not isinstance(dimension.source, MysqlCdcSource):
         return False
     types = {field.name: field.type.name for field in dimension.fields}
@@ -289,11 +270,7 @@ def _may_need_advice(dimension: Dimension) -> bool:
 
 
 def captured_table(dimension: Dimension) -> CapturedTable:
-    """The table of a `mysql-cdc` dimension as its server has it now; secrets are resolved.
-
-    Raises:
-        SourceError: the server cannot be reached, or the table cannot be captured.
-    """
+    """The table of a `mysql-cdc` dimension as its server has it now; secrets are resolved."""
     source = dimension.source
     assert isinstance(source, MysqlCdcSource)
     return check_source(

@@ -1,6 +1,7 @@
-"""From a script to a stored job: plan, preflight, directory and row; nothing half-started stays."""
+"""From a script to a stored job, or to tables and views of the catalog; nothing half-made stays."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -9,15 +10,16 @@ from joins.adapters.network import within
 from joins.kernels.local_files import OwnDirectory
 from joins.plan.plan import JoinPlan
 from service.config import Settings
-from service.errors import JobConflictError, StoreError, SubmissionError
+from service.errors import JobConflictError, StoreError, SubmissionError, TableConflictError
 from service.jobs.store.job import Job, NewJob, new_job_id
 from service.jobs.store.layout import JobLayout, write_new
 from service.jobs.store.store import JobStore
-from service.jobs.submit.outputs import TakenOutputs, is_preview
-from service.jobs.supervise.hooks import Hooks
-from service.jobs.supervise.seats import Seats
+from service.jobs.submit.places import TakenOutputs, is_preview
+from service.jobs.supervise.hooks import Hooks, Seats
 from service.security.secrets import SecretResolver, write_secrets
+from service.sql.answers.declarations import Declared, columns_of, plan_declarations, used_by
 from service.sql.planner.planner import PlannedScript
+from service.sql.stored import CatalogEntry
 
 SQL_LIMIT_BYTES = 64 * 1024
 OUTSIDE_S = 15.0
@@ -31,8 +33,7 @@ class SubmissionRequest:
     """A submission as it came.
 
     Attributes:
-        name: for people; the plan's name when None.
-        idempotency_key: the client's own key: the same key again is the same job.
+        name: the plan's name when None.
         append: write to an output although another job does.
     """
 
@@ -49,7 +50,7 @@ class SubmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A script that could be submitted: its plan, and what its author should know."""
+    """A script that could be submitted: its plan and warnings."""
 
     plan: JoinPlan
     warnings: tuple[str, ...]
@@ -71,11 +72,7 @@ class Submissions:
         )
 
     def submit(self, request: SubmissionRequest) -> Job:
-        """Plan, check and keep a job, or find the one that was kept under the same key.
-
-        Raises:
-            SluiceError: the script, what it names, or the idempotency key cannot be used.
-        """
+        """Plan, check and store a job, or find the one stored under the same idempotency key."""
         earlier = self._earlier(request)
         if earlier is not None:
             return earlier
@@ -100,13 +97,7 @@ class Submissions:
             raise
 
     def draft(self, sql: str, name: str | None, *, outside: bool, append: bool = False) -> Draft:
-        """What `submit` would keep of a script; nothing is kept, in the store or on disk.
-
-        What the script names `outside` is checked only on demand; `submit` always does.
-
-        Raises:
-            SluiceError: `submit` would refuse it, too.
-        """
+        """What `submit` would store; checks what the script names only if `outside`."""
         planned = self._planned(sql, name)
         if not outside:
             return Draft(planned.plan, tuple(planned.warnings))
@@ -121,7 +112,7 @@ class Submissions:
         return self._hooks.plan(sql, name=name, catalog=self._store.catalog.entries())
 
     def _checked(self, planned: PlannedScript, job_dir: Path, *, append: bool = False) -> Draft:
-        """The plan as the outside allows it; inline secrets go into `job_dir`."""
+        """The plan as preflight returns it; inline secrets go into `job_dir`."""
         if planned.inline_secrets:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
             write_secrets(job_dir, inline)
@@ -133,18 +124,9 @@ class Submissions:
         return Draft(plan, (*planned.warnings, *advice, *shared))
 
     def prepare_shared(self, plan: JoinPlan) -> tuple[NewJob, int]:
-        """A job that is to keep a shared table, with its directory; it is not in the store yet.
+        """A job for a shared table with its directory, and the partitions of the table's changelog.
 
-        Whoever does not store it discards its directory.
-
-        Args:
-            plan: of `joins.plan.plan.shared_table_plan`.
-
-        Returns:
-            The job, and the partitions of the table's changelog, which do not change any more.
-
-        Raises:
-            SluiceError: what the table names cannot be used.
+        The caller stores the job or discards its directory. `plan` is of `shared_table_plan`.
         """
         if self._settings.kafka_bootstrap_servers is None:
             raise SubmissionError(
@@ -168,7 +150,6 @@ class Submissions:
             raise
 
     def _written(self, request: SubmissionRequest, job_id: str, draft: Draft) -> NewJob:
-        """A job whose plan is on the disk."""
         plan = draft.plan
         content = self._hooks.dump(plan)
         layout = JobLayout(self._settings.jobs_dir / job_id)
@@ -214,11 +195,7 @@ def _content(file: Path) -> bytes | None:
 
 
 def check_script(sql: str) -> None:
-    """Let pass what may be handed to the planner.
-
-    Raises:
-        SubmissionError: the script is too long or not text.
-    """
+    """Raises SubmissionError if the script is too long or not text."""
     size = len(sql.encode("utf-8", errors="replace"))
     if size > SQL_LIMIT_BYTES:
         raise SubmissionError(
@@ -230,3 +207,86 @@ def check_script(sql: str) -> None:
             "script contains a NUL or a lone surrogate, expected text",
             hint="Save the script as UTF-8.",
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """Names that a script created in the catalog, and those `kept` by IF NOT EXISTS."""
+
+    created: tuple[str, ...]
+    kept: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+class CatalogTables:
+    """Changes the catalog, durably."""
+
+    def __init__(self, store: JobStore, settings: Settings, submissions: Submissions) -> None:
+        self._store = store
+        self._settings = settings
+        self._submissions = submissions
+
+    def create(self, sql: str) -> Creation:
+        """Store all declarations of a script, or none.
+
+        Raises SqlError for other statements, TableConflictError if a name exists, SluiceError for
+        what a shared table names.
+        """
+        check_script(sql)
+        entries = self._store.catalog.entries()
+        declared, warnings = plan_declarations(sql, entries)
+        known = {entry.name: entry for entry in entries}
+        new = [one for one in declared if not self._is_kept(one, known.get(one.entry.name))]
+        prepared: list[tuple[CatalogEntry, NewJob | None]] = []
+        try:
+            for one in new:
+                prepared.append(self._prepared(one))
+            self._store.catalog.add(prepared)
+        except StoreError:  # they may be kept all the same; if not, the next start clears up
+            raise
+        except BaseException:
+            for _, job in prepared:
+                if job is not None:
+                    JobLayout(self._settings.jobs_dir / job.id).abandon()
+            raise
+        texts = (*warnings, *(text for _, job in prepared if job for text in job.warnings))
+        created = {entry.name for entry, _ in prepared}
+        kept = tuple(one.entry.name for one in declared if one.entry.name not in created)
+        return Creation(tuple(entry.name for entry, _ in prepared), kept, texts)
+
+    def drop(self, name: str) -> None:
+        """Delete a table or view and remove the job that keeps a shared table.
+
+        Raises TableNotFoundError, or TableConflictError if jobs or views use it.
+        """
+        self._store.catalog.drop(name, partial(used_by, name))
+
+    def _prepared(self, declared: Declared) -> tuple[CatalogEntry, NewJob | None]:
+        if declared.plan is None:
+            return declared.entry, None
+        job, partitions = self._submissions.prepare_shared(declared.plan)
+        return replace(declared.entry, job_id=job.id, partitions=partitions), job
+
+    def _is_kept(self, declared: Declared, known: CatalogEntry | None) -> bool:
+        """Whether the declaration exists already, as IF NOT EXISTS allows."""
+        if known is None:
+            return False
+        name, what = declared.entry.name, known.kind
+        again = f"Run sluice tables rm {name} first, or choose another name."
+        if not declared.if_not_exists:
+            raise TableConflictError(f'the catalog has a {what} "{name}" already', hint=again)
+        if known.kind is not declared.entry.kind:
+            raise TableConflictError(
+                f'the catalog has "{name}" as a {what}, not as a {declared.entry.kind}', hint=again
+            )
+        differs = _difference(declared, columns_of(known))
+        if differs is not None:
+            raise TableConflictError(f'{what} "{name}" is there with other {differs}', hint=again)
+        return True
+
+
+def _difference(declared: Declared, known: tuple[Sequence[object], Sequence[str]]) -> str | None:
+    fields, key = known
+    if tuple(fields) != declared.fields:
+        return "columns"
+    return None if tuple(key) == declared.primary_key else "columns in its primary key"

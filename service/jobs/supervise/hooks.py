@@ -1,6 +1,8 @@
-"""What the control plane asks of SQL and of the outside; `default_hooks` is the real thing."""
+"""What the control plane calls in SQL and outside, and limits on how much of it runs at once."""
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,9 +10,44 @@ from typing import Protocol
 
 from joins.plan.plan import JoinPlan
 from service.config import Settings
+from service.errors import BusyError
 from service.security.secrets import SecretResolver
 from service.sql.planner.planner import PlannedScript
 from service.sql.stored import CatalogEntry
+
+
+class Seats:
+    """Limits concurrent work; a caller without a free seat waits, or is refused. Thread-safe.
+
+    Attributes:
+        what: for messages.
+        waiting: callers that may wait, each of which holds a thread.
+    """
+
+    def __init__(self, what: str, *, at_once: int, waiting: int, patience_s: float) -> None:
+        self._what = what
+        self._at_once = at_once
+        self._patience_s = patience_s
+        self._admitted = threading.BoundedSemaphore(at_once + waiting)
+        self._free = threading.BoundedSemaphore(at_once)
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Hold a seat. Raises BusyError if there is none."""
+        with self._taken(self._admitted, 0.0), self._taken(self._free, self._patience_s):
+            yield
+
+    @contextmanager
+    def _taken(self, places: threading.BoundedSemaphore, patience_s: float) -> Iterator[None]:
+        if not places.acquire(timeout=patience_s):
+            raise BusyError(
+                f"{self._at_once} {self._what} are running and others wait",
+                hint="Ask again when they have ended.",
+            )
+        try:
+            yield
+        finally:
+            places.release()
 
 
 class ScriptPlanner(Protocol):
@@ -43,12 +80,12 @@ class Remover(Protocol):
     """Deletes what a job made outside its directory, its output only when asked."""
 
     def __call__(self, job_dir: Path, settings: Settings, /, *, output: bool) -> tuple[str, ...]:
-        """What of the output is left and why; raises a SluiceError to be called again later."""
+        """Outputs that are left and why; raises a SluiceError to be called again later."""
         ...
 
 
 class Adviser(Protocol):
-    """Says what a user should know of the outside of a plan that can start."""
+    """Warns about the outside of a plan that can start."""
 
     def __call__(
         self, plan: JoinPlan, settings: Settings, secrets: SecretResolver, /
@@ -67,11 +104,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """All of them.
+    """The functions behind the control plane.
 
     Attributes:
-        warm_up: what the first job would else wait for longer than the next ones.
-        close: gives back what is kept from one preflight to the next.
+        warm_up: work that would delay the first job.
+        close: releases what is kept between preflights.
     """
 
     plan: ScriptPlanner
@@ -84,7 +121,6 @@ class Hooks:
 
 
 def default_hooks() -> Hooks:
-    """SQL planner, plan codec, preflight and removal of this service."""
     from joins.adapters.kafka.pool import ClusterPool
     from service.jobs.store import plan_codec
     from service.jobs.submit.preflight import advise, preflight

@@ -1,14 +1,107 @@
-"""What the store says of a job whose runner has ended, or cannot be started."""
+"""Moves jobs to the state that the reports, the silence or the end of their runner mean."""
+
+import time
 
 import structlog
 
 from service.config import Settings
+from service.jobs.inspect.facts import full_disks
+from service.jobs.store.history import JobSampler
 from service.jobs.store.job import ENDED, DesiredState, Job, JobError, JobState, StateUpdate
-from service.jobs.store.reports import Status
+from service.jobs.store.runner_files import Status, read_changes, read_status
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.attempts import back_off_s
+from service.jobs.supervise.background import back_off_s
 from service.jobs.supervise.runner_process import RunnerProcess
-from service.jobs.supervise.watch import Watch
+from service.jobs.supervise.watch import (
+    ENDING,
+    RunnerStage,
+    Watch,
+    answers,
+    mute,
+    own,
+    unresponsive,
+)
+
+_MISMATCH_S = 1.5
+_NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED})
+
+
+class RunnerReports:
+    """Brings the store up to what the runner of a job has reported."""
+
+    def __init__(self, store: JobStore, settings: Settings) -> None:
+        self._store = store
+        self._settings = settings
+
+    def follow(self, job: Job, watch: Watch) -> Job:
+        job_dir = self._settings.jobs_dir / job.id
+        status = own(read_status(job_dir), watch.runner)
+        if status is not None:
+            watch.sampler = watch.sampler or JobSampler(job_dir)
+            watch.sampler.sample(status)
+        changes, offset = read_changes(job_dir, job.events_offset)
+        if offset != job.events_offset:
+            error = None if status is None else status.error
+            updates = [_with_error(change, error) for change in changes]
+            job = self._store.follow(job.id, updates, offset)
+            _log_changes(job, updates)
+        return self._reconcile(job, watch, status)
+
+    def _reconcile(self, job: Job, watch: Watch, status: Status | None) -> Job:
+        if watch.runner is None or not watch.runner.running():
+            return job
+        if watch.state in ENDING or answers(job):
+            return job
+        silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
+        starting = job.state is JobState.STARTING
+        if silent_s > watch.silence.report_after_s(self._settings, starting=starting):
+            if full_disks(self._settings):  # nobody can report there, nor note that nobody does
+                watch.silence.begin()
+                return job
+            return self._silent(job, watch, silent_s)
+        if status is not None and mute(job) and job.state is status.state:
+            self._store.set_reason(job.id, status.reason, status.error)
+        target = None if status is None else status.state
+        if status is None or target is None or target is job.state or target in _NOT_REPORTED:
+            watch.mismatch_since = None
+            return job
+        since = watch.mismatch_since = watch.mismatch_since or time.monotonic()
+        if time.monotonic() - since < _MISMATCH_S:
+            return job
+        change = StateUpdate(target, status.reason or "reported by the runner", error=status.error)
+        return self._store.follow(job.id, [change], job.events_offset)
+
+    def _silent(self, job: Job, watch: Watch, silent_s: float) -> Job:
+        """Mark the job as stalled; kill a runner that stays silent."""
+        runner = watch.runner
+        assert runner is not None
+        starting = job.state is JobState.STARTING
+        limit_s = watch.silence.kill_after_s(self._settings, starting=starting)
+        if silent_s > limit_s and watch.state is not RunnerStage.HUNG:
+            watch.move(RunnerStage.HUNG)
+            watch.silence.hangs += 1
+            _log.error("silent runner is killed", job_id=job.id, pid=runner.pid, after_s=limit_s)
+        if watch.state is RunnerStage.HUNG:
+            runner.kill()
+        if mute(job) or job.state is JobState.FINISHED:
+            return job
+        error = unresponsive(runner.pid, silent_s, limit_s)
+        _log.error("runner is silent", job_id=job.id, pid=runner.pid, silent_s=round(silent_s))
+        return self._store.transition(
+            job.id, StateUpdate(JobState.STALLED, error.message, error=error)
+        )
+
+
+def _with_error(change: StateUpdate, error: JobError | None) -> StateUpdate:
+    if error is None or change.target not in (JobState.STALLED, JobState.FAILED):
+        return change
+    return StateUpdate(change.target, change.cause, error=error, at_ms=change.at_ms)
+
+
+def _log_changes(job: Job, changes: list[StateUpdate]) -> None:
+    for change in changes:
+        _log.info("job changed", job_id=job.id, state=change.target.value, cause=change.cause)
+
 
 _INTERRUPTED = "its control plane has ended; it goes on when one is there again"
 _STOPPED_UNSEEN = "its runner was stopped while no control plane was there; it goes on now"
@@ -32,7 +125,7 @@ class Outcomes:
         return self._store.transition(job.id, change)
 
     def waits(self, job: Job, watch: Watch, error: JobError) -> None:
-        """The runner gave up on something outside that may come back: that is no crash."""
+        """The runner gave up on something outside that may come back: no crash."""
         watch.waits += 1
         wait_s = back_off_s(self._settings, watch.waits)
         watch.start_after(wait_s)
@@ -42,16 +135,15 @@ class Outcomes:
             )
         _log.warning("job waits", job_id=job.id, error=error.message, retry_in_s=wait_s)
 
-    def stopped(self, job: Job, watch: Watch, *, interrupted: bool) -> None:
-        """Its runner was ended: as somebody wants it, or `interrupted` with the control plane."""
+    def stopped(self, job: Job, *, killed: bool, interrupted: bool) -> None:
+        """The runner was stopped by request, or `interrupted` with the control plane."""
         limit_s = self._settings.stop_timeout_s
         how = f"; its runner had not ended after {limit_s:g} s and was killed"
         if interrupted and job.desired_state is DesiredState.RUNNING:
             self._pause(job, _INTERRUPTED)
         else:
-            self.rest(job, how if watch.killed else "")
-        watch.stop_deadline = None
-        _log.info("runner stopped", job_id=job.id, killed=watch.killed)
+            self.rest(job, how if killed else "")
+        _log.info("runner stopped", job_id=job.id, killed=killed)
 
     def stopped_unseen(self, job: Job) -> Job:
         return self._pause(job, _STOPPED_UNSEEN)
@@ -61,7 +153,7 @@ class Outcomes:
         return self._store.transition(job.id, StateUpdate(target, cause))
 
     def rest(self, job: Job, how: str = "") -> None:
-        """The job has no runner: STOPPED, or PAUSED where it is to go on, perhaps at once."""
+        """Without a runner: STOPPED, or PAUSED if the job is to continue."""
         ends = job.desired_state in (DesiredState.STOPPED, DesiredState.REMOVED)
         target = JobState.STOPPED if ends else JobState.PAUSED
         if job.state not in ENDED | {target}:
@@ -69,7 +161,7 @@ class Outcomes:
             self._store.transition(job.id, StateUpdate(target, cause))
 
     def crashed(self, job: Job, watch: Watch, ending: str, error: JobError | None) -> None:
-        """Its runner has ended as none should: another one follows, or too many have."""
+        """Restart after a back-off, or fail the job after too many crashes."""
         crashes = job.crashes + 1
         self._store.count(job.id, crashes=crashes, restarts=job.restarts)
         if crashes > self._settings.restart_limit:
@@ -92,7 +184,6 @@ class Outcomes:
 
 
 def ending_of(runner: RunnerProcess) -> str:
-    """How a runner has ended, in a few words."""
     code = runner.exit_code
     if code is None:
         return "adopted process is gone"

@@ -29,17 +29,10 @@ from service.security.secrets import SecretResolver
 
 
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str, ...]:
-    """Delete the job's topics and, if `output`, the outputs that it made; may be called again.
+    """Delete the job's topics and, if `output`, its outputs; returns what is left and why.
 
-    The plan is the last thing of a job to go: where it is missing, an earlier call came this far.
-
-    Returns:
-        What of the outputs is left and why.
-
-    Raises:
-        SinkError: a file of an output cannot be removed; call again later.
-        SourceUnavailableError: the cluster does not answer; call again later.
-        SecretError: the cluster's login is not provided any more; other secrets are not needed.
+    Idempotent. The plan goes last: without it, an earlier call came this far. Raises SinkError or
+    SourceUnavailableError to be called again later, SecretError if the cluster's login is missing.
     """
     layout = JobLayout(job_dir)
     try:
@@ -77,7 +70,6 @@ def _clear_store(layout: JobLayout) -> None:
 
 
 def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:
-    """Remove what the job made of its outputs; what is left, and why."""
     meta = Checkpoint(JobLayout(job_dir).checkpoint).read_meta()
     if meta is None:
         return  # it has never run

@@ -1,9 +1,21 @@
-"""The control plane's side of a runner host: there while it is needed, and asked for runners."""
+"""Starts runners: each as its own process, or forked by a runner host that they share.
+
+Control plane and host meet at a Unix socket, at which they speak JSON lines:
+
+| the control plane sends | the host answers |
+|---|---|
+| `{"link": true}`, and stays | nothing; the host runs while there is a link, or a runner |
+| `{"job_dir", "environment"}` with standard input and output | `{"pid"}`; the runner begins after \
+a byte has come; `{"exit"}` at its end |
+"""
 
 import os
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
@@ -11,13 +23,53 @@ import structlog
 from joins.adapters.process.forks import ForkedChild, receive, send
 from service.config import Settings
 from service.jobs.store.layout import JobLayout
-from service.jobs.supervise.host_link import BEGIN, connect
 from service.jobs.supervise.runner_process import (
+    RUNNER_COMMAND,
     RunnerProcess,
     environment,
     opened_log,
 )
+from service.jobs.supervise.watch import Watch
 from service.security.secrets import handed_over
+
+BEGIN = b"!"
+_SOCKET = "host.sock"
+
+
+@contextmanager
+def address(directory: Path) -> Iterator[str]:
+    """A path of the host's socket that fits into a socket address, however long `directory` is."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{_SOCKET}"
+    finally:
+        os.close(descriptor)
+
+
+def listen(directory: Path) -> socket.socket:
+    """The host's end; its directory is this user's alone."""
+    (directory / _SOCKET).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    with address(directory) as path:
+        listener.bind(path)
+    listener.listen(128)
+    return listener
+
+
+def connect(directory: Path) -> socket.socket | None:
+    """A connection to the host; None if there is none."""
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        with address(directory) as path:
+            link.connect(path)
+    except (FileNotFoundError, ConnectionRefusedError):
+        link.close()
+        return None
+    except BaseException:
+        link.close()
+        raise
+    return link
+
 
 _LOG = "host.log"
 _ANSWER_S = 60.0
@@ -37,13 +89,9 @@ class RunnerHostLink:
         self._failures = 0
 
     def start(self, job_dir: Path) -> RunnerProcess | None:
-        """Have a runner forked for the job of `job_dir`, its output going to `runner.log`.
+        """Have a runner forked; None while the host is starting, to be asked again.
 
-        Returns:
-            The runner; None while the host is being started, so that one asks again.
-
-        Raises:
-            OSError: the host ends again and again, or the log cannot be written.
+        Raises OSError if the host exits again and again, or the log cannot be written.
         """
         try:
             link = self._linked()
@@ -63,7 +111,7 @@ class RunnerHostLink:
             self._link = None
 
     def _linked(self) -> socket.socket | None:
-        """A connection for one request to the host that we are linked with; None if it is gone."""
+        """A connection for one request to the linked host; None if it is gone."""
         if not self._directory.is_dir():
             return None
         if self._link is None or not _is_open(self._link):
@@ -121,3 +169,42 @@ def _is_open(link: socket.socket) -> bool:
         return True
     except OSError:
         return False
+
+
+class RunnerStarter:
+    """Starts runners until `give_up`, and again after `begin_anew`."""
+
+    def __init__(self, settings: Settings, command: Sequence[str] | None) -> None:
+        self._settings = settings
+        self._command = tuple(command or RUNNER_COMMAND)
+        is_shared = settings.runners == "shared" and command is None
+        self._host = RunnerHostLink(settings) if is_shared else None
+        self._given_up = threading.Event()
+
+    def start(self, watch: Watch, job_dir: Path) -> bool:
+        """Start a runner for `watch`; False if it has to be asked again. Raises OSError."""
+        if self._given_up.is_set():
+            return False
+        if self._host is None:
+            self._settings.hand_over(job_dir)
+            runner: RunnerProcess | None = RunnerProcess.start(self._command, job_dir)
+        else:
+            runner = self._host.start(job_dir)
+        if runner is None:
+            return False
+        watch.begin(runner)
+        if self._given_up.is_set():  # meanwhile, and perhaps nobody waits for its end any more
+            runner.kill()
+            return False
+        return True
+
+    def give_up(self) -> None:
+        self._given_up.set()
+
+    def begin_anew(self) -> None:
+        self.close()
+        self._given_up.clear()
+
+    def close(self) -> None:
+        if self._host is not None:
+            self._host.close()

@@ -1,21 +1,102 @@
-"""One runner as an operating-system process: started in a session of its own, or adopted alive."""
+"""One runner as an operating-system process, and its log.
 
+The log stays bounded while the runner runs: above the limit it moves to `runner.log.1`. All
+processes of a runner have the file open to append, so it is emptied, not renamed. Printed rows wait
+meanwhile and none is lost; a line that another process writes in that instant may be.
+"""
+
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Self, TextIO
 
 import psutil
 
 import service
 from joins.adapters.process.forks import ForkedChild
 from service.jobs.store.layout import JobLayout, write_runner_pid
-from service.jobs.supervise.runner_log import LOG_LIMIT_BYTES, older
 from service.security.secrets import VARIABLE_PREFIX, handed_over
+
+LOG_LIMIT_BYTES = 16 << 20
+_LOOK_BYTES = 1 << 20
+
+
+def older(log: Path) -> Path:
+    return log.with_name(log.name + ".1")
+
+
+def tail_before(log: Path, count: int) -> bytes:
+    """At most the last `count` bytes of the log's previous file."""
+    try:
+        with older(log).open("rb") as opened:
+            opened.seek(max(0, opened.seek(0, os.SEEK_END) - count))
+            return opened.read(count)
+    except FileNotFoundError:
+        return b""
+
+
+class RunnerLog:
+    """Standard output of a runner, bounded if it is the file `log`; thread-safe."""
+
+    def __init__(self, log: Path, stream: TextIO, limit: int = LOG_LIMIT_BYTES) -> None:
+        self._log = log
+        self._stream = stream
+        self._limit: int | None = limit
+        self._written = 0
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            count = self._stream.write(text)
+            self._written += count
+            if self._written >= _LOOK_BYTES:
+                self._bound()
+            return count
+
+    def keep_all(self) -> None:
+        self._limit = None
+
+    def flush(self) -> None:
+        with self._lock:
+            self._bound()
+
+    def _bound(self) -> None:
+        self._stream.flush()
+        self._written = 0
+        try:
+            descriptor = self._stream.fileno()
+            status = os.fstat(descriptor)
+            if (
+                self._limit is not None
+                and status.st_size > self._limit
+                and self._is_ours(descriptor, status)
+            ):
+                self._move(descriptor)
+        except OSError:  # it is no file, or the disk is full: the log goes on
+            return
+
+    def _is_ours(self, descriptor: int, status: os.stat_result) -> bool:
+        appends = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
+        return bool(appends) and os.path.samestat(status, self._log.stat())
+
+    def _move(self, descriptor: int) -> None:
+        aside = self._log.with_name(self._log.name + ".new")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with self._log.open("rb") as source, open(os.open(aside, flags, 0o600), "wb") as copy:
+            shutil.copyfileobj(source, copy)
+            copy.flush()
+            aside.replace(older(self._log))
+            shutil.copyfileobj(source, copy)  # what has come since
+            copy.flush()
+            os.ftruncate(descriptor, 0)
+
 
 EXIT_STOPPED = 0
 EXIT_FAILED = 3
@@ -27,7 +108,7 @@ _STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
 
 
 class RunnerProcess:
-    """A runner that was alive when we got hold of it."""
+    """A runner that was alive when we found or started it."""
 
     def __init__(
         self, process: psutil.Process, child: "subprocess.Popen[bytes] | ForkedChild | None"
@@ -40,11 +121,7 @@ class RunnerProcess:
 
     @classmethod
     def start(cls, command: Sequence[str], job_dir: Path) -> Self:
-        """Start `command --job-dir <job_dir>`, its output going to `runner.log`.
-
-        Raises:
-            OSError: the command cannot be executed, or the log cannot be written.
-        """
+        """Start `command --job-dir <job_dir>` with its output in `runner.log`. Raises OSError."""
         descriptor = opened_log(JobLayout(job_dir).runner_log)
         try:
             with handed_over(job_dir) as secrets:
@@ -71,7 +148,6 @@ class RunnerProcess:
         return cls(process, None)
 
     def running(self) -> bool:
-        """Whether it still lives."""
         if self._child is not None:
             return self._child.poll() is None
         try:
@@ -84,7 +160,6 @@ class RunnerProcess:
         return None if self._child is None else self._child.returncode
 
     def age_s(self) -> float:
-        """Seconds since it was started."""
         return max(0.0, time.time() - self.started_at_s)
 
     def terminate(self) -> None:
@@ -94,7 +169,7 @@ class RunnerProcess:
             return
 
     def kill(self) -> None:
-        """Kill it and what it started in its own process group."""
+        """Kill it and its process group."""
         try:
             if not self._process.is_running():
                 return
@@ -107,11 +182,9 @@ class RunnerProcess:
 
 
 def end_all(runners: Callable[[], Sequence[RunnerProcess | None]], *, by: float) -> None:
-    """Ask all runners to stop, kill those that have not; return when none is left, at `by` at last.
+    """Stop all runners, kill the rest so that none is left `by` a time of `time.monotonic`.
 
-    Args:
-        runners: those that there are now; it is asked again, for one may have just been started.
-        by: a time of `time.monotonic`; the kill comes so much earlier that it is done by then.
+    `runners` is called again each time, as one may have just been started.
     """
     terminated: set[int] = set()
     while living := [each for each in runners() if each is not None and each.running()]:
@@ -128,20 +201,16 @@ def end_all(runners: Callable[[], Sequence[RunnerProcess | None]], *, by: float)
 
 
 def opened_log(log: Path) -> int:
-    """A descriptor that appends to a log of processes; a long one is put aside before.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """A descriptor that appends to a log, rotated first if it is long. Raises OSError."""
     _rotate(log)
     return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def environment() -> dict[str, str]:
-    """Ours, with our packages' directory in front: the runner works in another directory.
+    """Our variables with our packages in PYTHONPATH, as the runner works in another directory.
 
-    The job store is the control plane's: its URL, which may hold a password, stays here. So do
-    secrets: a runner and all its children would show them to whoever may look at a process.
+    The job store's URL, which may hold a password, and secrets stay here: other users may see a
+    process's variables.
     """
     root = str(Path(service.__file__).resolve().parents[1])
     entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]

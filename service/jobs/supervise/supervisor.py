@@ -13,32 +13,32 @@ import psutil
 import structlog
 
 from joins.durable.requests import Requests
+from joins.kernels.local_files import is_full
 from service.config import Settings, store_is_shared
 from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, StateUpdate
 from service.jobs.store.layout import JobLayout, living_runner, noted_pid, processes_on_jobs
-from service.jobs.store.reports import read_status
+from service.jobs.store.runner_files import read_status
 from service.jobs.store.store import JobStore
-from service.jobs.supervise.attempts import back_off_s
-from service.jobs.supervise.faults import FaultLog
+from service.jobs.supervise.background import Removals, Restorations, back_off_s
 from service.jobs.supervise.hooks import Remover
 from service.jobs.supervise.outcomes import (
     LOG_HINT,
     Outcomes,
+    RunnerReports,
     cannot_start,
     ending_of,
     failed_silently,
 )
-from service.jobs.supervise.removal import Removals
-from service.jobs.supervise.restoration import Restorations
+from service.jobs.supervise.runner_host import RunnerStarter
 from service.jobs.supervise.runner_process import (
     EXIT_FAILED,
     EXIT_LOCKED,
     RunnerProcess,
     end_all,
 )
-from service.jobs.supervise.runner_reports import RunnerReports
-from service.jobs.supervise.runner_starter import RunnerStarter
 from service.jobs.supervise.watch import (
+    ENDING,
+    RunnerStage,
     RunnerView,
     Watch,
     answers,
@@ -46,6 +46,29 @@ from service.jobs.supervise.watch import (
     own,
     reported_runner,
 )
+
+_fault_log = structlog.get_logger("service.supervisor")
+AGAIN_S = 60.0
+
+
+class FaultLog:
+    """Logs a fault when it is new, and each minute while it lasts; a full disk without a trace."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[str, float]] = {}
+
+    def log(self, event: str, error: Exception, job_id: str = "") -> None:
+        text, now = f"{type(error).__name__}: {error}", time.monotonic()
+        before, at = self._newest.get(job_id, ("", 0.0))
+        if text == before and now < at + AGAIN_S:
+            return
+        self._newest[job_id] = text, now
+        of_job = {"job_id": job_id} if job_id else {}
+        if is_full(error):
+            _fault_log.error(event, error=text, **of_job)
+        else:
+            _fault_log.error(event, exc_info=error, **of_job)
+
 
 POLL_S = 0.4
 _AT_REST = RESTING | {JobState.CREATED}
@@ -83,10 +106,7 @@ class Supervisor:
         self._faults = FaultLog()
 
     def start(self) -> None:
-        """Clear up after a control plane that was killed and begin to look after the jobs.
-
-        Also again after `give_up`: what was known of the runners then is forgotten.
-        """
+        """Clean up after a killed control plane and supervise; also again after `give_up`."""
         if self._closing.is_set():
             self._begin_anew()
         self._discard_unfinished_submissions()
@@ -108,10 +128,9 @@ class Supervisor:
         return threading.Thread(target=self._loop, name="supervisor", daemon=True)
 
     def give_up(self, *, by: float) -> None:
-        """Look after no job any more and end all runners until `by`, a time of `time.monotonic`.
+        """Stop supervising and end all runners `by` a time of `time.monotonic`, without the store.
 
-        Another control plane may look after them then. The store, which may be out of reach, is
-        not asked; a runner is asked to stop and killed when its time is over.
+        Another control plane may supervise the jobs then.
         """
         self._starter.give_up()
         self._closing.set()
@@ -120,7 +139,7 @@ class Supervisor:
         self._starter.close()
 
     def close(self) -> None:
-        """Stop looking after jobs; their runners go on."""
+        """Stop supervising; the runners continue."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -130,11 +149,7 @@ class Supervisor:
         self._restorations.close()
 
     def end_runners(self, *, timeout_s: float) -> bool:
-        """End all runners and start none; what is wanted stays, for the next control plane.
-
-        Returns:
-            True if all have ended in time.
-        """
+        """End all runners and start none; desired states stay. True if all have ended in time."""
         self._ending.set()
         self._wake.set()
         deadline = time.monotonic() + timeout_s
@@ -143,7 +158,7 @@ class Supervisor:
         return self._all_ended.is_set()
 
     def ask(self, job_id: str) -> None:
-        """A request waits for a finished job: a runner is started to answer it."""
+        """Start a runner for a finished job that has a request."""
         watch = self._watches.get(job_id)
         if watch is not None:
             watch.is_asked = True
@@ -164,7 +179,7 @@ class Supervisor:
         return self._removals.left(job_id)
 
     def runner_of(self, job_id: str) -> RunnerView:
-        """The runner of a job, dead or alive; while others look after the jobs, what it reports."""
+        """The job's runner; on a standby, as it reports itself."""
         if store_is_shared(self._settings) and not self._thread.is_alive():
             status = read_status(self._settings.jobs_dir / job_id)
             return reported_runner(status, self._settings)
@@ -203,7 +218,7 @@ class Supervisor:
             self._faults.log("job cannot be looked at", exc, job.id)
 
     def _start_due(self) -> None:
-        """Start the runners that are due, those first that have waited longest, few at once."""
+        """Start due runners, the longest waiting first, a few at once."""
         due, self._due = sorted(self._due, key=lambda job: self._watches[job.id].start_at), []
         now = time.monotonic()
         starting = sum(watch.holds_slot(now) for watch in self._watches.values())
@@ -222,9 +237,9 @@ class Supervisor:
             return
         watch = self._watches.get(job.id)
         if watch is None:
-            never_started = job.state is JobState.CREATED
-            watch = Watch(runner=None if never_started else self._adopt(job))
-            self._watches[job.id] = watch
+            watch = self._watches[job.id] = Watch()
+            if job.state is not JobState.CREATED:
+                self._adopt(job, watch)
             if watch.runner is None and job.state not in _AT_REST:
                 job = self._ended_unseen(job, watch)
         if watch.runner is None:
@@ -237,17 +252,16 @@ class Supervisor:
     def _layout(self, job: Job) -> JobLayout:
         return JobLayout(self._settings.jobs_dir / job.id)
 
-    def _adopt(self, job: Job) -> RunnerProcess | None:
+    def _adopt(self, job: Job, watch: Watch) -> None:
         if self._processes is None:  # once a look at all jobs: there may be hundreds
             self._processes = processes_on_jobs()
         process = living_runner(self._layout(job).job_dir, self._processes)
-        if process is None:
-            return None
-        _log.info("runner adopted", job_id=job.id, pid=process.pid)
-        return RunnerProcess.adopt(process)
+        if process is not None:
+            watch.adopt(RunnerProcess.adopt(process))
+            _log.info("runner adopted", job_id=job.id, pid=process.pid)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
-        """Take over the end of a runner that came while no control plane was there."""
+        """Record the end of a runner that ended without a control plane."""
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
@@ -299,14 +313,14 @@ class Supervisor:
         except OSError as exc:
             self._outcomes.fail(job, cannot_start(exc))
             return
-        watch.mismatch_since, watch.hung, watch.start_at_ms = None, False, None
+        watch.mismatch_since, watch.start_at_ms = None, None
         watch.silence.begin()
         if not first:
             self._store.count(job.id, crashes=job.crashes, restarts=job.restarts + 1)
         _log.info("runner started", job_id=job.id, pid=watch.view().pid)
 
     def _start_answering(self, job: Job) -> None:
-        """Start a runner that answers what a finished job was asked, and ends."""
+        """Start a runner that answers the requests of a finished job, and ends."""
         watch = self._watches[job.id]
         try:
             if not self._starter.start(watch, self._layout(job).job_dir):
@@ -321,32 +335,35 @@ class Supervisor:
     def _with_runner(self, job: Job, watch: Watch) -> None:
         if watch.runner is None:
             return
-        if job.state is not JobState.STARTING and not answers(job):
-            watch.starting_since = None
+        has_reported = job.state is not JobState.STARTING and not answers(job)
+        if watch.state is RunnerStage.STARTING and has_reported:
+            watch.move(RunnerStage.RUNNING)
         unwanted = job.desired_state is not DesiredState.RUNNING and not answers(job)
         unwanted |= self._ending.is_set()
-        if unwanted or watch.stop_deadline is not None:
+        if unwanted or watch.state in ENDING:
             self._stop(job, watch, watch.runner)
         elif (job.crashes or watch.waits) and healthy(job, watch.runner):
             watch.waits, watch.silence.hangs = 0, 0
             self._store.count(job.id, crashes=0, restarts=job.restarts)
 
     def _stop(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
-        now = time.monotonic()
-        if watch.stop_deadline is None:
-            watch.stop_deadline = now + self._settings.stop_timeout_s
+        if watch.state not in ENDING:
+            watch.move(RunnerStage.STOPPING)
             runner.terminate()
             _log.info("runner asked to stop", job_id=job.id, pid=runner.pid)
-        elif now > watch.stop_deadline:
-            watch.killed = True
+            return
+        is_late = time.monotonic() > watch.since + self._settings.stop_timeout_s
+        if watch.state is RunnerStage.STOPPING and is_late:
+            watch.move(RunnerStage.KILLED)
+        if watch.state is RunnerStage.KILLED:
             runner.kill()
 
     def _ended(self, job: Job, watch: Watch, runner: RunnerProcess) -> None:
-        watch.runner, watch.starting_since = None, None
+        ended = watch.end()
         if answers(job):
             self._answered(watch, well=runner.exit_code == 0)
             return
-        status = own(read_status(self._layout(job).job_dir), Watch(runner=runner))
+        status = own(read_status(self._layout(job).job_dir), runner)
         error = None if status is None else status.error
         failed = runner.exit_code == EXIT_FAILED or (
             runner.exit_code is None and status is not None and status.state is JobState.FAILED
@@ -355,12 +372,13 @@ class Supervisor:
             self._outcomes.finished(job, status)
         elif failed:
             self._outcomes.fail(job, error or failed_silently(runner))
-        elif job.desired_state is not DesiredState.RUNNING or watch.stop_deadline is not None:
-            self._outcomes.stopped(job, watch, interrupted=self._ending.is_set())
+        elif job.desired_state is not DesiredState.RUNNING or ended in ENDING:
+            killed = ended is RunnerStage.KILLED
+            self._outcomes.stopped(job, killed=killed, interrupted=self._ending.is_set())
             self.wake()
         elif runner.exit_code == EXIT_LOCKED:
             self._locked(job, watch)
-        elif watch.hung:
+        elif ended is RunnerStage.HUNG:
             self._outcomes.crashed(job, watch, "killed, because it did not report any more", None)
         elif error is not None and status is not None and status.state is JobState.STALLED:
             self._outcomes.waits(job, watch, error)
@@ -368,15 +386,15 @@ class Supervisor:
             self._outcomes.crashed(job, watch, ending_of(runner), error)
 
     def _answered(self, watch: Watch, *, well: bool) -> None:
-        """What is left is asked again, later where the runner did not start or end as it should."""
+        """Later retry where the runner did not start or end as it should."""
         watch.waits = 0 if well else watch.waits + 1
         watch.start_at = time.monotonic()
         if watch.waits:
             watch.start_at += back_off_s(self._settings, watch.waits)
 
     def _locked(self, job: Job, watch: Watch) -> None:
-        """Somebody else holds the checkpoint: a runner that we did not know of, or a dying JVM."""
-        watch.runner = self._adopt(job)
+        """Another process holds the checkpoint: an unknown runner, or a dying JVM."""
+        self._adopt(job, watch)
         watch.silence.begin()
         if watch.runner is None:
             self._outcomes.crashed(job, watch, "checkpoint is in use by another process", None)
@@ -384,7 +402,7 @@ class Supervisor:
     def _discard_unfinished_submissions(self) -> None:
         """Delete directories of submissions that were never acknowledged: no row, never started.
 
-        Where each machine has directories of its own, also those of jobs that are gone.
+        Where each machine has its own directories, also those of deleted jobs.
         """
         known = {job.id for job in self._store.all_jobs()}
         for job_dir in self._settings.jobs_dir.glob("*-*-*-*-*"):

@@ -1,50 +1,159 @@
-"""What the supervisor knows of one job beyond the store; none of it must survive."""
+"""What the supervisor knows of one job beyond the store; it is lost with the control plane.
+
+Silence of a runner is measured on our monotonic clock from the moment we first saw a report: a
+clock that is set, or a machine that slept, makes no healthy runner look dead.
+"""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from service.config import Settings
-from service.jobs.store.job import RESTING, DesiredState, Job, JobState
-from service.jobs.store.reports import Status
-from service.jobs.supervise.liveness import UNRESPONSIVE, Silence
+from service.jobs.store.history import JobSampler
+from service.jobs.store.job import RESTING, DesiredState, Job, JobError, JobState, Transitions
+from service.jobs.store.runner_files import Status
 from service.jobs.supervise.runner_process import RunnerProcess
-from service.jobs.supervise.sampling import JobSampler
+
+UNRESPONSIVE = "runner-unresponsive"
+STARTING_S = 180.0
+_MOST_DOUBLINGS = 4
+
+
+@dataclass(slots=True)
+class Silence:
+    """How long the runners of one job are silent.
+
+    Attributes:
+        hangs: runners in a row killed for silence; each doubles the patience with the next.
+    """
+
+    clock: Callable[[], float] = field(default=time.monotonic)
+    hangs: int = 0
+    _heard: int | None = None
+    _heard_at: float | None = None
+
+    def begin(self) -> None:
+        self._heard, self._heard_at = None, None
+
+    def lasts_s(self, updated_at_ms: int | None) -> float:
+        """Seconds without news, given the time in the newest report (None: no report yet)."""
+        now = self.clock()
+        if self._heard_at is None or updated_at_ms != self._heard:
+            self._heard, self._heard_at = updated_at_ms, now
+        return now - self._heard_at
+
+    def report_after_s(self, settings: Settings, *, starting: bool) -> float:
+        return max(settings.runner_hang_report_s, STARTING_S if starting else 0.0)
+
+    def kill_after_s(self, settings: Settings, *, starting: bool) -> float:
+        patience_s = max(settings.runner_hang_kill_s, settings.runner_hang_report_s)
+        patience_s = max(patience_s, STARTING_S if starting else 0.0)
+        return patience_s * 2.0 ** min(self.hangs, _MOST_DOUBLINGS)
+
+
+def unresponsive(pid: int, silent_s: float, kill_after_s: float) -> JobError:
+    return JobError(
+        UNRESPONSIVE,
+        f"runner {pid} lives, but has not reported for {silent_s:.0f} s",
+        f"It is killed and started again after {kill_after_s:g} s; look at its log and at the "
+        "machine's memory and disk.",
+    )
+
 
 _HEALTHY_S = 60.0
 _START_SLOT_S = 60.0
 
 
+class RunnerStage(StrEnum):
+    """Where the runner of a job stands; `RUNNER_STATES` has meanings and transitions."""
+
+    ABSENT = "ABSENT"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    HUNG = "HUNG"
+    STOPPING = "STOPPING"
+    KILLED = "KILLED"
+
+
+ENDING = frozenset({RunnerStage.STOPPING, RunnerStage.KILLED})
+RUNNER_STATES = Transitions(
+    "runner",
+    {
+        RunnerStage.ABSENT: (
+            "No runner lives; the supervisor starts one when it is due, or adopts a living one.",
+            {RunnerStage.STARTING, RunnerStage.RUNNING},
+        ),
+        RunnerStage.STARTING: (
+            "It was started and its job has not reported yet; for a minute it holds a start slot.",
+            {RunnerStage.RUNNING, RunnerStage.HUNG, RunnerStage.STOPPING, RunnerStage.ABSENT},
+        ),
+        RunnerStage.RUNNING: (
+            "Its job has reported, or the supervisor has adopted it alive.",
+            {RunnerStage.HUNG, RunnerStage.STOPPING, RunnerStage.ABSENT},
+        ),
+        RunnerStage.HUNG: (
+            "It was killed because it had not reported for `SLUICE_RUNNER_HANG_KILL_S`.",
+            {RunnerStage.STOPPING, RunnerStage.ABSENT},
+        ),
+        RunnerStage.STOPPING: (
+            "It got SIGTERM and has `SLUICE_STOP_TIMEOUT_S` to end.",
+            {RunnerStage.KILLED, RunnerStage.ABSENT},
+        ),
+        RunnerStage.KILLED: (
+            "It was killed because it had not ended in that time.",
+            {RunnerStage.ABSENT},
+        ),
+    },
+)
+
+
 @dataclass(slots=True)
 class Watch:
-    """A job's runner, and what is to become of it."""
+    """A job's runner, its state since when, and when the next one starts.
+
+    The supervisor's thread owns it; `runner` is None exactly in state ABSENT.
+    """
 
     runner: RunnerProcess | None = None
+    state: RunnerStage = RunnerStage.ABSENT
+    since: float = 0.0
     start_at: float = 0.0
     start_at_ms: int | None = None
-    stop_deadline: float | None = None
-    killed: bool = False
     waits: int = 0
     mismatch_since: float | None = None
     silence: Silence = field(default_factory=Silence)
-    hung: bool = False
-    starting_since: float | None = None
     is_asked: bool = True
     sampler: JobSampler | None = None
 
     def holds_slot(self, now: float) -> bool:
-        return self.starting_since is not None and now - self.starting_since < _START_SLOT_S
+        return self.state is RunnerStage.STARTING and now - self.since < _START_SLOT_S
+
+    def move(self, target: RunnerStage) -> None:
+        """Change the state. Raises InvalidTransitionError if the table has no such edge."""
+        RUNNER_STATES.check(self.state, target)
+        self.state, self.since = target, time.monotonic()
 
     def begin(self, runner: RunnerProcess) -> None:
+        self.move(RunnerStage.STARTING)
         self.runner = runner
-        self.stop_deadline, self.killed = None, False
-        self.starting_since = time.monotonic()
+
+    def adopt(self, runner: RunnerProcess) -> None:
+        self.move(RunnerStage.RUNNING)
+        self.runner = runner
+
+    def end(self) -> RunnerStage:
+        """Forget the runner; returns the state in which it ended."""
+        ended = self.state
+        self.move(RunnerStage.ABSENT)
+        self.runner = None
+        return ended
 
     def start_after(self, wait_s: float) -> None:
         self.start_at = time.monotonic() + wait_s
         self.start_at_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
 
     def view(self) -> "RunnerView":
-        """The runner as operators see it."""
         runner = self.runner  # the supervisor's thread may forget it meanwhile
         if runner is None:
             return RunnerView(None, False, False, None, self.start_at_ms)
@@ -58,11 +167,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class RunnerView:
-    """A job's runner as operators see it.
-
-    Attributes:
-        restart_at_ms: when a runner that ended is started again; None if one lives or none is due.
-    """
+    """A job's runner as operators see it; `restart_at_ms` is None unless a restart is due."""
 
     pid: int | None
     alive: bool
@@ -72,7 +177,7 @@ class RunnerView:
 
 
 def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
-    """The runner of a job that others look after: by its own report, alive while that is new."""
+    """A runner that others supervise, by its own report; alive while that is new."""
     if status is None:
         return RunnerView(None, alive=False, adopted=False, started_at_ms=None)
     speaks = status.age_ms() < settings.runner_hang_report_s * 1000
@@ -85,8 +190,8 @@ def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
     )
 
 
-def own(status: Status | None, watch: Watch) -> Status | None:
-    if status is None or watch.runner is None or status.pid != watch.runner.pid:
+def own(status: Status | None, runner: RunnerProcess | None) -> Status | None:
+    if status is None or runner is None or status.pid != runner.pid:
         return None
     return status
 

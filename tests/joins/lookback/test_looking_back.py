@@ -23,14 +23,14 @@ from deltalake import DeltaTable, write_deltalake
 from kafka import KafkaProducer
 
 from joins.durable.pins import PinStore
-from service.jobs.inspect.past import histories, open_replayer
-from service.jobs.inspect.program import (
+from service.jobs.inspect.__main__ import (
     explain_row,
     list_letters,
     replay_batch,
     show_letter,
     show_tables,
 )
+from service.jobs.inspect.past import histories, open_replayer
 from tests.support.run_here import JobHere, jobs_here
 from tests.support.topics import consume, create_topic, produce
 from watermark.errors import SluiceError

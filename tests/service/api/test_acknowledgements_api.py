@@ -9,7 +9,7 @@ import pytest
 
 from service.api.routes import runner_requests
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.requests import CHOICES
+from service.jobs.store.runner_files import CHOICES
 from tests.support.control_plane import script
 from tests.support.documents import Documents
 from tests.support.wait import wait_until

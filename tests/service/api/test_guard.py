@@ -25,8 +25,7 @@ from service.client import Sluice
 from service.config import Settings
 from service.errors import BusyError, ConfigError, ControlPlaneError, TooManyRequestsError
 from service.jobs.store.store import JobStore
-from service.jobs.submit.catalog_tables import CatalogTables
-from service.jobs.submit.submission import Submissions
+from service.jobs.submit.submission import CatalogTables, Submissions
 from service.jobs.supervise.supervisor import Supervisor
 from service.security.audit import KEPT_FILES, AuditEntry, AuditLog
 from service.security.tokens import Credentials, NewToken, TokenScope, without_secrets

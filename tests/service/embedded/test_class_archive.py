@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded.class_archive import archive_path, class_archive, provide_class_archive
-from service.embedded.java import Java
+from service.embedded.java import Java, archive_path, class_archive, provide_class_archive
 
 JARS = [Path("/jars/delta.jar"), Path("/jars/kafka.jar")]
 

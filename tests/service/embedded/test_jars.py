@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded.errors import JarCacheError
-from service.embedded.jarlock import Jar, JarSet, read_lock
-from service.embedded.jars import JarCache, proxy_options
+from service.embedded.jars import Jar, JarCache, JarSet, proxy_options, read_lock
 from service.embedded.java import Java
+from service.embedded.process import JarCacheError
 from service.embedded.relock import ROOTS, read_roots
 
 SMALL = next(jar for jar in read_lock() if jar.name == "delta-storage")

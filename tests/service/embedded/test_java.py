@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded.errors import JavaNotFoundError
 from service.embedded.java import Java, find_java, trust_store_options
+from service.embedded.process import JavaNotFoundError
 
 MACHINES = {
     "java_home_alone": ({"JAVA_HOME": "17.0.15"}, 17),

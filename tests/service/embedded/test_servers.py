@@ -15,9 +15,8 @@ import pytest
 
 from service.embedded.broker import BrokerSettings, KafkaBroker
 from service.embedded.database import DatabaseSettings, MariaDb
-from service.embedded.errors import ServerStartError
 from service.embedded.java import Java
-from service.embedded.process import Command
+from service.embedded.process import Command, ServerStartError
 from service.embedded.server import EmbeddedServer, side_by_side
 from tests.support.sql import run_sql
 from tests.support.topics import consume_json, create_topic, produce

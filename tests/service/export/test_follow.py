@@ -6,8 +6,7 @@ import pytest
 
 from service.client import Sluice
 from service.errors import ExportError
-from service.export.follow import Follower, FollowPosition
-from service.export.runs import RunCounter
+from service.export.follow import Follower, FollowPosition, RunCounter
 from service.schemas.progress import Transition
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents

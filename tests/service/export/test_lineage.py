@@ -3,8 +3,8 @@
 import json
 
 from service.client.refusals import NotFoundError
+from service.export.follow import RunCounter
 from service.export.lineage import LineageExporter, open_receiver
-from service.export.runs import RunCounter
 from tests.service.export.test_follow import JOB, transitions
 from tests.support.receiver import receiver
 

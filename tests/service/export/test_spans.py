@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.sdk.trace.export import SpanExportResult
 
 from service.errors import ExportError
-from service.export.runs import RunCounter
+from service.export.follow import RunCounter
 from service.export.spans import SpanExporterOfJobs, SpanSender
 from tests.service.export.test_follow import JOB, transitions
 

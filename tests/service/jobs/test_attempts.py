@@ -4,7 +4,7 @@ import pytest
 
 from service.config import Settings
 from service.errors import ControlPlaneError
-from service.jobs.supervise.attempts import Attempts, WorkKind
+from service.jobs.supervise.background import Attempts, WorkKind
 from tests.support.wait import wait_until
 
 KIND = WorkKind("removal", "removal failed", at_once=1)

@@ -1,6 +1,5 @@
 """The catalog in a real store: what is created, attached and dropped, also at the same time."""
 
-import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -120,22 +119,3 @@ def test_a_table_that_a_view_names_is_not_dropped(store):
     assert "sluice tables rm names" in caught.value.hint
     _drop(store, "names")
     _drop(store, "users")
-
-
-def test_a_store_of_before_gets_the_catalog(tmp_path):
-    path = tmp_path / "jobs.db"
-    store = JobStore.open(f"sqlite:///{path}")
-    job = store.add(_job("old"))
-    store.close()
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE catalog")
-        connection.execute("DROP TABLE attachments")
-        connection.execute("DROP TABLE leadership")
-        connection.execute("DROP TABLE job_secrets")
-        connection.execute("ALTER TABLE jobs DROP COLUMN shared_table")
-        connection.execute("UPDATE alembic_version SET version_num = 'r0002'")
-    store = JobStore.open(f"sqlite:///{path}")
-    assert store.get(job.id).shared_table is None
-    assert store.catalog.entries() == ()
-    _shared(store)
-    store.close()

@@ -17,12 +17,10 @@ from joins.plan.plan import DeltaSink
 from service.config import Settings
 from service.jobs.doctor import check
 from service.jobs.doctor import machine as doctor_machine
-from service.jobs.doctor.checkpoint import check_checkpoint
-from service.jobs.doctor.doctor import examine
+from service.jobs.doctor.check import Patient
+from service.jobs.doctor.doctor import check_runner, examine
 from service.jobs.doctor.machine import check_disk, check_machine
-from service.jobs.doctor.patient import Patient
-from service.jobs.doctor.runner import check_runner
-from service.jobs.doctor.tables import check_tables
+from service.jobs.doctor.tables import check_checkpoint, check_tables
 from service.jobs.store.layout import JobLayout
 from tests.support.letters import LetterJob
 from tests.support.probe import PLAN

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joins.durable.checkpoint import json_lines
-from service.jobs.store.events import append_event
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.reports import read_changes
+from service.jobs.store.runner_files import append_event, read_changes
 from tests.support.laws import examples
 
 

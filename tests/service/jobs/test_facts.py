@@ -16,9 +16,8 @@ from service.jobs.inspect.waiting import explain_wait
 from service.jobs.runner import StatusFile
 from service.jobs.store.job import DesiredState, Job, JobError, JobState
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.reports import Status, read_status
-from service.jobs.supervise.liveness import UNRESPONSIVE
-from service.jobs.supervise.watch import RunnerView
+from service.jobs.store.runner_files import Status, read_status
+from service.jobs.supervise.watch import UNRESPONSIVE, RunnerView
 from service.schemas.jobs import JobDetail
 from service.schemas.progress import WaitReport
 from tests.support.laws import examples

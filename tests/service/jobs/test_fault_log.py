@@ -5,8 +5,8 @@ import errno
 import pytest
 from structlog.testing import capture_logs
 
-from service.jobs.supervise import faults
-from service.jobs.supervise.faults import FaultLog
+from service.jobs.supervise import supervisor
+from service.jobs.supervise.supervisor import FaultLog
 
 BROKEN, OTHER = ValueError("broken"), ValueError("other")
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -28,7 +28,7 @@ def test_a_fault_that_lasts_is_logged_once_and_another_one_at_once() -> None:
 
 
 def test_a_fault_that_lasts_is_logged_again_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "AGAIN_S", 0.0)
+    monkeypatch.setattr(supervisor, "AGAIN_S", 0.0)
     assert len(logged((BROKEN, "a"), (BROKEN, "a"))) == 2
 
 

@@ -13,13 +13,13 @@ from service.jobs.store.history import (
     SERIES,
     UNKNOWN,
     HistoryPoint,
+    JobSampler,
     means,
     read_points,
     write_point,
 )
 from service.jobs.store.job import JobState
-from service.jobs.store.reports import Status
-from service.jobs.supervise.sampling import JobSampler
+from service.jobs.store.runner_files import Status
 
 AT_MS = 1_700_000_000_000 // 60_000 * 60_000
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.jobs.inspect import program
+from service.jobs.inspect import __main__ as program
 from tests.support.changelog import record
 from tests.support.past_job import open_gate, past_job
 

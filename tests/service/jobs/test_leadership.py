@@ -9,10 +9,8 @@ import psutil
 import pytest
 
 from service.errors import StandbyError, StoreError
-from service.jobs.leadership import pace
-from service.jobs.leadership.election import Duties, Election
-from service.jobs.leadership.leadership import ControlPlaneRole, Leadership
-from service.jobs.leadership.lock_session import LockSession
+from service.jobs import leadership
+from service.jobs.leadership import ControlPlaneRole, Duties, Election, Leadership, LockSession
 from service.jobs.store.store import JobStore
 from tests.support.sockets import way_to
 from tests.support.store_databases import empty_store, new_store_url
@@ -69,9 +67,7 @@ class Candidate:
 @pytest.fixture
 def stand(url, monkeypatch):
     for name, value in QUICK.items():
-        monkeypatch.setattr(pace, name, value)
-        if name in ("SESSION_ENDS_S", "ANSWER_S"):
-            monkeypatch.setattr(f"service.jobs.leadership.lock_session.{name}", value)
+        monkeypatch.setattr(leadership, name, value)
     candidates = []
 
     def stand_for_election(name, way=url):
@@ -113,7 +109,7 @@ def test_who_gives_leadership_back_is_followed_at_once(stand):
     first.election.close()
     left = time.monotonic()
     wait_until(lambda: second.leads, deadline_s=10)
-    assert time.monotonic() - left < pace.TAKES_OVER_S
+    assert time.monotonic() - left < leadership.TAKES_OVER_S
     second.leadership.require()
     assert [note[0] for note in first.notes] == ["begin", "end"]
     assert second.notes[0][1] == first.notes[0][1] + 1, "the next term"
@@ -126,7 +122,7 @@ def test_a_session_that_was_ended_is_taken_up_again_without_a_pause(stand, postg
     _sessions(postgres, "pg_terminate_backend(pid)")
     wait_until(lambda: _sessions(postgres, "pid") not in ([], [before]), deadline_s=10)
     time_is_over = threading.Event()
-    time_is_over.wait(2 * pace.YIELDS_S)
+    time_is_over.wait(2 * leadership.YIELDS_S)
     assert only.leads
     assert len(only.notes) == 1
 
@@ -191,6 +187,7 @@ def test_a_silent_session_loses_the_lock(url):
 
 
 def test_the_order_of_times():
-    assert pace.RENEW_S + pace.ANSWER_S < pace.SESSION_ENDS_S < pace.YIELDS_S
-    assert pace.YIELDS_S < pace.RUNNERS_GONE_S < pace.TAKES_OVER_S
-    assert pace.SESSION_ENDS_S + pace.RENEW_S + pace.ANSWER_S + pace.TAKES_OVER_S < 30
+    times = leadership
+    assert times.RENEW_S + times.ANSWER_S < times.SESSION_ENDS_S < times.YIELDS_S
+    assert times.YIELDS_S < times.RUNNERS_GONE_S < times.TAKES_OVER_S
+    assert times.SESSION_ENDS_S + times.RENEW_S + times.ANSWER_S + times.TAKES_OVER_S < 30

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from service.config import Settings
-from service.jobs.supervise.liveness import Silence
+from service.jobs.supervise.watch import Silence
 from tests.support.control_plane import control_plane, script
 from tests.support.documents import Documents
 from tests.support.wait import wait_until

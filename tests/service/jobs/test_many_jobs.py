@@ -13,7 +13,7 @@ from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, 
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.plan_codec import dump
 from service.jobs.store.store import JobStore
-from service.jobs.supervise import liveness, watch
+from service.jobs.supervise import watch
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import control_plane, script, settings_in
 from tests.support.documents import Documents
@@ -67,7 +67,7 @@ def test_three_jobs_go_on_beside_one_that_crashes_and_one_that_hangs(tmp_path):
 def test_a_runner_that_hangs_at_each_start_is_given_up(tmp_path, monkeypatch):
     """It lives longer than a minute each time, but it is never healthy."""
     monkeypatch.setattr(watch, "_HEALTHY_S", 0.5)
-    monkeypatch.setattr(liveness, "STARTING_S", 2.0)
+    monkeypatch.setattr(watch, "STARTING_S", 2.0)
     values = {"runner_hang_report_s": 2, "runner_hang_kill_s": 2, "restart_limit": 1}
     with control_plane(tmp_path, **values) as plane, Documents(plane.url) as client:
         job_id = client.submit(script(), "late")["id"]

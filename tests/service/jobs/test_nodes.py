@@ -8,7 +8,7 @@ from joins.plan.plan import DeltaSink, KafkaOptions, KafkaSink, SharedSource
 from service.config import Settings
 from service.errors import SubmissionError
 from service.jobs.store.layout import JobLayout
-from service.jobs.submit.nodes import check_nodes
+from service.jobs.submit.places import check_nodes
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import script
 

@@ -8,6 +8,7 @@ import pytest
 from service.errors import JobStateError
 from service.jobs.store.job import DesiredState, Job, JobState, check_wanted
 from service.jobs.store.layout import living_runner
+from service.jobs.supervise.watch import ENDING
 from tests.support.control_plane import control_plane, script, stop_jobs
 from tests.support.documents import Documents
 from tests.support.wait import wait_until
@@ -125,7 +126,7 @@ def test_a_resume_before_the_runner_has_ended_is_no_crash(tmp_path):
         job_id = client.submit(script(), "deaf")["id"]
         _until(client, job_id, state="JOINING")
         _ask(client, job_id, "pause")
-        wait_until(lambda: plane.services.supervisor._watches[job_id].stop_deadline is not None)
+        wait_until(lambda: plane.services.supervisor._watches[job_id].state in ENDING)
         _ask(client, job_id, "resume")
         wait_until(lambda: client.job(job_id)["runner"]["restarts"] == 1, deadline_s=60)
         _until(client, job_id, state="JOINING")

@@ -2,15 +2,14 @@
 
 import pytest
 
-from service.jobs.store import events
-from service.jobs.store.events import append_event
+from service.jobs.store import runner_files
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.reports import read_changes
+from service.jobs.store.runner_files import append_event, read_changes
 
 
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
-    monkeypatch.setattr(events, "EVENTS_LIMIT_BYTES", 2_000)
+    monkeypatch.setattr(runner_files, "EVENTS_LIMIT_BYTES", 2_000)
 
 
 def tell(job_dir, first, last):

@@ -9,8 +9,8 @@ import pytest
 from joins.durable.requests import Requests
 from joins.plan.errors import CheckpointError, NothingToAcknowledgeError
 from service.errors import BusyError, JobConflictError
-from service.jobs.store import requests
-from service.jobs.store.requests import Asked, RequestBox
+from service.jobs.store import runner_files
+from service.jobs.store.runner_files import Asked, RequestBox
 
 ASKED = Asked("acknowledge", {"cause": "topic-missing"}, by="ann")
 
@@ -87,7 +87,7 @@ def test_a_key_whose_request_was_not_written_any_more_is_taken_up_again(box, tmp
 
 
 def test_a_runner_that_answers_nothing_is_not_asked_without_end(box, monkeypatch):
-    monkeypatch.setattr(requests, "MOST_UNANSWERED", 3)
+    monkeypatch.setattr(runner_files, "MOST_UNANSWERED", 3)
     for _ in range(3):
         box.send(ASKED)
     with pytest.raises(BusyError):
@@ -95,7 +95,7 @@ def test_a_runner_that_answers_nothing_is_not_asked_without_end(box, monkeypatch
 
 
 def test_old_answers_are_forgotten(box, tmp_path, monkeypatch):
-    monkeypatch.setattr(requests, "_KEPT_ANSWERS", 2)
+    monkeypatch.setattr(runner_files, "_KEPT_ANSWERS", 2)
     runner = _runner(tmp_path, lambda _request: {})
     sent = []
     for _ in range(5):

@@ -13,15 +13,19 @@ from joins.durable.stored_directory import take_over
 from joins.plan.plan import SharedSource
 from service.config import Settings
 from service.errors import ControlPlaneError
-from service.jobs.leadership.data_directory import bind_directory
-from service.jobs.store.events import append_event, begin_events
+from service.jobs.store.data_directory import bind_directory
 from service.jobs.store.job import DesiredState, JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.reports import read_changes
-from service.jobs.store.requests import Asked, RequestBox
+from service.jobs.store.runner_files import (
+    Asked,
+    RequestBox,
+    append_event,
+    begin_events,
+    read_changes,
+)
 from service.jobs.store.store import JobStore
+from service.jobs.supervise.background import Restorations
 from service.jobs.supervise.remove import remove_job
-from service.jobs.supervise.restoration import Restorations
 from tests.support.object_store import object_store
 from tests.support.wait import wait_until
 

@@ -4,11 +4,11 @@ import re
 import shutil
 
 from service.config import Settings
-from service.jobs.inspect import room
-from service.jobs.inspect.room import full_disks
+from service.jobs.inspect import facts
+from service.jobs.inspect.facts import full_disks
 from service.jobs.runner import StatusFile
 from service.jobs.store.layout import JobLayout
-from service.jobs.store.reports import read_status
+from service.jobs.store.runner_files import read_status
 from tests.support.disk import largest_file
 from tests.support.program import silent_logs
 
@@ -24,7 +24,7 @@ def test_a_disk_with_room_is_not_told(tmp_path):
 
 
 def test_a_full_disk_of_both_directories_is_told_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "_LEAST_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(facts, "_LEAST_FREE_BYTES", 1 << 60)
     (warning,) = full_disks(settings_of(tmp_path))
     total = shutil.disk_usage(tmp_path).total >> 20
     assert warning.type == "disk-full"
@@ -34,7 +34,7 @@ def test_a_full_disk_of_both_directories_is_told_once(tmp_path, monkeypatch):
 
 
 def test_a_disk_without_inodes_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(room, "_LEAST_INODES", 1 << 60)
+    monkeypatch.setattr(facts, "_LEAST_INODES", 1 << 60)
     (warning,) = full_disks(settings_of(tmp_path))
     assert re.search(r"MiB are free, and \d+ inodes$", warning.message)
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from service.jobs.supervise.runner_log import RunnerLog, older, tail_before
+from service.jobs.supervise.runner_process import RunnerLog, older, tail_before
 
 
 @pytest.fixture

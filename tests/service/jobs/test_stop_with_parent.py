@@ -12,7 +12,7 @@ from service.api.server import ControlPlane
 from service.config import Settings
 from service.jobs.store import plan_codec
 from service.jobs.store.layout import JobLayout, living_runner
-from service.jobs.store.reports import read_status
+from service.jobs.store.runner_files import read_status
 from service.jobs.supervise.runner_process import RunnerProcess
 from service.sql.planner.planner import plan_script
 from tests.support.control_plane import HOOKS, ROOT, RUNNER, script, settings_in, stop_jobs

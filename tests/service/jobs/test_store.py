@@ -7,15 +7,15 @@ import pytest
 
 from service.errors import JobConflictError, JobNotFoundError, StoreError
 from service.jobs.store.job import (
-    TRANSITIONS,
+    JOB_STATES,
     DesiredState,
     JobState,
     NewJob,
     StateUpdate,
-    check_transition,
     new_job_id,
 )
 from service.jobs.store.store import JobStore
+from watermark.errors import InvalidTransitionError
 
 
 def _new(name=None, key=None):
@@ -144,7 +144,7 @@ def test_of_jobs_that_come_at_once_with_one_name_one_is_kept(store, url):
 
 def test_an_unlawful_transition_changes_nothing(store):
     job = store.add(_new())
-    with pytest.raises(JobConflictError):
+    with pytest.raises(InvalidTransitionError):
         store.transition(job.id, StateUpdate(JobState.JOINING, "jump"))
     assert store.get(job.id).state is JobState.CREATED
     assert len(store.events(job.id)) == 1
@@ -207,15 +207,15 @@ def test_a_newer_store_is_refused(store, url, tmp_path):
 
 
 def test_a_final_state_is_left_by_starting_only():
-    assert TRANSITIONS[JobState.FINISHED] == frozenset()
+    assert JOB_STATES.following(JobState.FINISHED) == frozenset()
     for origin in (JobState.FAILED, JobState.STOPPED):
-        assert TRANSITIONS[origin] <= {JobState.STARTING, JobState.STOPPED}
+        assert JOB_STATES.following(origin) <= {JobState.STARTING, JobState.STOPPED}
 
 
 def test_joining_never_goes_back_to_loading():
     for target in (JobState.SNAPSHOT, JobState.CATCHING_UP):
-        with pytest.raises(JobConflictError, match="JOINING"):
-            check_transition(JobState.JOINING, target)
+        with pytest.raises(InvalidTransitionError, match="JOINING"):
+            JOB_STATES.check(JobState.JOINING, target)
 
 
 def test_job_ids_are_ordered_by_time():

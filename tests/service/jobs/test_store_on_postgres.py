@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 
 from service.errors import StandbyError, StoreError
-from service.jobs.leadership.lock_session import LockSession
-from service.jobs.store import postgres as postgres_store
+from service.jobs.leadership import LockSession
+from service.jobs.store import database
 from service.jobs.store.job import JobState, NewJob, StateUpdate, new_job_id
 from service.jobs.store.layout import JobLayout
 from service.jobs.store.rows import JobFilter
@@ -187,7 +187,7 @@ def test_tls_that_cannot_be_spoken_is_told(url, tmp_path):
 
 def test_a_server_that_is_too_old_is_refused(url, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(postgres_store, "OLDEST", 1000)
+        patch.setattr(database, "OLDEST", 1000)
         with pytest.raises(StoreError, match=r"on PostgreSQL \d+, expected 1000 or newer"):
             JobStore.open(url)
     JobStore.open(url).close()

@@ -16,8 +16,7 @@ from service.jobs.store.layout import (
     processes_on_jobs,
     write_runner_pid,
 )
-from service.jobs.store.reports import read_changes
-from service.jobs.store.requests import REPLAY_DEAD_LETTERS, Asked, RequestBox
+from service.jobs.store.runner_files import REPLAY_DEAD_LETTERS, Asked, RequestBox, read_changes
 from tests.support.control_plane import HOOKS, RUNNER, control_plane, script, settings_in
 from tests.support.documents import Documents
 from tests.support.wait import wait_until

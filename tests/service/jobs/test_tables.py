@@ -14,7 +14,7 @@ from joins.plan.errors import (
     UnknownDimensionError,
     UnknownVersionError,
 )
-from service.jobs.inspect import history_answers, table_answers
+from service.jobs.inspect import table_answers, tables
 from service.jobs.inspect.tables import JobTables
 from service.sql.planner.planner import plan_script
 from tests.support.table_job import PRICE, TableJob, place, script, user
@@ -191,7 +191,7 @@ def test_the_history_of_a_composite_key_has_exact_values(ask):
 
 
 def test_a_history_that_is_too_long_as_json_goes_on_below_its_last_version(ask, monkeypatch):
-    monkeypatch.setattr(history_answers, "fitting", lambda items: min(1, len(items)))
+    monkeypatch.setattr(tables, "fitting", lambda items: min(1, len(items)))
     first = ask("history", key="1")
     second = ask("history", cursor=first["next_cursor"])
     assert [[i["version"] for i in page["items"]] for page in (first, second)] == [[3], [1]]

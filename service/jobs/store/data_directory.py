@@ -14,14 +14,10 @@ _ID = "job-store.json"
 
 
 def lock_directory(data_dir: Path, *, shared: bool) -> int:
-    """Hold the directory, which is made if need be; for `give_lock_up`.
+    """Create and lock the directory; the descriptor is for `give_lock_up`.
 
-    Args:
-        data_dir: of the control plane.
-        shared: with others on the same job store; one on SQLite has it alone.
-
-    Raises:
-        ControlPlaneError: it cannot be used, or another control plane has it.
+    Control planes on one PostgreSQL store share it; one on SQLite has it alone. Raises
+    ControlPlaneError if it cannot be used or is in use.
     """
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -42,19 +38,10 @@ def lock_directory(data_dir: Path, *, shared: bool) -> int:
 
 
 def bind_directory(store: JobStore, data_dir: Path, warehouse: str | None) -> None:
-    """See that the jobs of a store that several control planes use are where this one looks.
+    """Ensure that control planes on one store use one data directory, or one warehouse.
 
-    That is in this very directory, or in a warehouse, from which each control plane has them in a
-    directory of its own. The first control plane to come decides.
-
-    Args:
-        store: keeps all of its jobs itself from now on if they are in a warehouse.
-        data_dir: of this control plane.
-        warehouse: address in an object store, None without.
-
-    Raises:
-        ControlPlaneError: it is the directory of another store, or of none; or another warehouse.
-        StoreError: the store cannot be used.
+    With a warehouse each of them keeps copies of the jobs in its own directory, and the store keeps
+    the rest. The first control plane decides. Raises ControlPlaneError if this one differs.
     """
     path = data_dir / _ID
     bound = store.bind(None)

@@ -1,1 +1,0 @@
-"""Which of several control planes on one PostgreSQL store leads."""

@@ -1,0 +1,224 @@
+"""Background work of the supervisor, one at a time for each job, with retries.
+
+Removals delete a job; restorations copy its files from the store before a control plane that took
+over looks at the job (ADR-0095).
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from joins.durable.stored import stop_storing
+from joins.durable.stored_directory import restore
+from joins.plan.errors import CheckpointError
+from service.config import Settings
+from service.jobs.store.job import DesiredState, Job, JobError, JobState
+from service.jobs.store.layout import JobLayout, write_private
+from service.jobs.store.runner_files import begin_events
+from service.jobs.store.store import JobStore
+from service.jobs.supervise.hooks import Remover
+from watermark.errors import SluiceError
+
+_log = structlog.get_logger(__name__)
+
+
+def back_off_s(settings: Settings, failures: int) -> float:
+    """Seconds to wait after `failures` in a row: doubled each time, within the settings."""
+    wait_s = settings.restart_backoff_min_s * 2.0 ** min(failures - 1, 20)
+    return float(min(settings.restart_backoff_max_s, wait_s))
+
+
+@dataclass(slots=True)
+class _Attempt:
+    future: "Future[bool]"
+    failures: int
+    retry_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkKind:
+    """A kind of background work.
+
+    Attributes:
+        name: of the threads.
+        failed: prefix of the reason that a job shows.
+        at_once: jobs at the same time.
+        doubled: how often the first wait is doubled already.
+    """
+
+    name: str
+    failed: str
+    at_once: int
+    doubled: int = 0
+
+
+class Attempts:
+    """One kind of work, by job; a job shows why its work failed."""
+
+    def __init__(self, store: JobStore, settings: Settings, kind: WorkKind) -> None:
+        self._store = store
+        self._settings = settings
+        self._kind = kind
+        self._attempts: dict[str, _Attempt] = {}
+        self._threads = self._new_threads()
+
+    def _new_threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._kind.at_once, thread_name_prefix=self._kind.name)
+
+    def begin_anew(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads = self._new_threads()
+        self._attempts.clear()
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def forget(self, job_id: str) -> None:
+        self._attempts.pop(job_id, None)
+
+    def has_begun(self, job_id: str) -> bool:
+        return job_id in self._attempts
+
+    def is_done(self, job_id: str, work: Callable[[], None]) -> bool:
+        """Whether the work has succeeded; starts `work` when due."""
+        attempt = self._attempts.get(job_id)
+        if attempt is None:
+            self._begin(job_id, work, failures=0)
+            return False
+        if not attempt.future.done():
+            return False
+        if attempt.future.result():
+            return True
+        now = time.monotonic()
+        if attempt.retry_at is None:
+            failures = attempt.failures + 1 + self._kind.doubled
+            attempt.retry_at = now + back_off_s(self._settings, failures)
+        elif now >= attempt.retry_at:
+            self._begin(job_id, work, failures=attempt.failures + 1)
+        return False
+
+    def _begin(self, job_id: str, work: Callable[[], None], *, failures: int) -> None:
+        self._attempts[job_id] = _Attempt(self._threads.submit(self._try, job_id, work), failures)
+
+    def _try(self, job_id: str, work: Callable[[], None]) -> bool:
+        try:
+            work()
+        except SluiceError as exc:
+            self._show(job_id, JobError(exc.fault, exc.message, exc.hint))
+            return False
+        except Exception as exc:  # shown to the operator and tried again later
+            _log.exception(self._kind.failed, job_id=job_id)
+            hint = "Look at the log of the control plane."
+            self._show(job_id, JobError(type(exc).__name__, str(exc), hint))
+            return False
+        return True
+
+    def _show(self, job_id: str, error: JobError) -> None:
+        with suppress(SluiceError):  # the job store may be away, too
+            self._store.set_reason(job_id, f"{self._kind.failed}: {error.message}", error)
+
+
+_REMOVAL = WorkKind("removal", "removal failed", at_once=2, doubled=1)
+_REMEMBERED = 1_000
+
+
+class Removals:
+    """Running removals; a job whose removal fails keeps its row, which shows the error."""
+
+    def __init__(self, store: JobStore, settings: Settings, remove: Remover) -> None:
+        self._store = store
+        self._settings = settings
+        self._remove = remove
+        self._attempts = Attempts(store, settings, _REMOVAL)
+        self._left: dict[str, tuple[str, ...]] = {}
+
+    def begin_anew(self) -> None:
+        self._attempts.begin_anew()
+
+    def close(self) -> None:
+        self._attempts.close()
+
+    def left(self, job_id: str) -> tuple[str, ...]:
+        return self._left.get(job_id, ())
+
+    def _tell(self, job_id: str, left: tuple[str, ...]) -> None:
+        if left:
+            self._left[job_id] = left
+        while len(self._left) > _REMEMBERED:
+            self._left.pop(next(iter(self._left)), None)
+
+    def forget(self, job_id: str) -> None:
+        self._attempts.forget(job_id)
+
+    def carry_out(self, job: Job) -> None:
+        self._attempts.is_done(job.id, lambda: self._remove_now(job))
+
+    def _remove_now(self, job: Job) -> None:
+        layout = JobLayout(self._settings.jobs_dir / job.id)
+        left = self._remove(layout.job_dir, self._settings, output=job.remove_output)
+        self._tell(job.id, left)
+        layout.discard()
+        stop_storing(layout.job_dir)
+        self._store.delete(job.id)
+        _log.info("job removed", job_id=job.id, output=job.remove_output, left=left)
+
+
+_RESTORATION = WorkKind("restoration", "files cannot be restored", at_once=4)
+
+
+class Restorations:
+    """Running restorations with retries; a job shows their error. `done` is called after each."""
+
+    def __init__(self, store: JobStore, settings: Settings, done: Callable[[], None]) -> None:
+        self._store = store
+        self._settings = settings
+        self._done = done
+        self._attempts = Attempts(store, settings, _RESTORATION)
+
+    def begin_anew(self) -> None:
+        self._attempts.begin_anew()
+
+    def close(self) -> None:
+        self._attempts.close()
+
+    def has(self, job: Job) -> bool:
+        """Whether the job's directory is complete; starts its restoration if not."""
+        if self._store.has_directories:
+            return True
+        is_new = job.state is JobState.CREATED and not self._attempts.has_begun(job.id)
+        if is_new and self._layout(job).plan.exists():
+            return True  # it was submitted here and has no other file yet
+        return self._attempts.is_done(job.id, lambda: self._try(job))
+
+    def _layout(self, job: Job) -> JobLayout:
+        return JobLayout(self._settings.jobs_dir / job.id)
+
+    def _try(self, job: Job) -> None:
+        try:
+            self._restore(job)
+        finally:
+            self._done()
+
+    def _restore(self, job: Job) -> None:
+        layout = self._layout(job)
+        assert self._settings.warehouse is not None, "the job store is bound to it"
+        layout.make_room(self._settings.warehouse)
+        files = layout.stored()
+        assert files is not None, "its warehouse is noted"
+        if restore(files):
+            for stale in (layout.status, layout.runner_pid):  # of a runner before the newest one
+                stale.unlink(missing_ok=True)
+        if not layout.plan.exists() and job.desired_state is not DesiredState.REMOVED:
+            raise CheckpointError(
+                f'job "{job.id}" has no plan in "{files.place}"',
+                hint="Its files were removed from the store; restore them, or remove the job.",
+            )
+        secrets = self._store.secrets(job.id)
+        if secrets is not None and not layout.secrets.exists():
+            write_private(layout.secrets, secrets)
+        begin_events(layout.job_dir, job.events_offset)
+        _log.info("job restored", job_id=job.id)

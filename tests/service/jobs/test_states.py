@@ -1,0 +1,113 @@
+"""The state machines of jobs and runners: illegal edges, and random histories."""
+
+from itertools import pairwise, product
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.jobs.store.job import (
+    JOB_STATES,
+    DesiredState,
+    JobState,
+    NewJob,
+    StateUpdate,
+    new_job_id,
+)
+from service.jobs.store.store import JobStore
+from service.jobs.supervise.runner_process import RunnerProcess
+from service.jobs.supervise.watch import RUNNER_STATES, RunnerStage, Watch
+from watermark.errors import InvalidTransitionError
+
+MACHINES = {"job": (JOB_STATES, JobState), "runner": (RUNNER_STATES, RunnerStage)}
+ILLEGAL = [
+    (name, origin, target)
+    for name, (table, states) in MACHINES.items()
+    for origin, target in product(states, states)
+    if target not in table.following(origin)
+]
+ANY_JOB_STATES = st.lists(st.sampled_from(JobState), max_size=12)
+ANY_RUNNER_STATES = st.lists(st.sampled_from(RunnerStage), max_size=20)
+
+
+@pytest.mark.parametrize(("name", "origin", "target"), ILLEGAL)
+def test_an_illegal_edge_raises_and_names_both_states(name, origin, target):
+    table, _ = MACHINES[name]
+    with pytest.raises(InvalidTransitionError, match=f'{name} in state "{origin}".*"{target}"'):
+        table.check(origin, target)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_state_can_be_reached_and_no_state_follows_itself(name):
+    table, states = MACHINES[name]
+    first, *_ = states
+    reached, new = {first}, {first}
+    while new:
+        new = {target for origin in new for target in table.following(origin)} - reached
+        reached |= new
+    assert reached == set(states)
+    assert all(state not in table.following(state) for state in states)
+
+
+def test_every_runner_ends():
+    """From each state but ABSENT there is a direct way to it: a process may end at any time."""
+    living = set(RunnerStage) - {RunnerStage.ABSENT}
+    assert all(RunnerStage.ABSENT in RUNNER_STATES.following(state) for state in living)
+
+
+@given(ANY_RUNNER_STATES)
+def test_the_state_of_a_runner_follows_the_table_in_any_history(targets):
+    watch = Watch()
+    for target in targets:
+        before, since = watch.state, watch.since
+        if target in RUNNER_STATES.following(before):
+            watch.move(target)
+            assert watch.state is target
+        else:
+            with pytest.raises(InvalidTransitionError):
+                watch.move(target)
+            assert (watch.state, watch.since) == (before, since)
+
+
+@given(st.lists(st.sampled_from(["begin", "adopt", "end"]), max_size=12))
+def test_a_watch_has_a_runner_unless_it_is_absent(steps):
+    watch, runner = Watch(), RunnerProcess.adopt(psutil.Process())
+    for step in steps:
+        before, had = watch.state, watch.runner
+        try:
+            ended = watch.end() if step == "end" else getattr(watch, step)(runner)
+        except InvalidTransitionError:
+            assert (watch.state, watch.runner) == (before, had)
+        else:
+            assert ended == (before if step == "end" else None)
+        assert (watch.runner is None) == (watch.state is RunnerStage.ABSENT)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    opened = JobStore.open(f"sqlite:///{tmp_path_factory.mktemp('states') / 'jobs.db'}")
+    yield opened
+    opened.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(ANY_JOB_STATES, st.booleans())
+def test_the_stored_events_of_any_history_are_a_path_through_the_table(store, targets, reported):
+    job_id = new_job_id()
+    store.add(NewJob(job_id, job_id, b"{}", "INSERT", (), None, "digest"))
+    if reported:
+        store.follow(job_id, [StateUpdate(target, "reported") for target in targets], 7)
+    for target in () if reported else targets:
+        before = store.get(job_id).state
+        try:
+            store.transition(job_id, StateUpdate(target, "moved"))
+        except InvalidTransitionError:
+            assert target not in JOB_STATES.following(before)
+            assert store.get(job_id).state is before
+    events = store.events(job_id)
+    path = [event.target for event in events]
+    assert [event.origin for event in events] == [None, *path[:-1]]
+    assert all(after in JOB_STATES.following(before) for before, after in pairwise(path))
+    job = store.get(job_id)
+    assert (job.state, job.desired_state) == (path[-1], DesiredState.RUNNING)
