@@ -18,10 +18,10 @@ CUTTING = frozenset({"splitlines", "readline", "readlines", "iter_lines", "aiter
 STREAMS = frozenset({"stdin", "stdout", "stderr"})
 # Where lines are of a text that is for people, or of a stream whose writer escapes all but ASCII.
 ALLOWED = {
-    "joins/adapters/files/texts.py:_lines": "bytes, which end at line feeds only",
-    "joins/adapters/datagen/process.py:main": "one line of our own json.dumps",
-    "joins/adapters/process/protocol.py:first_line": "one line of our own json.dumps",
-    "joins/adapters/process/protocol.py:listen": "lines of our own json.dumps",
+    "joins/adapters/files/readers.py:_lines": "bytes, which end at line feeds only",
+    "joins/adapters/datagen.py:main": "one line of our own json.dumps",
+    "joins/adapters/process/sessions.py:first_line": "one line of our own json.dumps",
+    "joins/adapters/process/sessions.py:listen": "lines of our own json.dumps",
     "joins/plan/causes.py:_sentence": "the message of an exception",
     "service/cli/output.py:say_error": "an excerpt of a script, for a terminal",
     "service/cli/output.py:show": "a table, for a terminal",

@@ -307,9 +307,7 @@ def error_classes() -> set[type[SluiceError]]:
 
 
 def state_table(of_what: str) -> Iterator[str]:
-    """The states of a machine in a table: what each means, and which may follow."""
-    yield "| state | meaning | may become |"
-    yield "|---|---|---|"
+    """The states of a machine: what each means, and which may follow."""
     if of_what == "job":
         yield from (_state(JOB_STATES, state) for state in JobState)
     else:
@@ -318,7 +316,7 @@ def state_table(of_what: str) -> Iterator[str]:
 
 def _state(table: Transitions[Any], state: StrEnum) -> str:
     names = ", ".join(each for each in type(state) if each in table.following(state))
-    return f"| {state} | {table.meaning(state)} | {names or 'nothing: it is final'} |"
+    return entry(f"`{state}`", f"{table.meaning(state)} It may become: {names or 'nothing'}.")
 
 
 def failpoints() -> Iterator[str]:

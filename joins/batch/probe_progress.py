@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.group_offsets import GroupOffsets
-from joins.adapters.kafka.stream_cluster import StreamCluster
+from joins.adapters.kafka.stream_cluster import GroupOffsets, StreamCluster
 from joins.batch.batches import FinishedBatch
 from joins.durable.checkpoint import PROGRESS_DAMAGED, Checkpoint, write_json_atomically
 from joins.durable.pins import Pin

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.adapters.delta.entries import changed_files, committed_at_ms
-from joins.adapters.delta.key_bounds import may_have_key
+from joins.adapters.delta.merge import may_have_key
 from joins.dimension.changelog_scan import (
     IS_MARK,
     VISIBLE,

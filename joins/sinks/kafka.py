@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.adapters.kafka.batch_producer import BatchProducer
-from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.client import compressed
 from joins.adapters.kafka.transactional_producer import CommitNote, TransactionalProducer
-from joins.adapters.registry.schemas import shared_registry
+from joins.adapters.registry import shared_registry
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.failpoints import Failpoints
 from joins.durable.pins import Pin

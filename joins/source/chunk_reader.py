@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.client import compressed
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.adapters.mysql.connection import ServerIdentity
 from joins.adapters.mysql.position import BinlogMark

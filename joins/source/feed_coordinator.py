@@ -10,16 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joins.adapters.delta.feed_state import (
-    DeltaFeedConfig,
-    DeltaFeedState,
-    state_from_json,
-)
-from joins.adapters.delta.feed_state import abandon as abandon_delta
-from joins.adapters.delta.feed_state import read_state as read_delta_state
-from joins.adapters.files.feed_state import FileFeedConfig
-from joins.adapters.files.feed_state import abandon as abandon_files
-from joins.adapters.files.feed_state import read_state as read_file_state
+from joins.adapters.delta.source import DeltaFeedConfig, DeltaFeedState, state_from_json
+from joins.adapters.delta.source import abandon as abandon_delta
+from joins.adapters.delta.source import read_state as read_delta_state
+from joins.adapters.files.listing import FileFeedConfig
+from joins.adapters.files.listing import abandon as abandon_files
+from joins.adapters.files.listing import read_state as read_file_state
 from joins.adapters.process.process import SourceConfig, SourceProcess
 from joins.adapters.topic.feed_state import (
     Decision,

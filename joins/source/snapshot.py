@@ -24,7 +24,6 @@ from pyspark.sql import SparkSession
 
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES
-from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, chunk_bounds
 from joins.adapters.mysql.connection import MysqlConnectionConfig, ServerIdentity
 from joins.adapters.mysql.position import (
@@ -36,7 +35,7 @@ from joins.adapters.mysql.position import (
     take_high,
     take_low,
 )
-from joins.adapters.mysql.sender import RESERVED_BYTES
+from joins.adapters.mysql.sender import RESERVED_BYTES, CdcConfig, read_boundary
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.table import CapturedTable, definitions_that_differ, fits
 from joins.adapters.process.process import SourceProcess

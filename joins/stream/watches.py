@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.groups import OpenTransaction
 from joins.adapters.kafka.stream_cluster import StreamCluster, matching_topics
-from joins.adapters.kafka.transactions import OpenTransaction
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import StreamTopic, StreamTopics, index_of, partition_of

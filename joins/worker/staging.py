@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 
-from joins.adapters.registry.schemas import shared_schemas
+from joins.adapters.registry import shared_schemas
 from joins.kernels.probe.files import FileOrigin, StagedFile
 from joins.plan.causes import fault_in, fault_line
 from joins.plan.connections import RegistryOptions

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import structlog
 
-from joins.adapters.process import source_forks
-from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.process import process as source_process
+from joins.adapters.process.sessions import redact_standard_error
 from joins.durable.checkpoint import read_json, write_json_atomically
 from joins.durable.requests import Fault, Requests
 from joins.job.session import remove_directories
@@ -242,7 +242,7 @@ def _end_group(*_: object) -> None:
 def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
     """Exit this process with the result of `run`; nothing may have been started in it before."""
     signal.signal(signal.SIGTERM, _end_group)
-    source_forks.prepare()
+    source_process.prepare()
     take_over()
     redact_standard_error()
     code = run(job_dir, driver)

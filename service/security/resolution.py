@@ -9,7 +9,7 @@ from typing import TypeVar
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster, matching_topics
 from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.kernels.formats.decoders import RecordColumns
 from joins.kernels.table_path import TablePath
 from joins.plan.connections import FILES, OF_THE_TOKEN_ENDPOINT, TOKEN_URL, StoreOptions, StoreTable

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from joins.adapters.delta.feed_state import DeltaFeedConfig
-from joins.adapters.delta.source import captured_columns
-from joins.adapters.files.feed_state import FileFeedConfig
+from joins.adapters.delta.source import DeltaFeedConfig, captured_columns
+from joins.adapters.files.listing import FileFeedConfig
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable

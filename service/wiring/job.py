@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from joins.adapters.datagen.supervision import DatagenProcess
+from joins.adapters.datagen import DatagenProcess
 from joins.adapters.delta.features import WriterChoice
 from joins.adapters.delta.log import DeltaLog, create_table
 from joins.batch.inserts import Inserts, ProbeInsert

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from joins.adapters.deadline import within
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.pool import OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
+from joins.adapters.network import within
 from joins.durable.checkpoint import Checkpoint, JobMeta
 from joins.durable.stored import keep_stored, stop_storing
 from joins.durable.stored_directory import take_over

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription
 from joins.adapters.kafka.records import KafkaRecords
 from joins.adapters.kafka.topic_writer import TopicWriter, Written
-from joins.adapters.registry.schemas import SchemaRegistry
+from joins.adapters.registry import SchemaRegistry
 from joins.kernels.debezium.inspect import TopicReport, inspect_topic
 from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.plan.connections import RegistryOptions

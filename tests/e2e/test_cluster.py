@@ -17,8 +17,8 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from joins.adapters.store.delta_tables import delta_options
-from joins.adapters.store.path import StorePath
+from joins.adapters.delta.versions import delta_options
+from joins.adapters.store_path import StorePath
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java

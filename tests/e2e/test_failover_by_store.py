@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from werkzeug.wrappers import Request
 
-from joins.adapters.store.delta_tables import delta_options
+from joins.adapters.delta.versions import delta_options
 from service.embedded.broker import KafkaBroker
 from service.embedded.database import MariaDb
 from service.embedded.java import Java

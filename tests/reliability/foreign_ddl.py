@@ -20,10 +20,10 @@ from kafka import KafkaConsumer, TopicPartition
 
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.mysql import binlog as mysql_binlog
-from joins.adapters.mysql.cdc_config import CdcConfig
 from joins.adapters.mysql.chunks import Chunk, SnapshotTask, snapshot_chunk_records
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import server_identity, take_high, take_low
+from joins.adapters.mysql.sender import CdcConfig
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName

@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.deadline import within
-from joins.adapters.mysql.cdc_config import CdcConfig
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
 from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.sender import CdcConfig
 from joins.adapters.mysql.table import CapturedTable
+from joins.adapters.network import within
 from joins.adapters.process.process import SourceProcess
-from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.process.sessions import redact_standard_error
 from joins.durable.requests import Fault
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.causes import detail_of

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.plan.connections import AZURE_ENDPOINT, AZURE_KEY, StoreOptions
 from service.embedded.process import free_port
 from tests.support.wait import wait_until

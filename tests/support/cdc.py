@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from joins.adapters.mysql import binlog as mysql_binlog
-from joins.adapters.mysql.cdc_config import CdcConfig
 from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.sender import CdcConfig
 from tests.support.wait import wait_until
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
 from joins.adapters.delta.feed import FeedSession
-from joins.adapters.delta.feed_state import DeltaFeedConfig
-from joins.adapters.process.protocol import SourceProtocol
+from joins.adapters.delta.source import DeltaFeedConfig
+from joins.adapters.process.sessions import SourceProtocol
 from joins.kernels.changelog.envelope import BinlogPosition, encode_watermark
 from joins.plan.errors import SourceUnavailableError
 from joins.plan.plan import Field, KafkaOptions

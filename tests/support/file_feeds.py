@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.adapters.files.feed import FileFeedSession
-from joins.adapters.files.feed_state import FileFeedConfig
+from joins.adapters.files.listing import FileFeedConfig
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
 from joins.plan.types import SqlType, TypeName

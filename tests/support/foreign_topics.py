@@ -11,7 +11,7 @@ from typing import Any
 from kafka import KafkaProducer
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.process.protocol import SourceProtocol
+from joins.adapters.process.sessions import SourceProtocol
 from joins.adapters.topic.feed import TopicFeedSession
 from joins.adapters.topic.feed_state import TopicFeedConfig
 from joins.adapters.topic.producer import TopicProducer

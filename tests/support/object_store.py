@@ -19,7 +19,7 @@ import boto3
 from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.wrappers import Request, Response
 
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
 
 _numbers = count()

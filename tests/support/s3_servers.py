@@ -14,7 +14,7 @@ import boto3
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreOptions
 from service.embedded.jars import JarSet, at
 from service.embedded.java import Java

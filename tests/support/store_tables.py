@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 
 from joins.adapters.delta.log import DeltaLog, create_table
-from joins.adapters.store.path import StorePath
-from joins.adapters.store.proof import prove_conditional_puts
+from joins.adapters.store_path import StorePath, prove_conditional_puts
 from joins.kernels.probe.files import FileOrigin
 from joins.plan.errors import FencedError
 

@@ -1,1 +1,1 @@
-"""Delta tables through delta-rs and files of the log."""
+"""Delta tables through delta-rs, our own log entries and Spark's writer."""

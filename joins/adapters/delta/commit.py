@@ -1,13 +1,12 @@
-"""What one commit to a Delta table says: files, transactions, metadata; as delta-rs or we write it.
+"""The content of a commit to a Delta table, and the batches and epochs of an app id.
 
-What is written as an entry of our own is either blind: it adds files and reads nothing of the
-table, so that whatever others committed meanwhile changes nothing about it but its number. Or it
-holds for one version only and goes right behind that.
+A commit by an entry of our own is either blind (it only adds files, so that concurrent commits
+change nothing but its number), or it is valid directly behind one version.
 """
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import quote, unquote
@@ -15,16 +14,18 @@ from urllib.parse import quote, unquote
 from deltalake import CommitProperties, Transaction
 from deltalake.transaction import AddAction, RemoveAction
 
-from joins.adapters.delta.entries import transactions
+from joins.adapters.delta.entries import metadata_of, transactions
+from joins.adapters.delta.versions import Seen, TableVersions
 from joins.kernels.probe.files import StagedFile
+from joins.plan.errors import FencedError
 
 _BATCH_BITS = 40
 
 
 def spark_version(epoch: int, batch: int | None) -> int:
-    """The one transaction number of a commit by Spark: the greater, the newer; None for no batch.
+    """The single transaction number of a commit by Spark; None stands for no batch.
 
-    A new runner's epoch names the batch that was committed last.
+    It orders batches and epochs; the number of an epoch names the batch committed last.
     """
     return epoch << _BATCH_BITS | (0 if batch is None else batch + 1)
 
@@ -40,14 +41,14 @@ def batch_of_spark(version: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """What a batch does to a table: files that it adds, and files that are gone with it.
+    """The file changes of one batch.
 
     Attributes:
         added: complete files below the table's root.
-        removed: paths of files of the newest version, relative to the root, as the log has them.
-        counters: name → value that `counter` gives from this commit on.
-        changed: with files that are gone: files of change data, which say row by row what changes.
-        of_version: the version that all this was made of; the newest one must be it.
+        removed: paths of files of the newest version, relative to the root, as in the log.
+        counters: name → value that `counters` returns from this commit on.
+        changed: files of change data; only with removed files.
+        of_version: the version that the change was computed from; it must be the newest.
     """
 
     added: Sequence[StagedFile] = ()
@@ -59,18 +60,18 @@ class FileActions:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite(FileActions):
-    """Files in place of others with the same meaning: no row of any later version changes."""
+    """Replaces files by others with the same rows (`dataChange` is false)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one commit says, and what must be found in the log after it.
+    """The content of one commit, which must be in the log afterwards.
 
     Attributes:
         transactions: the last one is the epoch.
         changed: change data; only of a commit that is not blind.
-        is_blind: whether files of the table make no difference to what it adds; else it holds only
-            right behind the version that was looked at, and is an entry of our own.
+        is_blind: whether `added` does not depend on the table's files; other commits are valid
+            only directly behind the version they were computed from.
     """
 
     transactions: tuple[Transaction, ...]
@@ -120,10 +121,7 @@ class Commit:
         return json.dumps(dict(self.metadata), separators=(",", ":"))
 
     def entry(self, read: int) -> Iterator[dict[str, Any]]:
-        """Its actions, as its entry in the log has them.
-
-        Args:
-            read: the newest version when it was looked at.
+        """The actions of its log entry, computed from version `read`.
 
         Source: Delta transaction log protocol, "Actions".
         """
@@ -162,3 +160,116 @@ class Commit:
     def is_in(self, entry: Sequence[Mapping[str, Any]]) -> bool:
         transactions_in = transactions(entry).items()
         return all((one.app_id, one.version) in transactions_in for one in self.transactions)
+
+
+EPOCH_KEY = "sluice.epoch"
+
+
+class TableBatches:
+    """The batches and epochs committed under one app id; threads may share it.
+
+    Attributes:
+        fence_id: the app id of the runner's epoch.
+        spark_id: the app id of Spark's writer.
+    """
+
+    def __init__(self, versions: TableVersions, app_id: str) -> None:
+        self._versions = versions
+        self.app_id = app_id
+        _, self.fence_id, self.spark_id = followed_ids(app_id)
+
+    def last_batch(self, table: Seen | None = None) -> int | None:
+        numbers = (table or self._versions.fresh()).numbers
+        batches = (numbers[self.app_id], batch_of_spark(numbers[self.spark_id] or 0))
+        return max((batch for batch in batches if batch is not None), default=None)
+
+    def epoch(self, table: Seen) -> int | None:
+        fence, spark = (table.numbers[each] for each in (self.fence_id, self.spark_id))
+        epochs = (fence, None if spark is None else epoch_of_spark(spark))
+        return max((epoch for epoch in epochs if epoch is not None), default=None)
+
+    def check_epoch(self, epoch: int, table: Seen | None = None) -> None:
+        """Raise FencedError if a newer runner has taken over, in `table` or now."""
+        newest = self.epoch(table or self._versions.fresh())
+        if newest is not None and newest > epoch:
+            raise FencedError(
+                f'delta table "{self._versions.path}" belongs to epoch {newest}, this runner is '
+                f"{epoch}",
+                hint="A newer runner of the job has taken over; this one ends.",
+            )
+
+    def has(self, batch: int, epoch: int, table: Seen) -> bool:
+        """Whether `table` has `batch`; raises as `check_epoch`."""
+        self.check_epoch(epoch, table)
+        last = self.last_batch(table)
+        return last is not None and last >= batch
+
+    def last_in_log(self, table: Seen) -> int | None:
+        """The newest batch by the log's entries: an epoch's number may miss the last one.
+
+        An older runner's batch may land between our look and our commit through Spark.
+        """
+        known = self.last_batch(table)
+        if table.numbers[self.spark_id] is None:
+            return known
+        for version in range(table.at, self._versions.oldest_entry() - 1, -1):
+            batch = self.batch_in(self._versions.commit_entry(version))
+            if batch is not None:
+                return batch if known is None else max(known, batch)
+        return known
+
+    def version_of(self, batch: int) -> int | None:
+        newest = self.newest_batch(batch)
+        return newest[0] if newest is not None and newest[1] == batch else None
+
+    def newest_batch(self, limit: int) -> tuple[int, int] | None:
+        """Version and batch of the newest commit with a batch ≤ `limit`, None if there is none."""
+        newest = None
+        low, high = self._versions.oldest_entry(), self._versions.version()
+        while low <= high:
+            middle = (low + high) // 2
+            at, batch_there = self._next_batch(middle, high)
+            if batch_there is None or batch_there > limit:
+                high = middle - 1
+            else:
+                newest = (at, batch_there)
+                low = at + 1
+        return newest
+
+    def _next_batch(self, first: int, last: int) -> tuple[int, int | None]:
+        """The first commit from `first` to `last` with one of our batches, and that batch."""
+        for version in range(first, last + 1):
+            batch = self.batch_in(self._versions.commit_entry(version))
+            if batch is not None:
+                return version, batch
+        return last, None
+
+    def batch_in(self, entry: Sequence[Mapping[str, Any]]) -> int | None:
+        """The batch of a commit; an epoch's commit names a batch, too, and has none."""
+        transactions_in = transactions(entry)
+        if self.app_id in transactions_in:
+            return transactions_in[self.app_id]
+        if self.spark_id not in transactions_in or EPOCH_KEY in (metadata_of(entry) or {}):
+            return None
+        return batch_of_spark(transactions_in[self.spark_id])
+
+    def metadata_at(self, version: int) -> dict[str, Any] | None:
+        return metadata_of(self._versions.commit_entry(version))
+
+    def batch_metadata(self, batch: int) -> dict[str, Any] | None:
+        version = self.version_of(batch)
+        return None if version is None else self.metadata_at(version)
+
+    def counters(self, names: Iterable[str], version: int) -> dict[str, int]:
+        table = self._versions.load(version)
+        versions = {name: table.transaction_version(f"{self.app_id}:{name}") for name in names}
+        return {name: value for name, value in versions.items() if value is not None}
+
+    def counter_transactions(self, values: Mapping[str, int]) -> tuple[Transaction, ...]:
+        return tuple(
+            Transaction(f"{self.app_id}:{name}", value) for name, value in sorted(values.items())
+        )
+
+
+def followed_ids(app_id: str) -> tuple[str, str, str]:
+    return app_id, f"{app_id}:fence", f"{app_id}:spark"

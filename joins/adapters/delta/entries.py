@@ -1,6 +1,6 @@
-"""The log of one Delta table as files: its entries by name, and a new one put where none is.
+"""The log files of one Delta table.
 
-Entries are looked for by name wherever their number is known: listing a log grows with it.
+Entries are looked up by name where the number is known: listing time grows with the log.
 """
 
 import errno
@@ -23,14 +23,11 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK
 
 
 class NoLinksError(Exception):
-    """The file system cannot give a file a name on condition that nothing has it yet.
-
-    It never leaves the adapters.
-    """
+    """The file system cannot create a file name atomically; caught within the adapters."""
 
 
 class LogEntries:
-    """The log below one table's `root`."""
+    """The files of the log of the table at `root`."""
 
     # reads better long: all that is known of the files of a log.
 
@@ -47,8 +44,7 @@ class LogEntries:
     def read(self, version: int) -> list[dict[str, Any]]:
         """The actions of one commit.
 
-        Raises:
-            SinkError: the log does not have it, or not any more, or it is damaged.
+        A missing entry has FileNotFoundError as the SinkError's cause.
         """
         try:
             return actions_of(self.path(version).read_bytes())
@@ -66,7 +62,7 @@ class LogEntries:
             ) from exc
 
     def find(self, version: int) -> list[dict[str, Any]] | None:
-        """The actions of one commit; None if the log does not have it. Else as `read`."""
+        """As `read`, None if the log has no such entry."""
         try:
             return self.read(version)
         except SinkError as exc:
@@ -75,15 +71,12 @@ class LogEntries:
             raise
 
     def put(self, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
-        """Make `actions` the entry of `version` unless it has one; durable when this returns.
-
-        Returns:
-            Whether it is there now; False if another writer's entry is.
+        """Create the entry of `version`; durable on return. False if another writer's entry exists.
 
         Raises:
-            NoLinksError: nothing was written; the file system lacks what it takes.
-            SinkError: nothing was written, or it is not known to be durable.
-            StoreUnavailableError: a store did not answer; the entry may be there or not.
+            NoLinksError: nothing was written; the file system cannot do it.
+            SinkError: nothing was written, or it may not be durable.
+            StoreUnavailableError: the store did not answer; the entry may exist or not.
         """
         lines = (json.dumps(action, separators=(",", ":")) for action in actions)
         place, content = self.path(version), "\n".join(lines).encode()
@@ -100,12 +93,11 @@ class LogEntries:
             ) from exc
 
     def follows(self, version: int) -> bool:
-        """Whether the entry of `version` is the one behind what was the log's end.
+        """Whether the entry of `version` continues the log instead of filling a removed number.
 
-        A clean-up takes entries away, the oldest first, and leaves numbers that look free. A writer
-        that has stalled since its look at the log may put its entry there, where no reader of the
-        table finds it. The one before an entry in its place is there, or a checkpoint of either
-        is: a clean-up keeps the one that it goes by.
+        Clean-up removes the oldest entries first, so a stalled writer may put its entry where no
+        reader looks. A valid entry has its predecessor, or one of both has a checkpoint, which
+        clean-up keeps.
         """
         before = version - 1
         known = before < 0 or self.has(before)
@@ -120,7 +112,7 @@ class LogEntries:
             yield from self._log.iterdir()
 
     def oldest(self) -> int | None:
-        """The oldest of the entries behind which none is missing; None if there is no entry."""
+        """The oldest entry after which none is missing; None if the log has no entry."""
         if self.has(0):
             return 0
         versions = self.numbers()[::-1]
@@ -137,7 +129,7 @@ class LogEntries:
         return {int(match.group(1)): path for path, match in matches if match}
 
     def newest_before(self, second: float) -> int:
-        """The newest version whose entry was written before `second` of the epoch, -1 for none."""
+        """The newest version whose entry is older than `second` (epoch seconds), -1 for none."""
         newest = -1
         for version, path in sorted(self._entries().items()):
             if path.stat().st_mtime >= second:
@@ -150,7 +142,7 @@ class LogEntries:
         return sorted(int(match.group(1)) for match in matches if match)
 
     def last_checkpoint(self) -> int:
-        """The version of the newest checkpoint as `_last_checkpoint` tells it; -1 for none."""
+        """The version in `_last_checkpoint`, -1 for none."""
         try:
             pointer = json.loads((self._log / "_last_checkpoint").read_bytes())
             return int(pointer["version"])
@@ -158,13 +150,10 @@ class LogEntries:
             return -1
 
     def remove_before(self, version: int) -> int:
-        """Remove what the log has of versions before `version`, which must have a checkpoint.
+        """Remove the log files before `version`, which must have a checkpoint.
 
-        Checkpoints go first, then entries, the oldest first: what is left after a crash is not
-        taken for more than it is.
-
-        Returns:
-            How many files are gone.
+        Returns their number. Checkpoints go first, then entries from the oldest, so that a crash
+        leaves a valid log.
         """
         old = [
             (path.name.endswith(".json"), int(match.group(1)), path)
@@ -185,11 +174,7 @@ def has_log(root: TablePath) -> bool:
 
 
 def actions_of(content: bytes) -> list[dict[str, Any]]:
-    """The actions in the file of one entry.
-
-    Raises:
-        ValueError: a line is no JSON.
-    """
+    """The actions of one entry; ValueError if a line is not JSON."""
     return [json.loads(line) for line in json_lines(content)]
 
 
@@ -212,7 +197,7 @@ def transactions(entry: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def metadata_of(entry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What the writer of a commit has told in it, None if nothing that is JSON."""
+    """The user metadata of a commit, None unless it is a JSON object."""
     infos = [a["commitInfo"].get("userMetadata") for a in entry if "commitInfo" in a]
     try:
         value = json.loads(infos[0]) if infos and infos[0] else None

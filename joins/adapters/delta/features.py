@@ -1,8 +1,7 @@
-"""Which writer a Delta table needs: our columnar commits, or Spark's own writer, and why.
+"""Chooses the writer of a Delta table: our columnar commits, or Spark's writer.
 
-Our commits check nothing that a table asks of its writers, so they are for tables that ask for
-nothing beyond an allow-list. For every other table Delta's own writer on Spark keeps what the table
-asks for: NOT NULL, CHECK constraints, generated columns, column mapping, partitions and so on.
+Our commits check no rules of a table, so they are limited to tables within an allow-list. Spark's
+writer handles the others: NOT NULL, CHECK, generated columns, column mapping, partitions.
 """
 
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.plan.errors import SinkError
 from joins.plan.plan import DeltaSink, SinkWriter
 
@@ -38,12 +37,12 @@ _APPEND_ONLY = "delta.appendOnly"
 
 @dataclass(frozen=True, slots=True)
 class WriterChoice:
-    """The writer of an output and why it is that one.
+    """The writer of an output.
 
     Attributes:
         writer: COLUMNAR or SPARK, never AUTO.
-        reason: what asks for Spark's writer, None for the columnar one.
-        rules: what a row can violate, which makes its whole batch fail.
+        reason: why the output needs Spark's writer, None for the columnar one.
+        rules: constraints that a row can violate, which fails its whole batch.
     """
 
     writer: SinkWriter
@@ -61,9 +60,9 @@ class Appends:
 
     Attributes:
         rows: the schema of its rows.
-        writer: the one that the job's script asks for.
-        merge_key: columns by which its rows replace others; empty where they are only added.
-        partition_by: columns that the script cuts the files by; empty leaves it to the table.
+        writer: as in the script.
+        merge_key: columns by which rows replace others; empty for appends.
+        partition_by: partition columns in the script; empty leaves them to the table.
     """
 
     rows: pa.Schema
@@ -76,15 +75,12 @@ class Appends:
         return cls(rows, sink.writer, sink.merge_key, sink.partition_by)
 
     def choose(self, path: object, table: DeltaTable) -> WriterChoice:
-        """The writer of `table` as it was loaded; `path` is for errors.
-
-        Raises:
-            SinkError: the table has other columns or types, or the wanted writer cannot be used.
-        """
+        """The writer of `table` as loaded; `path` is for errors."""
         self._check_columns(path, table)
         self._check_partitions(path, table)
         self._check_keys(path)
-        if self.merge_key and _is_append_only(table):
+        configuration = table.metadata().configuration
+        if self.merge_key and configuration.get(_APPEND_ONLY, "").lower() == "true":
             raise SinkError(
                 f'delta table "{path}" is append-only, and rows of this job replace others',
                 hint=f"Unset the table's property {_APPEND_ONLY}, or use another path.",
@@ -92,11 +88,7 @@ class Appends:
         return self._choice(path, list(_reasons(table, self.rows)), _rules(table))
 
     def choose_new(self, path: object) -> WriterChoice:
-        """The writer of a table that the job will create.
-
-        Raises:
-            SinkError: the wanted writer cannot be used.
-        """
+        """The writer of a table that the job will create."""
         self._check_keys(path)
         cuts = [f"the table has partition columns {', '.join(self.partition_by)}"]
         return self._choice(path, cuts if self.partition_by else [], ())
@@ -105,7 +97,7 @@ class Appends:
         return self.writer is not SinkWriter.SPARK and not any(_reasons(table, self.rows))
 
     def _choice(self, path: object, needs: list[str], rules: tuple[str, ...]) -> WriterChoice:
-        """Whose writer: of what the job's rows need, and what the table `needs`."""
+        """The writer for the reasons of the job's rows and of the table (`needs`)."""
         merges = [f"its rows replace others by ({', '.join(self.merge_key)})"]
         in_store = isinstance(path, StorePath)  # where we merge ourselves
         reasons = [*(merges if self.merge_key and not in_store else ()), *needs]
@@ -145,8 +137,12 @@ class Appends:
             )
 
     def _check_columns(self, path: object, table: DeltaTable) -> None:
-        """Columns are those of the rows, in their order; Delta itself may fill others."""
-        filled = {f.name for f in table.schema().fields if _is_filled(f.metadata)}
+        """Require the columns of the rows in their order; Delta may fill others."""
+        filled = {
+            f.name
+            for f in table.schema().fields
+            if any(key in f.metadata for key in _FILLED_BY_DELTA)
+        }
         whole = pa.schema(table.schema().to_arrow())
         written = [f for f in whole if f.name not in filled or f.name in self.rows.names]
         fits = [f.name for f in written] == self.rows.names and all(
@@ -171,7 +167,7 @@ def takes_plain_entries(table: DeltaTable) -> bool:
 
 
 def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
-    """What the columnar writer would not keep."""
+    """Requirements of the table that the columnar writer ignores."""
     yield from _beyond(table, _ALLOWED_PROPERTIES)
     nullable = {f.name for f in rows if f.nullable}
     strict = [f.name for f in table.schema().fields if not f.nullable and f.name in nullable]
@@ -180,7 +176,7 @@ def _reasons(table: DeltaTable, rows: pa.Schema) -> Iterator[str]:
 
 
 def _beyond(table: DeltaTable, known: frozenset[str]) -> Iterator[str]:
-    """What the table has beyond the allow-list and the `known` properties."""
+    """Requirements outside the allow-list and the `known` properties."""
     protocol = table.protocol()
     features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
     properties = {k for k in table.metadata().configuration if k.startswith("delta.")}
@@ -195,21 +191,10 @@ def _beyond(table: DeltaTable, known: frozenset[str]) -> Iterator[str]:
 
 
 def _rules(table: DeltaTable) -> tuple[str, ...]:
-    checks = (k.removeprefix(_CONSTRAINT) for k in table.metadata().configuration if _is_check(k))
+    keys = (key for key in table.metadata().configuration if key.startswith(_CONSTRAINT))
+    checks = (key.removeprefix(_CONSTRAINT) for key in keys)
     strict = (f"NOT NULL of {f.name}" for f in table.schema().fields if not f.nullable)
     return (*(f"CHECK {name}" for name in sorted(checks)), *strict)
-
-
-def _is_append_only(table: DeltaTable) -> bool:
-    return table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true"
-
-
-def _is_check(key: str) -> bool:
-    return key.startswith(_CONSTRAINT)
-
-
-def _is_filled(metadata: dict[str, object]) -> bool:
-    return any(key in metadata for key in _FILLED_BY_DELTA)
 
 
 def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:
@@ -221,9 +206,9 @@ def _same_type(actual: pa.DataType, expected: pa.DataType) -> bool:
 
 
 def _same_parts(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether the parts of two nested types are the same, and none of `actual` is NOT NULL.
+    """Whether two nested types have the same members, none of `actual` being NOT NULL.
 
-    Only the fields of a struct have names that count; the key of a map is NOT NULL always.
+    Only fields of structs have names that count; the key of a map is always NOT NULL.
     """
     theirs, ours = _parts(actual), _parts(expected)
     if len(theirs) != len(ours):

@@ -1,8 +1,8 @@
-"""The process of a `delta` dimension: a table's versions to its changelog topic, as `python -m`.
+"""The process of a `delta` dimension: sends a table's versions to its changelog topic.
 
-One version is copied, file by file; then each later commit is sent by itself, at a position that
-is its version, in an order that only the commit decides: what is sent twice has the same positions.
-ARCHITECTURE.md ("The process of a `delta` dimension") has the lines that it speaks.
+It copies one version file by file, and then sends each later commit. Positions are versions and
+ordinals within a commit, so that a repeated commit has the same positions.
+docs/reference/contracts.md ("The process of a `delta` dimension") describes the protocol.
 """
 # reads better long: the copy and what follows it share one position, which each step moves.
 
@@ -27,17 +27,17 @@ from joins.adapters.delta.feed_rows import (
     read_told,
     rows_in,
 )
-from joins.adapters.delta.feed_state import (
+from joins.adapters.delta.source import (
     DeltaFeedConfig,
     DeltaFeedState,
+    SourceTable,
     abandon,
+    check_source_table,
     read_state,
     write_state,
 )
-from joins.adapters.delta.source import SourceTable, check_source_table
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import (
     BinlogPosition,
     Envelopes,
@@ -63,7 +63,7 @@ Sides = tuple[pa.RecordBatch, pa.RecordBatch]
 
 
 class ChangelogSink(Protocol):
-    """What takes the records; `ChangelogProducer` says what its methods promise."""
+    """The part of `ChangelogProducer` that a session uses."""
 
     def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> Sequence[object]:
         """Write (key, value, partition) records, acknowledged when this returns."""
@@ -74,7 +74,7 @@ class ChangelogSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A log entry as the file system shows it; another one in its place looks different."""
+    """A log entry as the file system shows it; a replaced entry differs."""
 
     inode: int
     modified_ns: int
@@ -82,7 +82,7 @@ class _Seen:
 
 
 class FeedSession:
-    """The source from its kept state on, until it is stopped or something cannot be followed."""
+    """Follows the table from the stored state until it is stopped or cannot continue."""
 
     def __init__(self, config: DeltaFeedConfig, protocol: SourceProtocol) -> None:
         self._config = config
@@ -97,11 +97,11 @@ class FeedSession:
         self._reported_at_s = 0.0
 
     def run(self, producer: ChangelogSink) -> None:
-        """Copy what is left to copy, then follow the table until the protocol says stop.
+        """Copy the rest of the snapshot, then follow the table until the protocol stops.
 
         Raises:
-            SourceUnavailableError: table or Kafka cannot be reached; another session may.
-            SnapshotNeededError: what happened cannot be followed.
+            SourceUnavailableError: table or Kafka cannot be reached; a new session may succeed.
+            SnapshotNeededError: the changes cannot be followed.
             SourceError: the table cannot be read as it is.
         """
         self._tell("streaming")
@@ -111,11 +111,7 @@ class FeedSession:
                 self._protocol.stopped.wait(self._config.monitor_interval_ms / 1000)
 
     def step(self, producer: ChangelogSink) -> bool:
-        """The copy, its watermark or the next commit; False if there is nothing to do now.
-
-        Raises:
-            SourceError: as `run`.
-        """
+        """Send the copy, its watermark or the next commit; False if there is nothing to do."""
         if not self._state.copied:
             self._copy(producer)
         elif not self._is_marked:
@@ -146,7 +142,7 @@ class FeedSession:
         return state
 
     def _is_continuous(self, state: DeltaFeedState) -> bool:
-        """Whether the table is the one that was read, with the same history up to there."""
+        """Whether the table and its history up to the state's version are unchanged."""
         if self._table.table_id != state.table_id or self._table.version < state.version:
             return False
         digest = self._digest(state.version)
@@ -160,7 +156,7 @@ class FeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _copy(self, producer: ChangelogSink) -> None:
-        """Send the rows of the version that was chosen; a file is the unit of resuming."""
+        """Send the rows of the snapshot version; progress is stored per file."""
         state = self._state
         table = self._table_at(state.snapshot_version)
         files, _ = files_of(table)
@@ -187,7 +183,7 @@ class FeedSession:
         self._send(producer, encoded)
 
     def _write_watermark(self, producer: ChangelogSink) -> None:
-        """After each start: whoever has it already takes it as the same promise."""
+        """Runs after each start; a repeated watermark record has no effect."""
         state = self._state
         written = producer.watermark(state.place(state.snapshot_version), state.generation)
         partitions = [{"partition": p, "offset": o} for p, o in written]
@@ -211,7 +207,7 @@ class FeedSession:
         if files.redefines:
             self._table = table = self._table_at(version)
             files = files_changed(table, entry)
-        at_ms = files.at_ms or self._modified_ms(version)
+        at_ms = files.at_ms or self._entry_path(version).stat().st_mtime_ns // 1_000_000
         self._send_commit(producer, table, files, at_ms)
         digest = hashlib.sha256(entry).hexdigest()
         self._seen = self._look(version)
@@ -243,11 +239,7 @@ class FeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _table_at(self, version: int) -> SourceTable:
-        """The table as it was at `version`.
-
-        Raises:
-            SnapshotNeededError: it cannot be read any more, or did not fit then; now it may.
-        """
+        """The table at `version`; SnapshotNeededError if it is gone or did not fit then."""
         config = self._config
         try:
             return check_source_table(
@@ -266,7 +258,7 @@ class FeedSession:
             ) from exc
 
     def _require_same_history(self) -> None:
-        """See that no version was passed over and that the table was not replaced."""
+        """Raise unless no version was skipped and the table is the same."""
         state = self._state
         if self._look(state.version) == self._seen and self._seen is not None:
             return
@@ -309,9 +301,6 @@ class FeedSession:
             return None
         return _Seen(getattr(stat, "st_ino", 0), stat.st_mtime_ns, stat.st_size)
 
-    def _modified_ms(self, version: int) -> int:
-        return self._entry_path(version).stat().st_mtime_ns // 1_000_000
-
     def _tell(self, event: str, *, paced: bool = False) -> None:
         if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
             return
@@ -330,11 +319,9 @@ class FeedSession:
 
 
 def _checked(config: DeltaFeedConfig, kept: DeltaFeedState | None) -> SourceTable:
-    """The table as it is now.
+    """The table now.
 
-    Raises:
-        SourceUnavailableError: it is not there.
-        SourceError: it does not fit; `kept` tells what happened to it.
+    SourceUnavailableError if it is missing, SourceError if it does not fit `kept`.
     """
     try:
         return check_source_table(config.path, config.fields, config.primary_key)
@@ -357,10 +344,9 @@ def _changes_of(
     files: CommitFiles,
     at_ms: int,
 ) -> Iterator[Envelopes]:
-    """The changes of a commit in pieces, their ordinals from 0 on.
+    """The changes of a commit in pieces, with ordinals from 0.
 
-    Raises:
-        SnapshotNeededError: a file is gone, or more rows would have to be compared than fit.
+    Raises SnapshotNeededError if a file is gone or too many rows would have to be compared.
     """
     place, source = state.place(table.version), (state.generation, at_ms)
     if not files.feed and not files.removed:
@@ -381,9 +367,9 @@ def _changes_of(
 
 
 def _sides(table: SourceTable, files: CommitFiles) -> Sides:
-    """The rows that a commit took away or changed, and those that it made.
+    """The rows that a commit removed or changed, and the rows it wrote.
 
-    The change data feed tells just them; without it they are those of all files that it rewrote.
+    Without a change data feed these are all rows of the rewritten files.
     """
     _check_size(table, files)
     before: list[pa.RecordBatch] = []

@@ -1,4 +1,4 @@
-"""The rows of a Delta table's files as wire columns: deletion vectors, partitions and all."""
+"""Rows of a Delta table's files as wire columns, with deletion vectors and partition values."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from joins.adapters.delta.entries import actions_of, committed_at_ms
-from joins.adapters.delta.source import DeltaColumn, SourceTable, load_table
-from joins.adapters.delta.types import in_declared_shape
+from joins.adapters.delta.source import DeltaColumn, SourceTable, in_declared_shape, load_table
 from joins.kernels.expressions.casts import Mask
 from joins.kernels.json.wire import to_wire
 from joins.kernels.table_path import TablePath, readable, row_count
@@ -30,12 +29,12 @@ _FIELD_ID = b"PARQUET:field_id"
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file that a version has, or whose rows a commit tells as changed.
+    """A data file of a version, or a file with the changed rows of a commit.
 
     Attributes:
         path: relative to the table's root, or absolute.
-        partition: values of the partition columns, by name; text, or typed already.
-        alive: which rows count, None for all.
+        partition: values of the partition columns by name; text or typed.
+        alive: mask of valid rows, None for all.
     """
 
     path: str
@@ -45,15 +44,15 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """What a commit changed, by files.
+    """The files that a commit changed.
 
     Attributes:
-        at_ms: when it was made, epoch milliseconds.
-        is_told: it changed rows, or nothing of its files (`dataChange` is false).
-        added: files whose rows are new.
-        removed: files whose rows were there before.
-        feed: files of the change data feed; if there is one, they tell everything.
-        redefines: it has a new definition or protocol of the table.
+        at_ms: commit time, epoch milliseconds.
+        is_told: whether it changed rows, or no file (`dataChange` is false).
+        added: files with new rows.
+        removed: files whose rows existed before.
+        feed: files of the change data feed; if present, they have all changes.
+        redefines: whether it changes the table's schema or protocol.
     """
 
     at_ms: int
@@ -64,15 +63,15 @@ class CommitFiles:
 
 
 def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
-    """The files of the table at its version, by path, and how many rows they have.
+    """The table's files by path with their row counts.
 
-    Raises:
-        SnapshotNeededError: the version cannot be read any more.
+    SnapshotNeededError if the version is gone.
     """
     with _at(table.path, table.version):
         loaded = load_table(table.path, table.version)
         actions = pa.table(loaded.get_add_actions())
-        alive = _alive(loaded, table.path) if _has_vectors(loaded) else {}
+        has_vectors = "deletionVectors" in (loaded.protocol().reader_features or ())
+        alive = _alive(loaded, table.path) if has_vectors else {}
     files, rows = [], 0
     for action in sorted(actions.to_pylist(), key=lambda a: str(a["path"])):
         path = _local(table.path, action["path"])
@@ -87,11 +86,10 @@ def files_of(table: SourceTable) -> tuple[tuple[DataFile, ...], int]:
 
 
 def files_changed(table: SourceTable, entry: bytes) -> CommitFiles:
-    """What the commit `entry` (the content of its log file) changed; it made `table`'s version.
+    """The changes of the commit `entry` (bytes of the log file), which made `table`'s version.
 
-    Raises:
-        SnapshotNeededError: the versions around it cannot be read any more.
-        SourceUnavailableError: it is not whole.
+    Raises SnapshotNeededError if versions around it are gone, SourceUnavailableError if the entry
+    is incomplete.
     """
     actions = _actions(table, entry)
     added = [a["add"] for a in actions if "add" in a and a["add"].get("dataChange", True)]
@@ -120,33 +118,22 @@ def _actions(table: SourceTable, entry: bytes) -> list[dict[str, Any]]:
 
 
 def read_rows(table: SourceTable, file: DataFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a data file as wire columns, in their order.
+    """The rows of a data file as wire columns, in file order.
 
-    Raises:
-        SnapshotNeededError: the file is gone.
-        SourceError: it cannot be read.
+    Raises SnapshotNeededError if the file is gone, SourceError if it cannot be read.
     """
     for batch, _ in _read(table, file, ()):
         yield batch
 
 
 def read_told(table: SourceTable, file: DataFile) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """The rows of a file of the change data feed, and of each what happened to it.
-
-    Raises:
-        SnapshotNeededError: the file is gone.
-        SourceError: it cannot be read.
-    """
+    """The rows of a change data file, each with its change type; errors as `read_rows`."""
     for batch, rest in _read(table, file, (_CHANGE_TYPE,)):
         yield batch, rest.column(_CHANGE_TYPE).cast(pa.string())
 
 
 def rows_in(table: SourceTable, files: Sequence[DataFile]) -> int:
-    """How many rows `files` have, those that do not count included.
-
-    Raises:
-        SnapshotNeededError: a file is gone.
-    """
+    """Number of rows in `files`, deleted ones included; SnapshotNeededError if a file is gone."""
     total = 0
     for file in files:
         with _file_errors(table, file):
@@ -166,7 +153,7 @@ def _nothing(count: int, column: DeltaColumn) -> pa.Array:
 def _files(
     table: SourceTable, actions: Sequence[Mapping[str, Any]], version: int
 ) -> tuple[DataFile, ...]:
-    """Actions as files, by path; deletion vectors are as of `version`."""
+    """Actions as files by path, with the deletion vectors of `version`."""
     alive: Mapping[TablePath, Mask] = {}
     if any(action.get("deletionVector") for action in actions):
         with _at(table.path, version):
@@ -180,12 +167,8 @@ def _files(
     return tuple(files)
 
 
-def _has_vectors(loaded: DeltaTable) -> bool:
-    return "deletionVectors" in (loaded.protocol().reader_features or ())
-
-
 def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:
-    """File → which of its rows count, of the files that have a deletion vector."""
+    """File → mask of valid rows, of the files with a deletion vector."""
     masks = {}
     for batch in loaded.deletion_vectors():
         for path, kept in zip(
@@ -196,11 +179,7 @@ def _alive(loaded: DeltaTable, root: TablePath) -> dict[TablePath, Mask]:
 
 
 def _local(root: TablePath, path: str) -> TablePath:
-    """The file that an action or a deletion vector names.
-
-    Raises:
-        SourceError: it is not where the table is.
-    """
+    """Path of the file in an action or deletion vector; SourceError if it is outside the table."""
     is_local = isinstance(root, Path)
     parsed = urlparse(path if is_local else path.removeprefix(f"{root}/"))
     if parsed.scheme not in (("", "file") if is_local else ("",)):
@@ -214,7 +193,7 @@ def _local(root: TablePath, path: str) -> TablePath:
 
 @contextmanager
 def _at(path: TablePath, version: int) -> Iterator[None]:
-    """Turn an old version that is gone into a need of a new copy."""
+    """Report an old version that is gone as SnapshotNeededError."""
     try:
         yield
     except SourceUnavailableError:
@@ -248,7 +227,7 @@ def _file_errors(table: SourceTable, file: DataFile) -> Iterator[None]:
 def _read(
     table: SourceTable, file: DataFile, further: Sequence[str]
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-    """Wire columns of the rows that count, with the columns `further` of the same rows."""
+    """Wire columns of the valid rows, and the columns `further` of the same rows."""
     path = _local(table.path, file.path)
     with (
         _file_errors(table, file),
@@ -269,7 +248,7 @@ def _read(
 
 
 def _names_in(schema: pa.Schema, columns: Sequence[DeltaColumn]) -> dict[str, str]:
-    """Column → its name in a file, empty if the file does not have it."""
+    """Column → its name in a file, empty if missing."""
     by_id = {
         int(item.metadata[_FIELD_ID]): item.name
         for item in schema

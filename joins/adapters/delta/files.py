@@ -1,25 +1,94 @@
-"""The data files of one Delta table, and their rows."""
+"""The data files of a Delta table, and their rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
 
 from joins.adapters.delta.entries import added_files, changed_files
-from joins.adapters.delta.rows import TableRows
 from joins.adapters.delta.versions import TableVersions
-from joins.kernels.table_path import TablePath, readable
+from joins.kernels.table_path import TablePath, dataset_of, readable
 from joins.plan.errors import SinkError
+
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
+class TableRows:
+    """Reads rows of a loaded table."""
+
+    def __init__(self, table: DeltaTable, root: TablePath) -> None:
+        self._table = table
+        self._root = root
+        fields = table.schema().fields
+        self._names = {str(f.metadata.get(_PHYSICAL_NAME, f.name)): f.name for f in fields}
+        self._schema = pa.schema(table.schema().to_arrow())
+        protocol = table.protocol()
+        self.has_deletion_vectors = "deletionVectors" in (protocol.reader_features or ())
+
+    @property
+    def _is_plain(self) -> bool:
+        is_mapped = any(physical != name for physical, name in self._names.items())
+        partitioned = bool(self._table.metadata().partition_columns)
+        return not (is_mapped or partitioned or self.has_deletion_vectors)
+
+    def of_files(self, added: Sequence[Mapping[str, Any]]) -> Iterator[pa.Table]:
+        """The rows of files as added by a commit, one table a file; OSError if a file is gone."""
+        for action in added:
+            file = pq.read_table(readable(self._root / unquote(action["path"])), partitioning=None)
+            columns = {self._names.get(n, n): file.column(n) for n in file.column_names}
+            for physical, text in (action.get("partitionValues") or {}).items():
+                name = self._names.get(physical, physical)
+                value = _partition_value(text, self._schema.field(name).type)
+                columns[name] = pa.repeat(value, file.num_rows)
+            yield pa.table(columns)
+
+    def where(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
+        """The columns of `schema` of the rows with these column values."""
+        nullable = pa.schema([item.with_nullable(True) for item in schema])
+        if self._is_plain:
+            paths = pa.table(self._table.get_add_actions()).column("path").to_pylist()
+            files = [self._root / unquote(path) for path in sorted(paths)]
+            terms = [pc.field(name) == value for name, value in equal.items()]
+            condition = terms[0]
+            for term in terms[1:]:
+                condition &= term
+            return dataset_of(files, nullable).to_table(filter=condition)
+        columns = ", ".join(map(_quoted, schema.names))
+        terms = [f"{_quoted(name)} = {int(value)}" for name, value in equal.items()]
+        query = f"SELECT {columns} FROM output WHERE {' AND '.join(terms)}"
+        try:
+            rows = QueryBuilder().register("output", self._table).execute(query)
+            return pa.table(rows).cast(nullable)
+        except DeltaError as exc:
+            raise SinkError(
+                f'delta table "{self._root}" cannot be read without spark: {str(exc)[:200]}',
+                hint="Look at its rows with Spark; the job itself goes on.",
+            ) from exc
+
+
+def _partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:
+    if text is None:
+        return pa.scalar(None, kind)
+    if pa.types.is_timestamp(kind):
+        return pa.scalar(text.removesuffix("Z")).cast(pa.timestamp("us")).cast(kind)
+    return pa.scalar(text).cast(kind)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
 
 _PLAIN_READER_FEATURES = frozenset({"timestampNtz"})
 _MAPPED_COLUMNS_READER = 2  # of readers before table features
 
 
 class TableFiles:
-    """What the versions of a table have as files; threads may share it."""
+    """The files of a table's versions; threads may share it."""
 
     def __init__(self, versions: TableVersions) -> None:
         self._versions = versions
@@ -36,11 +105,7 @@ class TableFiles:
     def read_files(
         self, files: Sequence[TablePath], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        """The rows of data files, one table a file.
-
-        Raises:
-            SinkError: a file is gone.
-        """
+        """The rows of data files, one table a file."""
         names = list(columns) if columns is not None else None
         for file in files:
             try:
@@ -58,12 +123,9 @@ class TableFiles:
                 ) from exc
 
     def files_added(self, first: int, last: int) -> list[TablePath]:
-        """The data files with the changes of commits `first` to `last`, in commit order.
+        """Data files with changes of commits `first` to `last`, in commit order.
 
-        Files that only say anew what was there (`dataChange` is false) are no changes.
-
-        Raises:
-            SinkError: the log has one of the commits no more.
+        Rewritten files (`dataChange` is false) are left out.
         """
         return [
             self._path / unquote(action["path"])
@@ -79,19 +141,11 @@ class TableFiles:
         }
 
     def files_at(self, version: int) -> list[TablePath]:
-        """The data files of `version`, in no order.
-
-        Raises:
-            SinkError: the version cannot be read (any more).
-        """
+        """The data files of `version`, in no order."""
         return [self._path / unquote(path) for path in self._versions.of(version, paths_of)]
 
     def check_plain(self, version: int) -> None:
-        """See that the rows of `version` are those of its data files, under their own names.
-
-        Raises:
-            SinkError: the table has deletion vectors or mapped columns, or cannot be read.
-        """
+        """Require that the rows of `version` are those of its files, under their own names."""
         protocol = self._versions.load(version).protocol()
         denied = set(protocol.reader_features or ()) - _PLAIN_READER_FEATURES
         if protocol.min_reader_version == _MAPPED_COLUMNS_READER:
@@ -109,11 +163,7 @@ class TableFiles:
         return dict(zip(names, rows, strict=True))
 
     def described_at(self, version: int) -> list[dict[str, Any]]:
-        """The data files of `version` with path, size, rows, and statistics by column.
-
-        Raises:
-            SinkError: the version cannot be read (any more).
-        """
+        """The data files of `version` with path, size, row count and column statistics."""
         described: list[dict[str, Any]] = self._versions.of(version, _add_actions).to_pylist()
         return described
 

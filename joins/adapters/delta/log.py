@@ -1,12 +1,9 @@
-"""One Delta table under one app id: each batch committed once, fenced, and checked before it is.
+"""Commits batches to one Delta table under one app id, once each and fenced.
 
-Each commit of a batch carries two application transactions: the batch number under the job's app id
-and the runner's epoch under `<app id>:fence`. Check and commit go by one look at the newest
-version, so a stale runner's commit conflicts instead of repeating the number. After it the log
-is read back: the commit must be there with our transactions, our files and their rows.
-
-A commit may lose its entry in the log once a checkpoint covers it; what must outlive that is kept
-in application transactions, which checkpoints have.
+A batch's commit has two application transactions: the batch number under the app id, and the
+runner's epoch under `<app id>:fence`. Check and commit use one look at the newest version, so a
+stale runner's commit conflicts. Afterwards the log must show the commit with our transactions,
+files and rows. Clean-up may remove entries, so lasting facts are kept in application transactions.
 """
 
 import json
@@ -16,12 +13,18 @@ from typing import Any
 
 from deltalake import Transaction
 
-from joins.adapters.delta.batches import EPOCH_KEY, TableBatches, followed_ids
-from joins.adapters.delta.commit import Commit, FileActions, Rewrite, spark_version
+from joins.adapters.delta.commit import (
+    EPOCH_KEY,
+    Commit,
+    FileActions,
+    Rewrite,
+    TableBatches,
+    followed_ids,
+    spark_version,
+)
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.files import TableFiles, paths_of
-from joins.adapters.delta.upkeep import TableUpkeep
 from joins.adapters.delta.versions import (
     INTERNAL_TABLE_PROPERTIES,
     OWN_TABLE_PROPERTIES,
@@ -29,8 +32,8 @@ from joins.adapters.delta.versions import (
     TableVersions,
     create_table,
 )
-from joins.adapters.delta.writer import CommitWriter
-from joins.adapters.store.path import StorePath
+from joins.adapters.delta.writer import CommitWriter, TableUpkeep
+from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import batches_app_id
 from joins.kernels.probe.files import SharedTable, StagedFile, writer_tag
 from joins.kernels.table_path import TablePath, row_count
@@ -52,18 +55,13 @@ __all__ = [  # what the callers of a log need, wherever it is
 class DeltaLog:
     """The commits of one table under one app id; threads may share it.
 
-    Args:
-        path: its root.
-        app_id: of the job's commits to it.
-        appends: what batches append, of a table that is not ours alone: each commit then sees that
-            the table still takes columnar files.
-
     Attributes:
-        versions: what the table's log says; its lock lets one commit through at a time.
-        batches: what is committed under the app id.
+        versions: the table by its log; its lock serialises commits.
+        batches: the batches committed under the app id.
         files: the data files of the table.
-        upkeep: what keeps log and files small.
-        writer: what puts a commit into the log.
+        upkeep: checkpoints and clean-up.
+        writer: puts a commit into the log; with `appends` it checks before each commit that a table
+            shared with others still takes columnar files.
     """
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends | None = None) -> None:
@@ -86,21 +84,16 @@ class DeltaLog:
         return SharedTable(self.path, writer_tag(batches_app_id(self.app_id)))
 
     def choose_writer(self, appends: Appends) -> WriterChoice:
-        """The writer that may append rows to the table as it is now.
-
-        Raises:
-            SinkError: none may.
-        """
+        """The writer that may append rows to the table now."""
         return appends.choose(self.path, self.versions.fresh().rules)
 
     # Commits
     # -----------------------------------------------------------------------------------------
 
     def commit_epoch(self, epoch: int) -> None:
-        """Fence every older runner: commit `epoch`, empty.
+        """Fence older runners: commit `epoch` without files.
 
-        Raises:
-            FencedError: a newer epoch is there already.
+        FencedError if a newer epoch exists.
         """
         with self.versions.lock:
             table = self.versions.fresh()
@@ -124,29 +117,20 @@ class DeltaLog:
     def commit(
         self, batch: int, epoch: int, files: Sequence[StagedFile], metadata: Mapping[str, Any]
     ) -> int:
-        """Commit `files` as `batch`, once, and see afterwards that the log says so.
+        """Commit `files` as `batch` once, and verify the log afterwards.
 
-        Returns:
-            The version after the commit; if the batch was there already, the newest version.
+        Returns the version after the commit; if the batch existed already, the newest version.
 
         Raises:
             FencedError: a newer runner has taken over.
-            SinkError: a staged file is missing or has another size or number of rows, the table
-                needs Spark's writer now, the commit failed, or the log does not show it as it was
-                made.
+            SinkError: a staged file changed, the table needs Spark's writer, or the commit failed.
         """
         return self.commit_change(batch, epoch, FileActions(files), metadata)
 
     def commit_change(
         self, batch: int, epoch: int, change: FileActions, metadata: Mapping[str, Any]
     ) -> int:
-        """As `commit`, with files that are gone.
-
-        Raises:
-            FencedError: as `commit`.
-            SinkError: a file to remove is not in the newest version, that is another one than the
-                change was made of, or as `commit`.
-        """
+        """As `commit`, with removed files, which must be in the newest version."""
         with self.versions.lock:
             table = self.versions.fresh()
             if self.batches.has(batch, epoch, table):
@@ -173,14 +157,9 @@ class DeltaLog:
             return version
 
     def rewrite(self, change: Rewrite, epoch: int, metadata: Mapping[str, Any]) -> int:
-        """Put files in the place of others that say the same (`dataChange` is false).
+        """Replace files by others with the same rows (`dataChange` is false).
 
-        Returns:
-            The version of the commit.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: a file to remove is not in the newest version, or as `commit`.
+        Returns the version.
         """
         with self.versions.lock:
             table = self.versions.fresh()
@@ -203,15 +182,10 @@ class DeltaLog:
             )
 
     def retract(self, batch: int, epoch: int) -> int | None:
-        """Remove from the table what the commit of `batch` added; the number stays used.
+        """Remove the files that `batch` added; its number stays used.
 
-        Returns:
-            The version of the removal, None if there is nothing (more) to remove.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: the table does not let files be removed, or not without Spark's writer, or a
-                row of them was deleted by a deletion vector; nothing is removed.
+        Returns the version of the removal, None if there is nothing to remove. SinkError if the
+        table does not allow it or a deletion vector covers the files; nothing is removed then.
         """
         with self.versions.lock:
             table = self.versions.fresh()
@@ -245,15 +219,7 @@ class DeltaLog:
         )
 
     def go_back(self, version: int, epoch: int, metadata: Mapping[str, Any]) -> int:
-        """Give the table the files that it had at `version`; numbers of batches stay used.
-
-        Returns:
-            The version of the commit.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: a file of `version` is gone, or the commit failed.
-        """
+        """Restore the files of `version`; batch numbers stay used. Returns the new version."""
         with self.versions.lock:
             restored = {each["path"]: each for each in self.files.described_at(version)}
             table = self.versions.fresh()

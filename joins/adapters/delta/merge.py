@@ -1,22 +1,21 @@
-"""A Delta output whose rows replace others by key: Delta's MERGE under the batch protocol.
+"""A Delta output whose rows replace others by key.
 
 | the batch's keys | commit |
 |---|---|
-| are in no file, by the ranges of the key columns that the log tells | an append, written by us |
-| may be in one; or the table is not for our writer, or the batch is large | Delta's MERGE |
-| the same of a table in an object store | files that have them are written anew, by us |
+| are in no file, by the ranges of the key columns in the log | an append, written by us |
+| may be in one; or the table needs Spark's writer; or a large batch | Delta's MERGE |
+| the same in an object store | we rewrite the files that have them |
 
-A merge carries the same one transaction as an append by Spark's writer, so that it happens once and
-a newer runner's commit keeps an older one's out; our append has it, too. It goes right behind the
-version whose files were looked at, or not at all. Of a MERGE only files that may have one of the
-batch's keys are read: the range of each key column is part of the condition.
+Each commit carries one application transaction, as Spark's appends do, so it happens once and is
+fenced. It is valid only directly behind the version whose files were checked. A MERGE's condition
+includes the range of each key column, so that Delta reads only files that may have a key.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, timedelta
 from functools import partial, reduce
 from operator import and_
 from pathlib import Path
@@ -25,24 +24,216 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from delta.tables import DeltaTable
-from deltalake import Transaction
+from delta.tables import DeltaTable as SparkTable
+from deltalake import DeltaTable, Transaction
+from deltalake.exceptions import DeltaError
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from joins.adapters.delta.commit import Commit, batch_of_spark, epoch_of_spark
 from joins.adapters.delta.features import Appends, is_exact
 from joins.adapters.delta.files import paths_of
-from joins.adapters.delta.key_bounds import Bounds, KeyBounds, bounds_of
 from joins.adapters.delta.output import OutputLog, SparkAppend, spark_schema
-from joins.adapters.delta.versions import Seen
+from joins.adapters.delta.versions import Seen, TableVersions
 from joins.kernels.changelog.changes import exact_codes
 from joins.kernels.changelog.row_kinds import DELETE, rows_left
 from joins.kernels.expressions.casts import whole
 from joins.kernels.probe.files import FileOrigin
 from joins.kernels.table_path import TablePath
+from joins.plan.errors import SinkError
 from joins.plan.types import quoted
+
+Bounds = tuple[Any, Any]
+"""The least and the greatest value of a column that has no NULL among what is bounded."""
+
+_BOUNDED = (pa.types.is_integer, pa.types.is_date, pa.types.is_timestamp)
+_ROUNDED = timedelta(milliseconds=1)  # what statistics may leave of a time
+_MOST_STEPS = 200
+
+
+class KeyBounds:
+    """The bounds of the key columns in the files of one table; its caller holds its lock.
+
+    Columns of types whose statistics Delta truncates or orders differently have no bounds.
+    """
+
+    def __init__(self, versions: TableVersions, key: Sequence[pa.Field]) -> None:
+        self._versions = versions
+        self._key = tuple(key)
+        self._files: dict[str, list[Bounds | None]] = {}
+        self._at = 0
+        self._rules: DeltaTable | None = None
+
+    def may_hold(self, table: Seen, keys: Sequence[Bounds | None]) -> bool:
+        """Whether a file of `table` may have a key within these bounds, one a column.
+
+        None is unbounded. A file without statistics may have any key.
+        """
+        files = self.files_with(table, keys)
+        return files is None or bool(files)
+
+    def files_with(self, table: Seen, keys: Sequence[Bounds | None]) -> list[str] | None:
+        """The files of `table` that may have such keys, as named in the log.
+
+        None if it does not say.
+        """
+        if not self._has_followed(table):
+            return None
+        return [path for path, file in self._files.items() if not _are_apart(file, keys)]
+
+    def _has_followed(self, table: Seen) -> bool:
+        """Update the known files to `table`; False if its log does not list them."""
+        is_near = self._rules is table.rules and 0 <= table.at - self._at <= _MOST_STEPS
+        if not (is_near and self._has_read(table.at)):
+            self._rules = None
+            try:
+                self._files = dict(self._described(self._versions.whole(table)))
+            except (DeltaError, SinkError):
+                return False
+        self._at, self._rules = table.at, table.rules
+        return True
+
+    def _has_read(self, version: int) -> bool:
+        with suppress(SinkError):
+            for each in range(self._at + 1, version + 1):
+                self._apply(self._versions.commit_entry(each))
+            return True
+        return False
+
+    def _apply(self, entry: Sequence[Mapping[str, Any]]) -> None:
+        for action in entry:
+            if "remove" in action:
+                self._files.pop(action["remove"]["path"], None)
+        for action in entry:
+            if "add" in action:
+                stats = action["add"].get("stats")
+                self._files[action["add"]["path"]] = _stated(stats, self._key)
+
+    def _described(self, table: DeltaTable) -> Iterator[tuple[str, list[Bounds | None]]]:
+        """The files of `table` with their bounds, by delta-rs."""
+        actions = pa.table(table.get_add_actions())
+        sides = [
+            [_column(actions, side, column) for column in self._key] for side in ("min", "max")
+        ]
+        for at, path in enumerate(actions.column("path").to_pylist()):
+            pairs = zip(*sides, strict=True)
+            yield path, [_widened((lows[at], highs[at])) for lows, highs in pairs]
+
+
+def bounds_of(files: Sequence[str], column: str, kind: pa.DataType) -> Bounds | None:
+    """The bounds of `column` in our Parquet files, by their statistics.
+
+    None without statistics, with a NULL, or for types without Delta statistics.
+    """
+    if not files or not any(test(kind) for test in _BOUNDED):
+        return None
+    lows, highs = [], []
+    for file in files:
+        metadata = pq.read_metadata(file)
+        at = metadata.schema.names.index(column)
+        for group in range(metadata.num_row_groups):
+            statistics = metadata.row_group(group).column(at).statistics
+            if statistics is None or not statistics.has_min_max or statistics.null_count != 0:
+                return None
+            try:
+                lows.append(statistics.min)
+                highs.append(statistics.max)
+            except (OverflowError, ValueError):  # a day that Python's calendar does not have
+                return None
+    return min(lows), max(highs)
+
+
+def may_have_key(stats: object, key: pa.Table) -> bool:
+    """Whether a file with these statistics (JSON text of the log) may have a row of `key`, one row.
+
+    A NULL in a key column matches any file.
+    """
+    return _may_have_nulls(stats, key.column_names) or not _are_apart(
+        _stated(stats, key.schema), [_point(column) for column in key.columns]
+    )
+
+
+def _may_have_nulls(stats: object, names: Sequence[str]) -> bool:
+    try:
+        counts = json.loads(str(stats or "{}")).get("nullCount") or {}
+        return any(counts.get(name) != 0 for name in names)
+    except (ValueError, AttributeError):
+        return True
+
+
+def _point(column: pa.ChunkedArray) -> Bounds | None:
+    with suppress(OverflowError, ValueError):  # a day that Python's calendar does not have
+        if any(test(column.type) for test in _BOUNDED):
+            value = column[0].as_py()
+            return value, value
+    return None
+
+
+def _stated(stats: object, key: Iterable[pa.Field]) -> list[Bounds | None]:
+    """The bounds of columns in JSON statistics."""
+    fields = list(key)
+    try:
+        document = json.loads(str(stats or "{}"))
+        low, high = (document.get(side) or {} for side in ("minValues", "maxValues"))
+        return [
+            _widened(
+                (_value(low.get(each.name), each.type), _value(high.get(each.name), each.type))
+            )
+            for each in fields
+        ]
+    except (ValueError, AttributeError):
+        return [None] * len(fields)
+
+
+def _are_apart(file: Sequence[Bounds | None], keys: Sequence[Bounds | None]) -> bool:
+    return any(
+        one is not None and other is not None and (one[1] < other[0] or one[0] > other[1])
+        for one, other in zip(file, keys, strict=True)
+    )
+
+
+def _widened(stated: Bounds) -> Bounds | None:
+    """Bounds that allow for times rounded to milliseconds; None if one is missing."""
+    low, high = stated
+    if low is None or high is None:
+        return None
+    if not isinstance(low, datetime):
+        return low, high
+    try:
+        return low - _ROUNDED, high + _ROUNDED
+    except OverflowError:
+        return None
+
+
+def _value(text: object, kind: pa.DataType) -> int | date | None:
+    """A value of JSON statistics; None if it does not have the type."""
+    if pa.types.is_integer(kind):
+        return text if isinstance(text, int) and not isinstance(text, bool) else None
+    if not isinstance(text, str):
+        return None
+    if pa.types.is_date(kind):
+        return date.fromisoformat(text)
+    if not pa.types.is_timestamp(kind):
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if (moment.tzinfo is None) == (kind.tz is None) else None
+
+
+def _column(actions: pa.Table, side: str, column: pa.Field) -> list[Any]:
+    """The values of one side of the statistics; None where unusable."""
+    nothing = [None] * actions.num_rows
+    kind = actions.schema.field(side).type if side in actions.schema.names else pa.struct([])
+    at = kind.get_field_index(column.name)
+    if at < 0 or kind.field(at).type != column.type:
+        return nothing
+    if not any(test(column.type) for test in _BOUNDED):
+        return nothing
+    with suppress(OverflowError, ValueError):  # a day that Python's calendar does not have
+        return list(pc.struct_field(actions.column(side), [at]).to_pylist())
+    return nothing
+
 
 _KIND = "kind"
 _PLACE = ("file", "row")
@@ -53,7 +244,7 @@ _MOST_APPENDED_BYTES = 64 << 20  # of staged files, which the driver reads whole
 def commit_settings(
     spark: SparkSession, app_id: str, version: int, metadata: Mapping[str, Any]
 ) -> Iterator[None]:
-    """What the next commit of the session `spark` carries; nothing else is written by it."""
+    """Set the user metadata of the session's next commit only."""
     settings = {
         "spark.databricks.delta.commitInfo.userMetadata": json.dumps(
             metadata, separators=(",", ":")
@@ -80,8 +271,7 @@ class MergeSource:
     """Rows of one batch that replace others by key.
 
     Attributes:
-        files: of `change_schema`, none of them empty; the names are in the order in which the rows
-            were emitted.
+        files: of `change_schema`, none empty, named in the order of emission.
         metadata: for the commit.
     """
 
@@ -91,11 +281,11 @@ class MergeSource:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What of a table's files stays when rows of theirs are replaced.
+    """The remains of files whose rows are replaced.
 
     Attributes:
-        files: as the log names them, those that go.
-        rows: the ones that stay.
+        files: removed files, as named in the log.
+        rows: their remaining rows.
     """
 
     files: tuple[str, ...] = ()
@@ -103,16 +293,10 @@ class Kept:
 
 
 class MergedOutput:
-    """The output of one job under one app id, each key with its newest row.
-
-    Args:
-        path: its root.
-        app_id: of the job's commits to it.
-        appends: the rows, and the columns that are their key.
-        spark: merges are made in a session of their own.
+    """The output of one job under one app id, with the newest row of each key.
 
     Attributes:
-        log: the output as a log of commits.
+        log: the output's commits; merges run in a session of their own.
     """
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
@@ -136,7 +320,7 @@ class MergedOutput:
         return self._write(transaction, table, changes.metadata, staged, kept)
 
     def _replaces_nothing(self, changes: MergeSource, table: Seen) -> bool:
-        """Whether an append that we write says the same as a merge."""
+        """Whether an append equals the merge."""
         is_plain = self._appends.are_columnar(table.rules) and self.log.writer.takes_entries(table)
         if not (self._is_exact and is_plain):
             return False
@@ -158,7 +342,7 @@ class MergedOutput:
         staged: pa.Table,
         kept: Kept,
     ) -> int:
-        """Commit what the changes leave, with what is kept of files that have their keys."""
+        """Commit the changes, and the remaining rows of the files that have their keys."""
         epoch, batch = epoch_of_spark(transaction), batch_of_spark(transaction)
         assert batch is not None, "the transaction is a batch's"
         with self.log.shared.stage(self.log.rows, FileOrigin(epoch, batch, 0, 0)) as stage:
@@ -218,7 +402,7 @@ class MergedOutput:
         values: dict[str, str | Column] = {
             quoted(name): f"s.c{at}" for at, name in enumerate(self.log.rows.names)
         }
-        table = DeltaTable.forPath(self.log.spark.session, str(self.log.path)).alias("t")
+        table = SparkTable.forPath(self.log.spark.session, str(self.log.path)).alias("t")
         gone = f"s.{_KIND} = {DELETE}"
         (
             table.merge(self._newest(changes).alias("s"), self._same_key(changes))
@@ -247,7 +431,7 @@ class MergedOutput:
         return ranked.where(f.col("rank") == 1).drop("rank", *_PLACE)
 
     def _same_key(self, changes: MergeSource) -> Column:
-        """Equal keys, which lie in the ranges of the files: Delta reads no file outside of them."""
+        """Equal keys within the ranges of the files, so that Delta skips other files."""
         terms = []
         for staged, name, column in self._key:
             mine, theirs = f.col(f"s.{staged}"), f.col(f"t.{quoted(name)}")
@@ -266,7 +450,7 @@ def _without(rows: pa.Table, own: Sequence[pa.Array], keys: Sequence[pa.Array]) 
 
 
 def _literal(value: int | date, kind: pa.DataType) -> Column:
-    """`value` in Spark; times are text, for values would pass the time zone of this process."""
+    """`value` in Spark; times go as text, since values would use this process's time zone."""
     if isinstance(value, int):
         return f.lit(value)
     if pa.types.is_date(kind):

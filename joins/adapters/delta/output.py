@@ -1,8 +1,8 @@
-"""A job's output as a Delta table that either writer appends to: ours in columns, or Spark's own.
+"""A job's output as a Delta table, appended by our columnar writer or by Spark's.
 
-Spark's writer is given the one transaction that Delta allows it, and reads it on the snapshot that
-it commits against: a commit of a newer runner in between conflicts, and one that came before makes
-it write nothing. Both are found by looking at the log afterwards.
+Spark's writer gets the single transaction that Delta allows, and reads it on the snapshot that it
+commits against: a newer runner's commit in between conflicts, an earlier one makes it write
+nothing. The log is checked for both afterwards.
 """
 
 import json
@@ -22,8 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from joins.adapters.delta.batches import EPOCH_KEY
-from joins.adapters.delta.commit import epoch_of_spark, spark_version
+from joins.adapters.delta.commit import EPOCH_KEY, epoch_of_spark, spark_version
 from joins.adapters.delta.entries import added_files
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
@@ -56,12 +55,9 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def keep_rows_out_of_logs(spark: SparkSession) -> dict[str, Any]:
-    """Turn off Spark's loggers that tell of a violated constraint, once an attempt, with values.
+    """Disable Spark's loggers that print rows which violate a constraint; returns their old levels.
 
-    What has gone wrong comes back as an exception; only loggers of this JVM can be asked.
-
-    Returns:
-        The levels that they had, by name.
+    Failures are reported by exceptions.
     """
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
@@ -88,7 +84,7 @@ class SparkAppend:
 
     Attributes:
         rows: with the names of the output's columns.
-        count: how many they are.
+        count: number of rows.
         metadata: for the commit.
     """
 
@@ -98,11 +94,7 @@ class SparkAppend:
 
 
 class SparkCommits:
-    """Commits through Spark's writer to the table of one log, each under its one transaction.
-
-    Attributes:
-        session: of the writer.
-    """
+    """Commits through Spark's writer to the table of one log, each under one transaction."""
 
     def __init__(self, log: DeltaLog, session: SparkSession) -> None:
         self._log = log
@@ -112,7 +104,7 @@ class SparkCommits:
         return self.session.createDataFrame([], spark_schema(rows))
 
     def save(self, table: Seen, transaction: int, append: SparkAppend) -> int:
-        """Append rows under `transaction`; returns the version of the commit, which the log has."""
+        """Append rows under `transaction`; returns the version found in the log."""
         before = int(table.version())
         text = json.dumps(dict(append.metadata), separators=(",", ":"))
         options = {
@@ -135,7 +127,7 @@ class SparkCommits:
 
     @contextmanager
     def refusals(self, transaction: int) -> Iterator[None]:
-        """What Spark says of a commit that it does not make, in our words and without rows."""
+        """Translate Spark's errors into ours, without values of rows."""
         try:
             with _without_rows_in_logs(self.session):
                 yield
@@ -147,7 +139,7 @@ class SparkCommits:
             raise self._refused(str(exc)) from exc
 
     def committed_as(self, transaction: int, versions: range) -> tuple[int, list[dict[str, Any]]]:
-        """Version and entry of the commit, which must be in the log as one of `versions`."""
+        """Version and entry of the commit, which must be one of `versions`."""
         mine = {"appId": self._log.batches.spark_id, "version": transaction}
         for version in reversed(versions):
             entry = self._log.versions.commit_entry(version)
@@ -167,7 +159,7 @@ class SparkCommits:
         return row_count(self._log.path / unquote(action["path"]))
 
     def _violation(self, text: str) -> ConstraintViolatedError | None:
-        """What Spark's words say of a violated constraint, without a value of the row."""
+        """Spark's message about a violated constraint, without a value of the row."""
         for pattern in _VIOLATIONS:
             match = pattern.search(text)
             if match is not None:
@@ -191,15 +183,9 @@ class SparkCommits:
 class OutputLog(DeltaLog):
     """The output of one job under one app id.
 
-    Args:
-        path: its root.
-        app_id: of the job's commits to it.
-        appends: what is appended.
-        spark: the session of Spark's writer.
-
     Attributes:
         rows: the schema of what is appended.
-        spark: what Spark commits.
+        spark: commits through Spark.
     """
 
     def __init__(self, path: TablePath, app_id: str, appends: Appends, spark: SparkSession) -> None:
@@ -209,16 +195,12 @@ class OutputLog(DeltaLog):
         self.spark = SparkCommits(self, spark)
 
     def choice(self) -> WriterChoice:
-        """The writer that the table needs as it is now.
-
-        Raises:
-            SinkError: the table does not take the job's rows.
-        """
+        """The writer that the table needs now."""
         with self.versions.lock:
             return self._appends.choose(self.path, self.versions.fresh().rules)
 
     def commit_epoch(self, epoch: int) -> None:
-        """As of every table; by Spark where delta-rs may not even commit without files."""
+        """Through Spark where delta-rs cannot commit even an empty entry."""
         if not self.choice().is_spark:
             super().commit_epoch(epoch)
             return
@@ -234,7 +216,7 @@ class OutputLog(DeltaLog):
                 self._commit_epoch_by_spark(epoch)
 
     def _commit_epoch_by_spark(self, epoch: int) -> None:
-        """Until the log has no batch that the epoch does not name."""
+        """Repeat until the epoch's number names the newest batch of the log."""
         nothing = self.spark.no_rows(self.rows)
         table = self.versions.fresh()
         while not self._is_fenced(table, epoch):
@@ -251,20 +233,15 @@ class OutputLog(DeltaLog):
         return self.commit_once(batch, epoch, partial(self.spark.save, append=append))
 
     def commit_once(self, batch: int, epoch: int, save: Callable[[Seen, int], int]) -> int:
-        """Have `save` commit `batch` through Spark, once, and see that the log says so.
+        """Have `save` commit `batch` through Spark once, and verify the log afterwards.
 
-        Args:
-            batch: its number.
-            epoch: of this runner.
-            save: is given the newest version and the transaction, gives the commit's version.
-
-        Returns:
-            The version after the commit; if the batch was there already, the newest version.
+        `save` gets the newest version and the transaction, and returns the commit's version.
+        Returns the version after the commit; if the batch existed already, the newest version.
 
         Raises:
             FencedError: a newer runner has taken over.
-            ConstraintViolatedError: a row violates what the table asks for; nothing is written.
-            SinkError: the commit failed, or the log does not show it as it was made.
+            ConstraintViolatedError: a row violates a constraint of the table; nothing is written.
+            SinkError: the commit failed, or the log does not show it.
         """
         with self.versions.lock:
             table = self.versions.fresh()

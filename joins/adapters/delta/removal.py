@@ -1,10 +1,8 @@
-"""Removes a Delta table that a job has made, and nothing else: what others have made stays.
+"""Removes a Delta table that a job created, unless others have written to it.
 
-A table goes only as a whole. Its first entry says who has created it, and each other entry must be
-that job's, by its application transactions: a commit of anybody else may have rows that are theirs,
-and without it the log could not be read. Of the directory go the files that the log names, those
-that carry the job's tag, and the log; the first entry last, so that a removal that was cut off goes
-on. Whatever is there beside them stays.
+The first entry names the creator, and every other entry must have the job's transactions. The files
+in the log, those with the job's tag and the log are removed, the first entry last, so that an
+interrupted removal continues. Other files stay.
 """
 
 import re
@@ -16,7 +14,7 @@ from urllib.parse import unquote
 
 from joins.adapters.delta.entries import LogEntries, transactions
 from joins.adapters.delta.versions import CREATOR
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.kernels.probe.files import FileOrigin, writer_tag
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import SinkError
@@ -25,19 +23,11 @@ _LOG_FILE = re.compile(r"\.?\d{20}\..+|\.?_last_checkpoint(\.crc)?|_commit_[0-9a
 
 
 def remove_table(root: TablePath, app_id: str, writers: Sequence[str]) -> str | None:
-    """Remove the table at `root` if the job has created it and nobody else has written to it.
+    """Remove the table at `root` if the job created it and no other program has written to it.
 
-    Args:
-        root: of the table.
-        app_id: what the transactions of all of the job's commits begin with.
-        writers: app ids of the logs whose uncommitted files go, too.
-
-    Returns:
-        What is left there and why; None if nothing is.
-
-    Raises:
-        SinkError: a file cannot be read or removed; the next call goes on.
-        StoreUnavailableError: likewise, of a store.
+    `app_id` is the prefix of the transactions of all of the job's commits; `writers` are app ids of
+    logs whose uncommitted files go, too. Returns what is left and why, None for nothing. After an
+    error the next call continues.
     """
     if isinstance(root, StorePath):
         return _remove_stored(root, app_id, writers)
@@ -80,7 +70,7 @@ def _not_ours(root: TablePath, app_id: str) -> str | None:
 
 
 def _remove_stored(root: StorePath, app_id: str, writers: Sequence[str]) -> str | None:
-    """The same in an object store, which has no directories to remove."""
+    """The same in an object store, which has no directories."""
     objects = {file.key: file for file in root.below()}
     if not objects:
         return None
@@ -105,16 +95,12 @@ def _remove_stored(root: StorePath, app_id: str, writers: Sequence[str]) -> str 
 
 
 def _paths(log: LogEntries) -> Iterator[str]:
-    """The data files that the log names, as it does."""
+    """The data files named in the log."""
     for version in log.numbers():
         for action in log.read(version):
             data = action.get("add") or action.get("cdc")
             if data is not None:
                 yield data["path"]
-
-
-def _is_empty(root: Path) -> bool:
-    return next(root.iterdir(), None) is None
 
 
 def _creator(entry: Sequence[Mapping[str, Any]]) -> object:
@@ -129,12 +115,13 @@ def _is_ours(entry: Sequence[Mapping[str, Any]], app_id: str) -> bool:
 
 
 def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
-    """Files below `root` that the log names or that carry one of `tags`, those that are there."""
+    """Existing files below `root` that the log names or that carry one of `tags`."""
     real = root.resolve()
     for path in _paths(LogEntries(root)):
         file = root / unquote(path)
         inside = file.parent.resolve().is_relative_to(real)
-        if inside and "_delta_log" not in file.parts[len(root.parts) :] and _there(file):
+        is_data = inside and "_delta_log" not in file.parts[len(root.parts) :]
+        if is_data and (file.is_file() or file.is_symlink()):
             yield file
     for file in list(root.iterdir()):
         origin = FileOrigin.of_name(file.name)
@@ -142,12 +129,8 @@ def _data_files(root: Path, tags: set[str]) -> Iterator[Path]:
             yield file
 
 
-def _there(file: Path) -> bool:
-    return file.is_file() or file.is_symlink()
-
-
 def _remove_log(directory: Path) -> None:
-    """The newest entry first, the first one last."""
+    """Newest entry first."""
     log_files = [path for path in directory.iterdir() if _LOG_FILE.fullmatch(path.name)]
     first = [path for path in log_files if path.name == f"{0:020d}.json"]
     for path in (*sorted(set(log_files) - set(first), reverse=True), *first):
@@ -156,9 +139,9 @@ def _remove_log(directory: Path) -> None:
 
 
 def _remove_empty(directory: Path, below: Path) -> None:
-    """Remove `directory` and the ones above it up to `below`, those that are empty."""
+    """Remove `directory` and its parents below `below` while they are empty."""
     while directory != below and not directory.is_symlink():
-        if directory.exists() and not _is_empty(directory):
+        if directory.exists() and next(directory.iterdir(), None) is not None:
             return
         with suppress(OSError):  # it is gone, or a file system begins there
             directory.rmdir()

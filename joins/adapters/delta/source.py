@@ -1,28 +1,292 @@
-"""A Delta table as a source: what it is, and everything that is checked before it is read."""
+"""A Delta table as a source: configuration, state, types, and checks before reading."""
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from joins.adapters.delta.types import (
-    Item,
-    Place,
-    complaints,
-    declarable,
-    matching,
-    place_of,
-)
-from joins.adapters.store.delta_tables import delta_options, store_faults
-from joins.kernels.changelog.envelope import CapturedColumn
+from joins.adapters.delta.versions import delta_options, store_faults
+from joins.adapters.store_path import path_as_json, path_from_json
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.kernels.changelog.envelope import BinlogPosition, CapturedColumn
+from joins.kernels.expressions.casts import mask_of
+from joins.kernels.expressions.nested import Parts, assembled, parts_of
 from joins.kernels.json.wire import declared_encoding
 from joins.kernels.table_path import TablePath
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError, of_columns
-from joins.plan.plan import Field
-from joins.plan.types import SqlType, TypeName
+from joins.plan.plan import Field, KafkaOptions
+from joins.plan.types import SqlType, TypeName, arrow_type, nested_type, quoted
 from watermark.errors import SluiceError
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFeedConfig:
+    """Configuration of the process of a `delta` dimension.
+
+    Attributes:
+        path: root of the table.
+        fields: the declared columns.
+        primary_key: names, in key order.
+        kafka: the cluster; its topic is the changelog topic.
+        state_file: of the process's `DeltaFeedState`.
+        monitor_interval_ms: polling interval of the table.
+    """
+
+    path: TablePath
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+    kafka: KafkaOptions
+    partitions: int
+    state_file: Path
+    monitor_interval_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": path_as_json(self.path),
+            "fields": [[f.name, asdict(f.type)] for f in self.fields],
+            "primary_key": list(self.primary_key),
+            "kafka": asdict(self.kafka),
+            "partitions": self.partitions,
+            "state_file": str(self.state_file),
+            "monitor_interval_ms": self.monitor_interval_ms,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        return cls(
+            path=path_from_json(value["path"]),
+            fields=tuple(Field(name, SqlType.of_json(kind)) for name, kind in value["fields"]),
+            primary_key=tuple(value["primary_key"]),
+            kafka=KafkaOptions.of_json(value["kafka"]),
+            partitions=value["partitions"],
+            state_file=Path(value["state_file"]),
+            monitor_interval_ms=value["monitor_interval_ms"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFeedState:
+    """Durable state of a `delta` source; Kafka has acknowledged everything that it counts.
+
+    Attributes:
+        epoch: grows with the generation, when versions stop being comparable.
+        snapshot_version: the copied version; `copied` once it is complete.
+        files_done: of its `files_total` files, in the order of their paths.
+        rows_total: rows of that version.
+        version: the newest version whose changes are all sent.
+        commit: digest of that version's log entry, None if the log does not have it.
+        needed: why a new snapshot is needed, else None.
+    """
+
+    epoch: int
+    generation: int
+    table_id: str
+    snapshot_version: int
+    files_total: int
+    rows_total: int
+    version: int
+    commit: str | None
+    files_done: int = 0
+    copied: bool = False
+    needed: str | None = None
+
+    def place(self, version: int) -> BinlogPosition:
+        return BinlogPosition(self.epoch, version, 0)
+
+
+def read_state(path: Path) -> DeltaFeedState | None:
+    """The state in `path`, None if there is no file."""
+    value = read_json(path)
+    return None if value is None else state_from_json(value)
+
+
+def abandon(path: Path, reason: str) -> None:
+    kept = read_state(path)
+    if kept is not None:
+        write_state(path, replace(kept, needed=reason))
+
+
+def state_from_json(value: Mapping[str, Any]) -> DeltaFeedState:
+    return DeltaFeedState(**{k: v for k, v in value.items() if k != "format_version"})
+
+
+def write_state(path: Path, state: DeltaFeedState) -> None:
+    write_json_atomically(path, asdict(state))
+
+
+_PHYSICAL_NAME = "delta.columnMapping.physicalName"
+_MAPPED_ID = "delta.columnMapping.id"
+_FILE_ID = b"PARQUET:field_id"
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_INTEGERS = ("byte", "short", "integer", "long")
+_INTEGER_TYPES = (TypeName.TINYINT, TypeName.SMALLINT, TypeName.INT, TypeName.BIGINT)
+_DECLARED: dict[str, tuple[TypeName, ...]] = {
+    **{name: _INTEGER_TYPES[size:] for size, name in enumerate(_INTEGERS)},
+    "boolean": (TypeName.BOOLEAN,),
+    "float": (TypeName.FLOAT, TypeName.DOUBLE),
+    "double": (TypeName.DOUBLE,),
+    "string": (TypeName.STRING,),
+    "binary": (TypeName.BYTES,),
+    "date": (TypeName.DATE,),
+    "time": (TypeName.TIME,),  # of Parquet files; Delta has none
+    "timestamp": (TypeName.TIMESTAMP_LTZ, TypeName.TIMESTAMP),
+    "timestamp_ntz": (TypeName.TIMESTAMP,),
+}
+_NESTED = {"struct": TypeName.ROW, "array": TypeName.ARRAY, "map": TypeName.MAP}
+
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the values of a column or nested member are in data files.
+
+    Attributes:
+        name: in data files and partition values.
+        field_id: in data files if the table maps columns by id, else None.
+        parts: members of a nested type in order; only fields of a ROW have names.
+    """
+
+    name: str
+    field_id: int | None
+    parts: tuple["Place", ...] = ()
+
+
+def matching(name: str, items: Mapping[str, Item]) -> Item | None:
+    if name in items:
+        return items[name]
+    return next((item for key, item in items.items() if key.casefold() == name.casefold()), None)
+
+
+def place_of(item: Item, declared: SqlType, mode: str) -> Place:
+    """Where the values of `item`, which fits `declared`, are, for a mode of column mapping."""
+    mapping = item.get("metadata", {}) if mode in ("name", "id") else {}
+    name = str(mapping.get(_PHYSICAL_NAME, item["name"]))
+    field_id = int(mapping[_MAPPED_ID]) if mode == "id" and _MAPPED_ID in mapping else None
+    return Place(name, field_id, _parts_of(item["type"], declared, mode))
+
+
+def _parts_of(kind: Item, declared: SqlType, mode: str) -> tuple[Place, ...]:
+    if declared.name is TypeName.ROW:
+        fields = _fields(kind)
+        members = ((matching(part.name, fields), part.type) for part in declared.members)
+        return tuple(place_of(item, type_, mode) for item, type_ in members if item is not None)
+    keys = {TypeName.ARRAY: ("elementType",), TypeName.MAP: ("keyType", "valueType")}
+    return tuple(
+        Place(part.name, None, _parts_of(kind[key], part.type, mode))
+        for key, part in zip(keys.get(declared.name, ()), declared.members, strict=True)
+    )
+
+
+def complaints(place: str, kind: object, declared: SqlType) -> Iterator[str]:
+    """Why a column at `place` of the table's type `kind` cannot be `declared` so."""
+    if not isinstance(kind, Mapping) or _NESTED.get(kind["type"]) is not declared.name:
+        if not _accepts(kind, declared):
+            yield f'column "{place}" is {_type_text(kind)}, declared {declared}'
+        return
+    if declared.name is TypeName.ROW:
+        fields = _fields(kind)
+        for part in declared.members:
+            item = matching(part.name, fields)
+            if item is None:
+                yield f'column "{place}" has no field "{part.name}"'
+            else:
+                yield from complaints(f"{place}.{item['name']}", item["type"], part.type)
+        return
+    if declared.name is TypeName.ARRAY:
+        yield from complaints(f"{place}[]", kind["elementType"], declared.members[0].type)
+        return
+    key, value = declared.members
+    yield from complaints(f"{place}[].key", kind["keyType"], key.type)
+    yield from complaints(f"{place}[].value", kind["valueType"], value.type)
+
+
+def declarable(kind: object) -> str | None:
+    """The declaration for a column of the table's type `kind`; None if there is none."""
+    if isinstance(kind, str):
+        if _DECIMAL.fullmatch(kind):
+            return kind.upper()
+        names = _DECLARED.get(kind, ())
+        return names[0].value if names else None
+    if not isinstance(kind, Mapping) or kind["type"] not in _NESTED:
+        return None
+    if kind["type"] == "struct":
+        fields = {name: declarable(item["type"]) for name, item in _fields(kind).items()}
+        columns = [f"{quoted(name)} {text}" for name, text in fields.items() if text is not None]
+        return f"ROW<{', '.join(columns)}>" if columns else None
+    if kind["type"] == "array":
+        element = declarable(kind["elementType"])
+        return None if element is None else f"ARRAY<{element}>"
+    value = declarable(kind["valueType"])
+    return None if value is None or kind["keyType"] != "string" else f"MAP<STRING, {value}>"
+
+
+def in_declared_shape(values: pa.Array, kind: SqlType, parts: Sequence[Place]) -> pa.Array:
+    """Values of a file with the declared members in order; missing members are NULL."""
+    if not kind.is_nested:
+        return values
+    taken = parts_of(values)
+    children = taken.children
+    if kind.name is TypeName.ROW:
+        there = [_where(place, values.type) for place in parts]
+        children = [
+            pa.nulls(len(values), arrow_type(part.type)) if at < 0 else taken.children[at]
+            for at, part in zip(there, kind.members, strict=True)
+        ]
+    made = [
+        in_declared_shape(child, part.type, place.parts)
+        for child, part, place in zip(children, kind.members, parts, strict=True)
+    ]
+    missing = mask_of(values.is_null())
+    return assembled(
+        Parts(made, taken.lengths), nested_type(kind, [each.type for each in made]), missing
+    )
+
+
+def _where(place: Place, kind: pa.StructType) -> int:
+    """Index of the struct's field at `place`; -1 if there is none."""
+    if place.field_id is None:
+        return int(kind.get_field_index(place.name))
+    ids = [int((item.metadata or {}).get(_FILE_ID, -1)) for item in kind]
+    return ids.index(place.field_id) if place.field_id in ids else -1
+
+
+def _fields(kind: Item) -> dict[str, Item]:
+    return {item["name"]: item for item in kind["fields"]}
+
+
+def _accepts(kind: object, declared: SqlType) -> bool:
+    if not isinstance(kind, str):
+        return False
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal is None:
+        return declared.name in _DECLARED.get(kind, ())
+    precision, scale = int(decimal[1]), int(decimal[2])
+    return (
+        declared.name is TypeName.DECIMAL
+        and declared.scale >= scale
+        and declared.precision - declared.scale >= precision - scale
+    )
+
+
+def _type_text(kind: object) -> str:
+    if not isinstance(kind, Mapping):
+        return str(kind)
+    if kind["type"] == "struct":
+        fields = (f"{name}: {_type_text(item['type'])}" for name, item in _fields(kind).items())
+        return f"struct<{', '.join(fields)}>"
+    if kind["type"] == "array":
+        return f"array<{_type_text(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{_type_text(kind['keyType'])}, {_type_text(kind['valueType'])}>"
+    return str(kind["type"])
+
 
 _READ_FEATURES = frozenset(
     {"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"}
@@ -36,13 +300,12 @@ _NO_PARTITION = ("timestamp", "timestamp_ntz", "binary")
 
 @dataclass(frozen=True, slots=True)
 class DeltaColumn:
-    """A declared column and where its values are.
+    """A declared column and the place of its values.
 
     Attributes:
         name: the declared one, as in the records.
         source_name: as in the table's schema.
-        place: in data files.
-        is_partition: its values are in the log, not in the data files.
+        is_partition: whether its values are in the log instead of the data files.
     """
 
     name: str
@@ -54,10 +317,10 @@ class DeltaColumn:
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table at one version, checked.
+    """A checked table at one version.
 
     Attributes:
-        table_id: of its metadata; a table that was created anew has another one.
+        table_id: of its metadata; changes when the table is created again.
         columns: in the order of the declaration.
     """
 
@@ -72,11 +335,9 @@ def captured_columns(fields: tuple[Field, ...]) -> tuple[CapturedColumn, ...]:
 
 
 def load_table(path: TablePath, version: int | None = None) -> DeltaTable:
-    """The table at `version`, the newest one by default.
+    """The table at `version`, by default the newest.
 
-    Raises:
-        SourceUnavailableError: there is no table now.
-        SourceError: it cannot be read.
+    SourceUnavailableError if there is no table.
     """
     try:
         with store_faults(path):
@@ -104,17 +365,10 @@ def check_source_table(
     *,
     version: int | None = None,
 ) -> SourceTable:
-    """Check everything that can be wrong with the table; nothing is changed.
+    """Check the table at `version` (default: the newest) against its declaration.
 
-    Args:
-        path: of the table's root.
-        fields: the declared columns.
-        primary_key: the declared key; that it is one is the user's word.
-        version: which one to look at, None for the newest.
-
-    Raises:
-        SourceUnavailableError: there is no table now.
-        SourceError: its protocol, its columns or their types do not do.
+    Raises SourceUnavailableError if there is no table, SourceError if its protocol, columns or
+    types do not fit. The key's uniqueness is not checked.
     """
     table = load_table(path, version)
     _check_protocol(path, table)
@@ -155,7 +409,7 @@ def _check_protocol(path: TablePath, table: DeltaTable) -> None:
 def _matched(
     path: TablePath, fields: tuple[Field, ...], items: Mapping[str, Item]
 ) -> list[tuple[Field, Item]]:
-    """Each declared field with the column that it names, by case if need be."""
+    """Each declared field with its column, matched ignoring case if necessary."""
     matches = {f.name: matching(f.name, items) for f in fields}
     missing = [name for name, item in matches.items() if item is None]
     if missing:

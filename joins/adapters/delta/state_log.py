@@ -1,12 +1,9 @@
-"""What a job with event time keeps between batches: one Delta table for each operator.
+"""The state of a job with event time between batches: one Delta table an operator.
 
-A batch reads the version that its pin names and ends in one commit with the files that it adds and
-those that it makes superfluous, under its number, fenced like every table of the job. So a batch
-that is run again sees the same rows, and a batch that is given up can be undone.
-
-Rows are not deleted one by one: a row is dead once the watermark has reached its `keep` column, and
-readers pass it over; a file goes when all of its rows are dead, or when a batch has written anew
-what lives of it.
+A batch reads its pin's version and ends in one fenced commit of added and removed files, so that a
+repeated batch sees the same rows and an abandoned one can be undone. A row is dead once the
+watermark reaches its `keep` column; a file goes once all its rows are dead or a batch has rewritten
+the rest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +44,7 @@ class StateFile:
 
     Attributes:
         path: relative to the table's root.
-        bucket: the one of all its rows.
+        bucket: of all its rows.
     """
 
     path: str
@@ -64,12 +61,12 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What a batch does to the state.
+    """The state changes of a batch.
 
     Attributes:
         added: complete files below the table's root.
         removed: paths of files of the version that the batch has read.
-        after: what the next batch begins with.
+        after: the next batch's starting value.
     """
 
     added: Sequence[StagedFile] = ()
@@ -78,7 +75,7 @@ class StateChange:
 
 
 class StateLog:
-    """The state of one operator of one job; for one thread, but for what its `log` offers."""
+    """The state of one operator of one job; for one thread, except its `log`."""
 
     def __init__(self, log: DeltaLog, columns: StateColumns) -> None:
         self.log = log
@@ -88,22 +85,14 @@ class StateLog:
 
     @staticmethod
     def create(path: TablePath, schema: pa.Schema) -> None:
-        """Create an empty table unless there is one.
-
-        Raises:
-            SinkError: the place cannot be written.
-        """
+        """Create an empty table unless it exists."""
         create_table(path, schema, properties=INTERNAL_TABLE_PROPERTIES)
 
     def version(self) -> int:
         return self.log.version()
 
     def files(self, version: int) -> tuple[StateFile, ...]:
-        """The files of `version`, in the order of their names.
-
-        Raises:
-            SinkError: the version cannot be read (any more).
-        """
+        """The files of `version`, sorted by name."""
         if self._files is None or self._files[0] != version:
             described = map(self._described, self.log.files.described_at(version))
             self._files = version, tuple(sorted(described, key=lambda file: file.path))
@@ -133,10 +122,9 @@ class StateLog:
         return self.files(self.version())
 
     def next_due(self, after: int) -> int | None:
-        """When the next row behind `after` is due, now; None if none waits. Exact.
+        """Exact due time of the next row after `after`, None if no row waits.
 
-        Of a file whose times lie on both sides of `after` the column is read, once for each
-        `after`.
+        Reads the column of files whose range contains `after`, once per `after`.
         """
         dues = (self._next_due(file, after) for file in self.newest_files())
         return min((due for due in dues if due is not None), default=None)
@@ -160,25 +148,13 @@ class StateLog:
     # Commits
 
     def commit(self, batch: int, epoch: int, change: StateChange) -> int:
-        """Commit what `batch` does to the state, once.
-
-        Returns:
-            The version after it.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: as of every commit.
-        """
+        """Commit the state changes of `batch` once; returns the version after it."""
         metadata = {"sluice.batch": batch, "sluice.epoch": epoch, AFTER: dict(change.after)}
         files = FileActions(change.added, change.removed)
         return self.log.commit_change(batch, epoch, files, metadata)
 
     def after(self, batch: int) -> Mapping[str, Any]:
-        """What `batch` has left for the next one.
-
-        Raises:
-            CheckpointError: the log does not have its commit.
-        """
+        """The starting value that `batch` left for the next one."""
         metadata = self.find_after(batch)
         if metadata is None:
             raise CheckpointError(
@@ -206,19 +182,9 @@ class StateLog:
         return None
 
     def undo(self, batch: int, epoch: int, version: int, after: Mapping[str, Any]) -> None:
-        """Make the newest version that of `version` again, which `batch` has read.
+        """Restore the state that the abandoned `batch` has read; repeating it changes nothing.
 
-        Repeating it changes nothing.
-
-        Args:
-            batch: given up for good; its number stays used.
-            epoch: of this runner.
-            version: of the pin of `batch`.
-            after: what `batch` has begun with.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-            SinkError: the version cannot be read any more, or the commit failed.
+        `version` and `after` are those of its pin. The batch's number stays used.
         """
         metadata = self._newest_metadata() or {}
         if metadata.get("sluice.batch") != batch:

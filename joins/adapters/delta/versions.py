@@ -1,8 +1,7 @@
-"""The versions of one Delta table, as the entries of its log tell them.
+"""The versions of one Delta table by the entries of its log.
 
-delta-rs lists the whole log to look for news. Here the next entry is asked for by name: what a
-commit needs of the newest version is followed entry by entry, and a loaded table serves as long as
-no entry changes protocol, columns or properties. Only what needs the newest files loads them.
+delta-rs lists the whole log to refresh. We look up the next entries by name; a loaded table stays
+valid until an entry changes protocol, columns or properties.
 """
 
 import threading
@@ -14,13 +13,43 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, TableFeatures
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    DeltaProtocolError,
+    TableNotFoundError,
+)
 
 from joins.adapters.delta.entries import LogEntries, keeps_rules, transactions
-from joins.adapters.store.delta_tables import delta_options, store_faults
+from joins.adapters.store_client import plain
+from joins.adapters.store_path import StorePath
 from joins.kernels.table_path import TablePath
-from joins.plan.errors import SinkError
+from joins.plan.errors import SinkError, StoreUnavailableError
 from watermark.errors import SluiceError
+
+_OF_THE_TABLE = (CommitFailedError, DeltaProtocolError, TableNotFoundError)
+
+
+def delta_options(path: TablePath) -> dict[str, str] | None:
+    return path.store.for_delta() if isinstance(path, StorePath) else None
+
+
+@contextmanager
+def store_faults(path: TablePath) -> Iterator[None]:
+    """Translate delta-rs's errors about a store into StoreUnavailableError."""
+    try:
+        yield
+    except (DeltaError, OSError) as exc:
+        if not isinstance(path, StorePath) or isinstance(
+            exc, (*_OF_THE_TABLE, StoreUnavailableError)
+        ):
+            raise
+        raise StoreUnavailableError(
+            f'store does not serve delta table "{path}": {plain(str(exc))}',
+            hint="It is tried again; see that the store's server answers and that the credentials "
+            "are valid now.",
+        ) from None
+
 
 OWN_TABLE_PROPERTIES = {"delta.enableExpiredLogCleanup": "false"}
 # Nobody vacuums these: files go when no pin needs them, so checkpoints need not list what is gone.
@@ -42,18 +71,10 @@ def create_table(
     creator: str = "",
     partition_by: Sequence[str] = (),
 ) -> None:
-    """Create an empty table at `path` unless there is one.
+    """Create an empty table at `path` unless it exists.
 
-    Args:
-        path: of its root.
-        schema: of its rows.
-        properties: of a new table.
-        creator: the app id of the job that creates it, in whose commit it stands.
-        partition_by: columns whose values cut the files of a new table.
-
-    Raises:
-        SinkError: the place cannot be written.
-        StoreUnavailableError: its store does not answer.
+    `creator` is the app id of the creating job, stored in the first commit; `partition_by` are the
+    partition columns of a new table.
     """
     commit_properties = CommitProperties(custom_metadata={CREATOR: creator})
     with _creation_faults(path):
@@ -86,9 +107,9 @@ def _creation_faults(path: TablePath) -> Iterator[None]:
 
 
 def _name_invariants(table: DeltaTable, properties: CommitProperties) -> None:
-    """Say in the protocol that columns are NOT NULL: Spark does not open the table otherwise.
+    """Add the NOT NULL feature to the protocol, without which Spark does not open the table.
 
-    Only tables with features, such as for TIMESTAMP, name them; delta-rs leaves this one out.
+    Only tables with features, such as for TIMESTAMP, need it; delta-rs leaves it out.
     """
     named = table.protocol().writer_features
     strict = any(not column.nullable for column in table.schema().fields)
@@ -102,11 +123,11 @@ def _name_invariants(table: DeltaTable, properties: CommitProperties) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is known of one version, the newest one when somebody looked.
+    """One version, the newest one when it was loaded.
 
     Attributes:
-        numbers: application id → newest number, of the ids that are followed.
-        rules: a table with this version's protocol, columns and properties, maybe of another one.
+        numbers: followed application id → newest number.
+        rules: a table with this version's protocol, columns and properties.
     """
 
     at: int
@@ -124,11 +145,9 @@ def _behind(seen: Seen, entry: Sequence[Mapping[str, Any]]) -> Seen:
 
 
 class TableVersions:
-    """One table as its log tells it; threads may share it.
+    """One table by its log; threads may share it.
 
-    Args:
-        path: its root.
-        followed: application ids whose newest numbers are known without reading the log.
+    The newest numbers of the application ids `followed` are known without reading the log.
     """
 
     def __init__(self, path: TablePath, followed: Sequence[str] = ()) -> None:
@@ -142,14 +161,14 @@ class TableVersions:
     # -----------------------------------------------------------------------------------------
 
     def fresh(self) -> Seen:
-        """The table as it is now; from the second call on only what is new in its log is read."""
+        """The table now; from the second call on only new log entries are read."""
         with self.lock:
             if self._seen is not None:
                 self._seen = self.follow(self._seen)
             return self._seen or self.reload()
 
     def reload(self) -> Seen:
-        """The table as it is now, whatever was known."""
+        """The table now, loaded again."""
         table = self.load()
         numbers = {each: table.transaction_version(each) for each in self.followed}
         self._seen = Seen(int(table.version()), numbers, table)
@@ -165,7 +184,7 @@ class TableVersions:
             self._seen = _behind(before, entry)
 
     def follow(self, seen: Seen) -> Seen | None:
-        """The newest version, told by the entries behind `seen`; None if they do not suffice."""
+        """The newest version by the entries after `seen`; None if they are insufficient."""
         newest = seen
         with suppress(SinkError):
             while not self._ends_with(newest.at):
@@ -178,10 +197,10 @@ class TableVersions:
         return None
 
     def _ends_with(self, version: int) -> bool:
-        """Whether the log has nothing behind `version`: asked by name, for listing grows with it.
+        """Whether the log ends with `version`: looked up by name, since listing grows with the log.
 
-        Entries are removed oldest first: while that of `version` is there, the next one, once
-        written, is too. The order of the two looks matters.
+        Entries are removed oldest first: while that of `version` exists, so does a written next
+        one. Hence the order of the two lookups.
         """
         try:
             return not self.entries.has(version + 1) and self.entries.has(version)
@@ -189,7 +208,7 @@ class TableVersions:
             return False  # delta-rs tells what is wrong
 
     def whole(self, seen: Seen) -> DeltaTable:
-        """The table at the very version of `seen`, with its files."""
+        """The table at the version of `seen`, with its files."""
         table = seen.rules
         if int(table.version()) < seen.at:
             with suppress(DeltaError), store_faults(self.path):
@@ -197,7 +216,7 @@ class TableVersions:
         return table if int(table.version()) == seen.at else self.load(seen.at)
 
     def of(self, version: int, tell: Callable[[DeltaTable], _T]) -> _T:
-        """What `tell` says of the table at `version`; the newest one is mostly loaded already."""
+        """`tell` of the table at `version`; the newest one is usually loaded already."""
         with self.lock:
             newest = None if self._seen is None else self.fresh()
             if newest is not None and newest.at == version:
@@ -205,11 +224,7 @@ class TableVersions:
         return tell(self.load(version))
 
     def load(self, version: int | None = None) -> DeltaTable:
-        """The table at `version`, read anew; None for the newest one.
-
-        Raises:
-            SinkError: it cannot be read (any more).
-        """
+        """The table at `version`, by default the newest, loaded again."""
         try:
             with store_faults(self.path):
                 return DeltaTable(
@@ -238,11 +253,6 @@ class TableVersions:
     # -----------------------------------------------------------------------------------------
 
     def commit_entry(self, version: int) -> list[dict[str, Any]]:
-        """The actions of one commit, from the log's JSON.
-
-        Raises:
-            SinkError: the log does not have it, or not any more.
-        """
         return self.entries.read(version)
 
     def oldest_entry(self) -> int:

@@ -1,18 +1,18 @@
-"""One commit on its way into the log of a Delta table, and what is seen of it afterwards.
+"""Puts a commit into the log of a Delta table, verifies it, and keeps the log small.
 
 | commit | written by |
 |---|---|
-| blind append, to a table that asks for nothing that we do not know | us, one entry put by name |
-| what holds right behind one version only; such tables alone have it | likewise |
-| anything else, or where files cannot be linked | delta-rs, which lists the log several times |
+| blind append to a table within the allow-list | us, one entry put by name |
+| valid directly behind one version only; only such tables have it | likewise |
+| anything else, or where files cannot be linked | delta-rs, which lists the log |
 
-Both put the next entry only where there is none. Where another writer was faster, a blind append
-goes behind it, unless that commit has one of our transactions or changes what the table asks for:
-then it conflicts, as delta-rs would have it. What is not blind conflicts always.
+Both create the next entry only if it does not exist. If another writer was faster, a blind append
+is retried behind it, unless that commit has one of our transactions or changes the table's rules:
+then it conflicts. Other commits always conflict.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -20,14 +20,69 @@ from urllib.parse import unquote
 from deltalake import DeltaTable, PostCommitHookProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from joins.adapters.delta.batches import TableBatches
-from joins.adapters.delta.commit import Commit
+from joins.adapters.delta.commit import Commit, TableBatches
 from joins.adapters.delta.entries import NoLinksError, added_files, transactions
 from joins.adapters.delta.features import Appends, WriterChoice, takes_plain_entries
-from joins.adapters.delta.upkeep import TableUpkeep
-from joins.adapters.delta.versions import CHECKPOINTS, Seen, TableVersions
-from joins.adapters.store.delta_tables import store_faults
+from joins.adapters.delta.versions import CHECKPOINTS, Seen, TableVersions, store_faults
 from joins.plan.errors import FencedError, SinkError
+
+
+class TableUpkeep:
+    """Checkpoints and clean-up; threads may share it.
+
+    Nothing is written if only Spark may write checkpoints (`may_checkpoint` is false).
+    """
+
+    def __init__(self, versions: TableVersions, may_checkpoint: Callable[[], bool]) -> None:
+        self._versions = versions
+        self._may_checkpoint = may_checkpoint
+
+    def checkpoints(self) -> list[int]:
+        return self._versions.entries.checkpoints()
+
+    def make_checkpoint(self, version: int) -> None:
+        if not self._may_checkpoint():
+            return
+        try:
+            with store_faults(self._versions.path):
+                self._versions.load(version).create_checkpoint()
+        except DeltaError as exc:
+            raise SinkError(
+                f'checkpoint {version} of delta table "{self._versions.path}" cannot be written: '
+                f"{exc}",
+                hint="Check space and permissions of the table's directory.",
+            ) from exc
+
+    def remove_log_before(self, version: int) -> int:
+        """Remove log files before `version`, which must have a checkpoint; returns their number."""
+        with self._versions.lock:  # our own commits find the entry that they follow
+            return self._versions.entries.remove_before(version)
+
+    def newest_before(self, second: float) -> int:
+        return self._versions.entries.newest_before(second)
+
+    def vacuum(self, retention_hours: int) -> int:
+        """Remove files that no version younger than `retention_hours` needs; returns their number.
+
+        Only for tables with the caller as their only writer.
+        """
+        with store_faults(self._versions.path):
+            return self._vacuum(self._versions.load(), retention_hours)
+
+    def _vacuum(self, table: DeltaTable, retention_hours: int) -> int:
+        if not table.vacuum(
+            retention_hours, dry_run=True, enforce_retention_duration=False, full=True
+        ):
+            return 0
+        gone = table.vacuum(
+            retention_hours,
+            dry_run=False,
+            enforce_retention_duration=False,
+            post_commithook_properties=CHECKPOINTS,
+            full=True,
+        )
+        return len(gone)
+
 
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 _CHECKPOINT_INTERVAL = 100  # Delta's default
@@ -36,12 +91,12 @@ _MOST_TRIES = 15  # as delta-rs
 
 @dataclass(frozen=True, slots=True)
 class TableRules:
-    """What a table asks of its writers.
+    """What a table requires of its writers.
 
     Attributes:
-        of: the table that was asked.
-        takes_entries: whether its blind appends may be entries of our own.
-        choice: the writer of what batches append, None where nobody asks.
+        of: the loaded table.
+        takes_entries: whether blind appends may be entries of our own.
+        choice: the writer of batches, None where it is not checked.
         interval: commits between two checkpoints.
     """
 
@@ -69,7 +124,7 @@ class CommitWriter:
         self._has_links = True
 
     def write(self, table: Seen, commit: Commit) -> int:
-        """Write `commit` and find it in the log; returns its version."""
+        """Write `commit` and verify it in the log; returns its version."""
         before = self._put(table, commit)
         if before is None and not commit.is_blind:
             raise self._conflict(commit, "its log takes no entries of ours")
@@ -88,7 +143,7 @@ class CommitWriter:
         return self._has_links and self.rules(table).takes_entries
 
     def rules(self, table: Seen) -> TableRules:
-        """What the table asks for; told anew when an entry has changed it."""
+        """The requirements of the table, cached until an entry changes them."""
         known = self._known_rules
         if known is None or known.of is not table.rules:
             rules, appends = table.rules, self._appends
@@ -102,11 +157,9 @@ class CommitWriter:
         return known
 
     def _put(self, table: Seen, commit: Commit) -> Seen | None:
-        """Write `commit` as the next entry; the version before it, None if it is for delta-rs.
+        """Write `commit` as the next entry.
 
-        Raises:
-            FencedError: a newer runner was faster.
-            SinkError: another commit conflicts, or the file system refuses.
+        Returns the version before it, None if delta-rs must write.
         """
         if not (commit.is_for_an_entry and self.takes_entries(table)):
             return None
@@ -121,7 +174,7 @@ class CommitWriter:
         raise self._conflict(commit, f"{_MOST_TRIES} others were faster, one after the other")
 
     def _behind(self, table: Seen, commit: Commit) -> Seen:
-        """The newest version, whose commits since `table` leave `commit` as it is."""
+        """The newest version, if the commits since `table` do not conflict with `commit`."""
         if not commit.is_blind:
             raise self._conflict(commit, f"another was faster behind version {table.at}")
         newest = self._versions.follow(table)
@@ -157,12 +210,14 @@ class CommitWriter:
             ) from exc
 
     def verified(self, commit: Commit, versions: range) -> tuple[int, Sequence[Mapping[str, Any]]]:
-        """Version and entry of `commit`, which must be in the log, whole, as one of `versions`."""
+        """Version and entry of `commit`, which must be complete in the log as one of `versions`."""
         for version in versions:
             entry = self._versions.entries.find(version)
             if entry is None or not commit.is_in(entry):
                 continue
-            self._check_place(version, commit)
+            if not self._versions.entries.follows(version):
+                self._versions.entries.remove(version)
+                raise self._conflict(commit, f"the log was shortened beyond version {version}")
             rows = sum(json.loads(a["stats"])["numRecords"] for a in added_files(entry))
             removed = sorted(unquote(a["remove"]["path"]) for a in entry if "remove" in a)
             expected = sum(file.rows for file in commit.added)
@@ -178,13 +233,8 @@ class CommitWriter:
             hint="Another program removes entries of its log; stop it.",
         )
 
-    def _check_place(self, version: int, commit: Commit) -> None:
-        if not self._versions.entries.follows(version):
-            self._versions.entries.remove(version)
-            raise self._conflict(commit, f"the log was shortened beyond version {version}")
-
     def _conflict(self, commit: Commit, why: str) -> SinkError | FencedError:
-        """What a refused commit means: a newer runner, or somebody else's change of the table."""
+        """The error of a refused commit: a newer runner, or a concurrent change of the table."""
         newest = self._batches.epoch(self._versions.reload())
         if newest is not None and newest > commit.epoch:
             return FencedError(

@@ -1,1 +1,1 @@
-"""Files that others have written, as sources of dimensions: listed, read once."""
+"""Files as sources of dimensions: listed and read once."""

@@ -1,9 +1,7 @@
-"""The process of a dimension of files: all of their rows to its changelog topic, as `python -m`.
+"""The process of a dimension of files: sends all their rows to its changelog topic.
 
-The files are listed once; what was listed is read file by file, and then the table is whole. A file
-that is another one before all are read begins a generation, since nobody has seen rows of the one
-before. docs/reference/contracts.md ("The process of a dimension of files") has the lines that it
-speaks.
+The files are listed once and read in order. If a file changes before all are read, a new generation
+begins. docs/reference/contracts.md ("The process of a dimension of files") describes the protocol.
 """
 
 import sys
@@ -13,16 +11,17 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from joins.adapters.files.feed_state import (
+from joins.adapters.files.listing import (
     FileFeedConfig,
     FileFeedState,
+    FileStamp,
+    list_files,
     read_state,
+    stamp_of,
     write_state,
 )
-from joins.adapters.files.formats import read_file
-from joins.adapters.files.listing import FileStamp, list_files, stamp_of
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.files.readers import read_file
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.adapters.topic.producer import RecordSink, TopicProducer
 from joins.kernels.changelog.envelope import encode_snapshot
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
@@ -32,7 +31,7 @@ _PROGRESS_S = 0.5
 
 
 class FileFeedSession:
-    """The files from the kept state on, until all are read or one cannot be."""
+    """Reads the files from the stored state until all are read or one fails."""
 
     def __init__(self, config: FileFeedConfig, protocol: SourceProtocol) -> None:
         self._config = config
@@ -42,12 +41,12 @@ class FileFeedSession:
         self._reported_at_s = 0.0
 
     def run(self, producer: RecordSink) -> None:
-        """Send the rows that are left, and the watermark record; less if the protocol says stop.
+        """Send the remaining rows and the watermark record, unless the protocol stops it.
 
         Raises:
-            SourceUnavailableError: a file or Kafka is not there.
+            SourceUnavailableError: a file or Kafka is not available.
             SnapshotNeededError: a file has changed since it was listed.
-            SourceError: a file cannot be taken as it is.
+            SourceError: a file cannot be read as declared.
         """
         self._tell("streaming")
         for file in self._state.files[self._state.files_done :]:
@@ -59,10 +58,9 @@ class FileFeedSession:
         self._write_watermark(producer)
 
     def _begin(self, kept: FileFeedState | None) -> FileFeedState:
-        """What was kept as far as it is still so; else from the beginning.
+        """The stored state if it is still valid, else a new one.
 
-        Raises:
-            SourceError: as before, and nothing has changed since.
+        An earlier refusal is raised again.
         """
         if kept is not None and kept.is_copied:
             return kept
@@ -76,7 +74,7 @@ class FileFeedSession:
         return state
 
     def _send(self, producer: RecordSink, file: FileStamp) -> int:
-        """Send the rows of a file that is the listed one from its first row to its last."""
+        """Send the rows of a file, which must not change meanwhile."""
         path = self._config.path / file.path
         rows = 0
         try:
@@ -108,7 +106,7 @@ class FileFeedSession:
         return rows
 
     def _placed(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """Rows of the next file, from row `first` on, with the places that are their key."""
+        """Rows of the next file from row `first` on, with the coordinates that are their key."""
         places = (
             np.full(batch.num_rows, self._state.files_done),
             np.arange(first, first + batch.num_rows),
@@ -126,7 +124,7 @@ class FileFeedSession:
             )
 
     def _write_watermark(self, producer: RecordSink) -> None:
-        """After each start: whoever has it already takes it as the same promise."""
+        """Runs after each start; a repeated watermark record has no effect."""
         state = self._state
         self._tell("progress")
         written = producer.watermark(state.place, state.generation)
@@ -154,7 +152,7 @@ class FileFeedSession:
 
 
 def run(config: FileFeedConfig, protocol: SourceProtocol) -> int:
-    """Sessions until the table is whole or the protocol says stop; the exit code."""
+    """Sessions until the table is complete or the protocol stops; returns the exit code."""
 
     def session() -> None:
         feed = FileFeedSession(config, protocol)

@@ -1,12 +1,49 @@
-"""Which files a table is, and whether one is still the file that was listed."""
+"""The listed files of a table, and the configuration and state of the process that reads them."""
 
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
-from joins.plan.errors import SourceError, SourceUnavailableError
+import pyarrow as pa
+
+from joins.durable.checkpoint import read_json, write_json_atomically
+from joins.kernels.changelog.envelope import BinlogPosition
+from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
+from joins.plan.plan import Field, FileFormat, FileSource, KafkaOptions
+from joins.plan.types import SqlType
+
+CORRECT = (
+    "Correct the file, and the table is read anew by itself; or declare what it has in a new job."
+)
+
+
+def bad_value(file: Path, place: str, reason: str) -> DefinitionError:
+    return DefinitionError(f'{place} of file "{file}" cannot be taken: {reason}', hint=CORRECT)
+
+
+@contextmanager
+def readable(file: Path, what: str) -> Iterator[None]:
+    """Translate a reader's exceptions; `what` names the expected format.
+
+    Raises SourceUnavailableError if the file is gone, else SourceError.
+    """
+    try:
+        yield
+    except FileNotFoundError as exc:
+        raise SourceUnavailableError(
+            f'file "{file}" was removed before it was read',
+            hint="Put it there again, or another one: the table is then read anew by itself.",
+        ) from exc
+    except (pa.ArrowException, OSError) as exc:
+        raise SourceError(
+            f'file "{file}" cannot be read as {what}: {str(exc)[:300]}',
+            hint="Correct 'format' or the file, and let this user read it.",
+        ) from exc
+
 
 _HIDDEN = (".", "_")  # as in Flink
 _DELTA_LOG = "_delta_log"
@@ -15,7 +52,7 @@ _MOST_FILES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class FileStamp:
-    """A file as the file system shows it; one that has changed since looks different.
+    """A file as the file system shows it; a changed file differs.
 
     Attributes:
         path: relative to the table's path; empty if that is the file itself.
@@ -27,10 +64,9 @@ class FileStamp:
 
 
 def stamp_of(root: Path, path: str) -> FileStamp | None:
-    """The file `path` of the table at `root` as it is now; None if there is none.
+    """The current stamp of `path` below `root`, None if it is missing.
 
-    Raises:
-        SourceError: it is a pipe, a device or the like.
+    SourceError if not a file.
     """
     try:
         there = (root / path).stat()
@@ -45,14 +81,10 @@ def stamp_of(root: Path, path: str) -> FileStamp | None:
 
 
 def list_files(root: Path) -> tuple[FileStamp, ...]:
-    """The files of the table at `root`, in the order of their paths.
+    """The files at `root`, sorted by path, including those of subdirectories.
 
-    Of a directory these are all files in it and in the directories below, but for those whose name,
-    or a directory's name, begins with a dot or an underscore.
-
-    Raises:
-        SourceUnavailableError: there is no file now.
-        SourceError: they cannot be listed, or are something else.
+    Names that begin with a dot or an underscore are skipped. SourceUnavailableError if there is
+    none.
     """
     try:
         return tuple(_stamps(root)) if root.is_dir() else (_single(root),)
@@ -118,3 +150,111 @@ def _paths(root: Path) -> Iterator[str]:
 
 def _raise(error: OSError) -> None:
     raise error
+
+
+@dataclass(frozen=True, slots=True)
+class FileFeedConfig:
+    """Configuration of the process of a dimension of files.
+
+    Attributes:
+        path: of the file or directory on this machine.
+        fields: the declared columns.
+        primary_key: names, in key order.
+        kafka: the cluster; its topic is the changelog topic.
+        state_file: of the process's `FileFeedState`.
+    """
+
+    path: Path
+    source: FileSource
+    fields: tuple[Field, ...]
+    primary_key: tuple[str, ...]
+    kafka: KafkaOptions
+    partitions: int
+    state_file: Path
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "path": str(self.path),
+            "source": asdict(self.source),
+            "fields": [[f.name, asdict(f.type), f.nullable] for f in self.fields],
+            "primary_key": list(self.primary_key),
+            "kafka": asdict(self.kafka),
+            "partitions": self.partitions,
+            "state_file": str(self.state_file),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        options = tuple((str(key), str(text)) for key, text in value["source"]["options"])
+        source = {**value["source"], "options": options}
+        source["format"] = FileFormat(source["format"])
+        return cls(
+            path=Path(value["path"]),
+            source=FileSource(**source),
+            fields=tuple(
+                Field(name, SqlType.of_json(kind), nullable)
+                for name, kind, nullable in value["fields"]
+            ),
+            primary_key=tuple(value["primary_key"]),
+            kafka=KafkaOptions.of_json(value["kafka"]),
+            partitions=value["partitions"],
+            state_file=Path(value["state_file"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FileFeedState:
+    """Durable state of a dimension of files; Kafka has acknowledged what it counts.
+
+    Attributes:
+        generation: of the rows; grows when the files are read again.
+        files: as listed, sorted by path.
+        files_done: number of files sent.
+        rows: number of their rows.
+        refused: `message` and `hint` of a file that cannot be read, until the files change.
+        needed: why the files must be read again.
+    """
+
+    generation: int
+    files: tuple[FileStamp, ...]
+    files_done: int = 0
+    rows: int = 0
+    refused: Mapping[str, str] | None = None
+    needed: str | None = None
+
+    @property
+    def is_copied(self) -> bool:
+        return self.needed is None and self.files_done == len(self.files)
+
+    @property
+    def place(self) -> BinlogPosition:
+        return BinlogPosition(self.generation - 1, 0, 0)
+
+    @property
+    def progress(self) -> dict[str, int]:
+        return {
+            "generation": self.generation,
+            "rows": self.rows,
+            "files_done": self.files_done,
+            "files_total": len(self.files),
+        }
+
+
+def read_state(path: Path) -> FileFeedState | None:
+    """The state in `path`, None if there is no file."""
+    value = read_json(path)
+    if value is None:
+        return None
+    value = {k: v for k, v in value.items() if k != "format_version"}
+    files = tuple(FileStamp(**each) for each in value["files"])
+    return FileFeedState(**{**value, "files": files})
+
+
+def abandon(path: Path, reason: str) -> None:
+    kept = read_state(path)
+    if kept is not None:
+        write_state(path, replace(kept, needed=reason))
+
+
+def write_state(path: Path, state: FileFeedState) -> None:
+    write_json_atomically(path, asdict(state))

@@ -1,4 +1,4 @@
-"""Finished record batches to a topic: no object a record, and nothing twice for a lost answer."""
+"""Sends finished record batches to a topic, without an object per record and without duplicates."""
 
 import time
 from collections import deque
@@ -33,7 +33,7 @@ _LIMIT = "max.message.bytes"
 
 @dataclass(slots=True)
 class ProducerIdentity:
-    """Who the broker takes us for, and how many records it has of us in each partition.
+    """The producer id at the broker, and the next sequence number of each partition.
 
     Attributes:
         transactional_id: None of a producer without transactions.
@@ -57,13 +57,14 @@ _Queues = dict[int, deque[tuple[int, bytes]]]
 
 
 class BatchProducer:
-    """Sends the bodies of record batches: an idempotent producer, one request a broker at a time.
+    """An idempotent producer of finished record batches; one request a broker at a time.
 
-    Connects when it is first used and again after an error. Not for use by several threads.
+    Connects on first use and again after an error; for one thread. All public methods raise
+    SinkError if the cluster does not answer or refuses.
 
     Args:
-        kafka: the cluster, the topic, which must be there, and how its bodies are compressed.
-        most_bytes: of a body, where the topic takes so many; a round trip brings one a partition.
+        kafka: the cluster, the existing topic and its compression.
+        most_bytes: of a body, if the topic allows it; a round trip sends one body a partition.
     """
 
     def __init__(self, kafka: KafkaOptions, most_bytes: int = BODY_BYTES) -> None:
@@ -74,20 +75,12 @@ class BatchProducer:
         self._body_bytes: int | None = None
 
     def partitions(self) -> int:
-        """Of the topic, as known in the last minutes.
-
-        Raises:
-            SinkError: the topic is not there, or the cluster does not answer.
-        """
+        """Number of the topic's partitions, cached for minutes."""
         with self.connected() as client:
             return len(client.run(client.leaders, self._kafka.topic))
 
     def body_bytes(self) -> int:
-        """What a body may have at the most, so that the topic takes its batch.
-
-        Raises:
-            SinkError: the cluster does not answer.
-        """
+        """Maximum size of a body, so that the topic accepts its batch."""
         if self._body_bytes is None:
             with self.connected() as client:
                 config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
@@ -97,20 +90,15 @@ class BatchProducer:
         return self._body_bytes
 
     def message_bytes(self) -> int | None:
-        """max.message.bytes of the topic, None where the cluster does not tell.
-
-        Raises:
-            SinkError: the cluster does not answer.
-        """
+        """max.message.bytes of the topic, None if the cluster does not expose it."""
         with self.connected() as client:
             config = client.topic_config(self._kafka.topic, [_LIMIT]) or {}
         return int(config[_LIMIT]) if config.get(_LIMIT) else None
 
     def send(self, parts: Iterable[pa.RecordBatch]) -> None:
-        """Write `BODIES`, those of a partition in their order; all are acknowledged at the end.
+        """Write `BODIES`, in order per partition; all are acknowledged on return.
 
-        Raises:
-            SinkError: the cluster did not take them; some may be there.
+        After a SinkError some may be written.
         """
         for part in parts:
             queues: _Queues = {}
@@ -121,18 +109,14 @@ class BatchProducer:
                 client.run(self._send, client, queues)
 
     def send_files(self, paths: Iterable[str]) -> None:
-        """As `send`, the `BODIES` that tasks have left in Parquet files, in the order of these.
-
-        Raises:
-            SinkError: the cluster did not take them; some may be there.
-        """
+        """As `send`, with the `BODIES` in Parquet files, in this order."""
         for path in paths:
             with pq.ParquetFile(path) as file:
                 for group in range(file.num_row_groups):
                     self.send(file.read_row_group(group).to_batches())
 
     def close(self) -> None:
-        """End the connections; what is not acknowledged is given up."""
+        """End the connections without waiting for acknowledgements."""
         self._producer = None
         self._body_bytes = None
         if self._client is not None:
@@ -143,8 +127,7 @@ class BatchProducer:
     def connected(self) -> Iterator[KafkaClient]:
         """The cluster's client.
 
-        Raises:
-            SinkError: the cluster refuses us or does not answer; the next call connects anew.
+        Its errors become SinkError, after which the next call reconnects.
         """
         try:
             if self._client is None:
@@ -161,7 +144,7 @@ class BatchProducer:
             ) from exc
 
     async def _send(self, client: KafkaClient, queues: _Queues) -> None:
-        """Until all is acknowledged, or nothing has been for a long time."""
+        """Retry until all is acknowledged, or nothing was for `SILENCE_S`."""
         heard_at, failed = time.monotonic(), None
         while queues:
             if failed is not None:
@@ -201,7 +184,7 @@ class BatchProducer:
         producer: ProducerIdentity,
         heads: Mapping[int, Mapping[int, Any]],
     ) -> tuple[list[int], kafka_errors.KafkaError | None]:
-        """One request to each broker: the partitions whose head it has, and why others were not."""
+        """One request to each broker: the partitions that accepted, and an error of the others."""
         answers: list[Awaitable[Any]] = []
         for node, batches in heads.items():
             answers.append(client.ask(self._request(producer, batches), node))
@@ -246,7 +229,7 @@ _TAKEN = (0, kafka_errors.DuplicateSequenceNumberError.errno)
 
 
 def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, tuple[int, bytes]]]:
-    """Broker → the next body of its partitions, as much as a request takes."""
+    """Broker → the next body of its partitions, up to the size of a request."""
     heads: dict[int, dict[int, tuple[int, bytes]]] = {}
     sizes: dict[int, int] = {}
     for partition, queue in queues.items():
@@ -263,11 +246,7 @@ def _heads(queues: _Queues, leaders: Mapping[int, int]) -> dict[int, dict[int, t
 async def initialized(
     client: KafkaClient, transactional_id: str | None, timeout_ms: int, node: int | None = None
 ) -> ProducerIdentity:
-    """A new identity, by broker `node`; whoever had one under the same id is fenced.
-
-    Raises:
-        KafkaError: there is none now.
-    """
+    """A new identity by broker `node`, which fences older ones of the transactional id."""
     request = InitProducerIdRequest(
         transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
     )

@@ -1,4 +1,4 @@
-"""Records on their way to a changelog topic: one producer, acknowledged batches, no gaps."""
+"""Sends records to a changelog topic."""
 
 import importlib.util
 from collections.abc import Iterable, Iterator
@@ -43,12 +43,6 @@ class ChangelogProducer:
     ) -> None:
         """Connect.
 
-        Args:
-            kafka: how to reach the cluster; its topic is the changelog topic.
-            partitions: of the topic.
-            table: the source table's name, for messages.
-            most_bytes: of a message.
-
         Raises:
             SourceUnavailableError: Kafka cannot be reached.
             SourceError: Kafka refused us.
@@ -67,13 +61,7 @@ class ChangelogProducer:
         self._producer.close(timeout=0)
 
     def send(self, records: Iterable[tuple[bytes | None, bytes, int]]) -> list[Any]:
-        """Write (key, value, partition) records and return when Kafka has acknowledged all.
-
-        Raises:
-            SnapshotNeededError: one was refused and a later one of its partition was not.
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Write (key, value, partition) records and return when Kafka has acknowledged all."""
         topic = self._kafka.topic
         sent: list[tuple[int, Any]] = []
         with self._errors():
@@ -94,12 +82,7 @@ class ChangelogProducer:
                 raise
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; returns its (partition, offset) pairs.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Write a watermark record to every partition; returns its (partition, offset) pairs."""
         value = encode_watermark(high, generation)
         sent = self.send([(None, value, number) for number in range(self._partitions)])
         return [(int(metadata.partition), int(metadata.offset)) for metadata in sent]
@@ -135,11 +118,7 @@ class ChangelogProducer:
 
 
 def has_gap(sent: Iterable[tuple[int, Any]]) -> bool:
-    """Whether a record was refused and a later one of its partition was taken.
-
-    Args:
-        sent: partition and kafka-python's future of each record, in the order of sending.
-    """
+    """Whether a record was refused and a later one of its partition was taken."""
     refused: set[int] = set()
     for partition, future in sent:
         if future.failed():

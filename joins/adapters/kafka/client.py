@@ -1,19 +1,61 @@
-"""kafka-python's client of a cluster, and raw requests over its connections.
+"""Raw requests over kafka-python's connections, and the codecs of record batches.
 
-Requests go through its connection manager, which it keeps private: its version is pinned exactly.
+Requests use its private connection manager; its version is pinned exactly.
 """
 
+import gzip
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from kafka import KafkaAdminClient, TopicPartition
+from kafka import codec as kafka_codec
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigFilterType, ConfigResource, ConfigResourceType
 from kafka.protocol.consumer import IsolationLevel
 
-from joins.plan.plan import Isolation
+from joins.kernels.records.encode import BODIES
+from joins.kernels.records.layout import RecordFormatError
+from joins.plan.plan import Compression, Isolation
+
+
+def _gzip(body: bytes) -> bytes:
+    return gzip.compress(body, compresslevel=6, mtime=0)  # the time would make repeats differ
+
+
+_Codec = Callable[[bytes], bytes]
+_COMPRESS: Mapping[Compression, _Codec] = {
+    Compression.GZIP: _gzip,
+    Compression.SNAPPY: kafka_codec.snappy_encode,
+    Compression.LZ4: kafka_codec.lz4_encode,
+    Compression.ZSTD: kafka_codec.zstd_encode,
+}
+_DECOMPRESS: Mapping[Compression, _Codec] = {
+    Compression.GZIP: gzip.decompress,
+    Compression.SNAPPY: kafka_codec.snappy_decode,
+    Compression.LZ4: kafka_codec.lz4_decode,
+    Compression.ZSTD: kafka_codec.zstd_decode,
+}
+
+
+def compressed(bodies: pa.RecordBatch, compression: Compression) -> pa.RecordBatch:
+    """`BODIES` with each body compressed separately."""
+    if compression is Compression.NONE:
+        return bodies
+    compress = _COMPRESS[compression]
+    each = [compress(body.as_py()) for body in bodies.column("body")]
+    return bodies.set_column(2, BODIES.field("body"), pa.array(each, pa.large_binary()))
+
+
+def decompressed(compression: Compression, body: bytes) -> bytes:
+    """The decompressed body; RecordFormatError if it is invalid."""
+    try:
+        return _DECOMPRESS[compression](body)
+    except Exception as exc:  # each library has errors of its own
+        raise RecordFormatError(f"a batch is no {compression}: {exc}") from exc
+
 
 LEVELS = {
     Isolation.COMMITTED: IsolationLevel.READ_COMMITTED,
@@ -24,7 +66,7 @@ _ANSWER_BYTES = (1 << 31) - 1  # a Fetch response is as large as was asked for, 
 
 
 class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
-    """Leaves neither thread nor connection behind where it cannot reach the cluster."""
+    """kafka-python's client; it closes its thread and sockets if the first connection fails."""
 
     def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
         logging.getLogger("kafka").setLevel(logging.CRITICAL)  # what it raises says it, too
@@ -47,7 +89,7 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
             super().close()
 
     def topic_config(self, topic: str, names: Iterable[str]) -> dict[str, Any] | None:
-        """Name → value of the topic's settings `names`, None if the cluster does not tell."""
+        """Name → value of the topic's settings `names`, None if they are not readable."""
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, dict.fromkeys(names, ""))
         try:
             configs = self.describe_configs([resource], config_filter=ConfigFilterType.ALL)
@@ -61,9 +103,9 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
         return answer
 
     def ask(self, request: Any, node: int | None = None) -> Awaitable[Any]:  # noqa: ANN401
-        """Send a request to a broker, to any one without `node`; only inside `run`.
+        """Send a request to a broker, any one by default, and await the answer.
 
-        The answer is awaited for, or the `KafkaError` that there is instead.
+        Only inside `run`.
         """
         answer: Awaitable[Any] = self._manager.send(request, node)
         return answer
@@ -71,11 +113,7 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
     def partition_offsets(
         self, specs: Mapping[TopicPartition, Any], isolation: IsolationLevel
     ) -> dict[TopicPartition, Any]:
-        """As `list_partition_offsets`, which asks who leads first; here they are known at first.
-
-        Raises:
-            KafkaError: as that.
-        """
+        """As `list_partition_offsets`, with the cached leaders first."""
         try:
             return self.run(self._offsets_of_known, specs, isolation)
         except (kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError):
@@ -113,14 +151,12 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
     async def leaders_of(
         self, topics: Iterable[str], *, anew: bool = False
     ) -> dict[str, dict[int, int]]:
-        """Topic → partition → the broker that leads it, -1 where none does; only inside `run`.
+        """Topic → partition → leading broker, -1 for none; only inside `run`.
 
-        Args:
-            topics: they are not created where they are missing.
-            anew: ask the cluster, though an answer of the last minutes is known.
+        Missing topics are not created; `anew` refreshes the cached metadata.
 
         Raises:
-            InvalidTopicError: there is none of a name.
+            InvalidTopicError: a topic does not exist.
             TopicAuthorizationFailedError: this user may not see one.
         """
         cluster, names = self._manager.cluster, list(topics)
@@ -144,11 +180,7 @@ class KafkaClient(KafkaAdminClient):  # type: ignore[misc] # it has no types
 
 
 def passing(error: kafka_errors.KafkaError) -> kafka_errors.KafkaError:
-    """`error` if the same request may succeed later.
-
-    Raises:
-        KafkaError: it is of another kind.
-    """
+    """Return a retriable `error`, raise any other."""
     if error.retriable or isinstance(error, kafka_errors.UnknownBrokerIdError):
         return error
     raise error
@@ -161,9 +193,5 @@ def require_success(code: int, what: str) -> None:
 
 
 def failure(code: int, what: str) -> kafka_errors.KafkaError | None:
-    """The error of an answer about `what`, None for code 0.
-
-    Raises:
-        KafkaError: the same request would not succeed later either.
-    """
+    """The retriable error of an answer about `what`, None for code 0; raises any other."""
     return passing(kafka_errors.for_code(code)(what)) if code else None

@@ -9,11 +9,16 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import OffsetSpec
 
-from joins.adapters.deadline import current_deadline
 from joins.adapters.kafka.client import LEVELS, KafkaClient
-from joins.adapters.kafka.groups import commit_offsets, committed_offsets, require_no_members
+from joins.adapters.kafka.groups import (
+    OpenTransaction,
+    commit_offsets,
+    committed_offsets,
+    describe_open,
+    require_no_members,
+)
 from joins.adapters.kafka.options import client_options
-from joins.adapters.kafka.transactions import OpenTransaction, describe_open
+from joins.adapters.network import current_deadline
 from joins.plan.causes import detail_of
 from joins.plan.errors import SourceError, SourceUnavailableError, suggestion
 from joins.plan.plan import Isolation, KafkaOptions
@@ -39,7 +44,7 @@ class TopicDescription:
     """A topic as the cluster shows it.
 
     Attributes:
-        topic_id: Kafka's UUID of the topic, as text; it changes when the topic is re-created.
+        topic_id: Kafka's UUID of the topic, as text; it changes when the topic is created again.
     """
 
     name: str
@@ -55,11 +60,9 @@ def without_internal(names: Iterable[str]) -> list[str]:
 
 
 class KafkaCluster:
-    """One cluster, for one thread; every method raises `SourceUnavailableError` when none answers.
+    """One cluster, for one thread; each method raises `SourceUnavailableError` if none answers.
 
-    Args:
-        kafka: how to reach it.
-        keep_open: keep one client from call to call, for those who ask every second.
+    With `keep_open` the client is kept between calls.
     """
 
     # reads better long: a method a request; they share one connection.
@@ -80,11 +83,7 @@ class KafkaCluster:
         return self._kept is not None
 
     def doubt(self) -> None:
-        """Take the kept client for one that may have lost its broker since it was last asked.
-
-        If the next `describe`, which all questions for offsets begin with, fails, a new client is
-        asked.
-        """
+        """Let the next question reconnect if it fails with the kept client."""
         self._answers = False
 
     def reach(self) -> None:
@@ -106,7 +105,7 @@ class KafkaCluster:
             raise self._unanswered(exc) from exc
 
     def _unanswered(self, exc: Exception) -> SourceError:
-        """Why there is no client: nobody answers, or somebody does and lets us not in."""
+        """Why there is no client: no broker answers, or one refuses us."""
         servers = self._kafka.bootstrap_servers
         if isinstance(exc, kafka_errors.KafkaError) and not exc.retriable:
             return self._refused(servers, exc)
@@ -141,7 +140,7 @@ class KafkaCluster:
                 client.close()
 
     def _answer(self, question: Callable[[KafkaAdminClient], _Answer]) -> _Answer:
-        """The answer to a question that changes nothing."""
+        """Ask a question without side effects; after `doubt` a second time."""
         if self._kept is not None and not self._answers:
             try:
                 with self._admin() as admin:
@@ -172,11 +171,7 @@ class KafkaCluster:
         return self._answer(_cluster_id)
 
     def require(self, topic: str) -> TopicDescription:
-        """The topic.
-
-        Raises:
-            SourceError: there is none of that name.
-        """
+        """The topic; SourceError if it does not exist."""
         description = self.describe(topic)
         if description is None:
             otherwise = "Create the topic first, or correct the table's 'topic' option."
@@ -195,17 +190,9 @@ class KafkaCluster:
         *,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        """Create the topic unless it is there.
+        """Create the topic unless it exists; SourceError if the cluster refuses it.
 
-        Args:
-            topic: its name.
-            partitions: how many it gets.
-            replication: on how many brokers each of them is.
-            config: of the topic.
-            settings: config → the setting that it comes from, for hints.
-
-        Raises:
-            SourceError: the cluster refuses it, or a config of it.
+        `settings` maps a config to the setting that it comes from, for hints.
         """
         specification = {"num_partitions": partitions, "replication_factor": replication}
         with self._admin() as admin:
@@ -234,7 +221,7 @@ class KafkaCluster:
                 ) from exc
 
     def delete(self, topic: str) -> None:
-        """Delete the topic if it is there."""
+        """Delete the topic if it exists."""
         with self._admin() as admin:
             try:
                 admin.delete_topics([topic])
@@ -247,9 +234,9 @@ class KafkaCluster:
         spec: OffsetSpec | int,
         isolation: Isolation | None = None,
     ) -> dict[int, int]:
-        """As who reads with `isolation` sees them; with that of the options when it is missing.
+        """Offsets as seen with `isolation`, by default that of the options.
 
-        Of a topic that was described the partitions are those that it had then.
+        For a description the partitions are those it lists.
         """
         topic = topic if isinstance(topic, TopicDescription) else self.require(topic)
         return self.offsets_of([topic], spec, isolation)[topic.name]
@@ -260,7 +247,7 @@ class KafkaCluster:
         spec: OffsetSpec | int,
         isolation: Isolation | None = None,
     ) -> dict[str, dict[int, int]]:
-        """Topic → partition → offset, of all of them by one request a broker; as `_offsets`."""
+        """Topic → partition → offset, by one request a broker; as `_offsets`."""
         specs = {TopicPartition(topic.name, p): spec for topic in topics for p in topic.partitions}
         answer: dict[str, dict[int, int]] = {topic.name: {} for topic in topics}
         with self._admin() as admin:
@@ -280,42 +267,26 @@ class KafkaCluster:
         return self._offsets(topic, OffsetSpec.EARLIEST)
 
     def end_offsets(self, topic: str | TopicDescription) -> dict[int, int]:
-        """Partition → offset behind the last record that may be read.
-
-        The last stable offset: of an open transaction, and of what came behind it, nothing may be
-        read yet. Not all offsets before it have a record.
-        """
+        """Partition → last stable offset; not every offset before it has a record."""
         return self._offsets(topic, OffsetSpec.LATEST)
 
     def high_watermarks(self, topic: str | TopicDescription) -> dict[int, int]:
         return self._offsets(topic, OffsetSpec.LATEST, Isolation.UNCOMMITTED)
 
     def open_transactions(self, topic: str, ends: Mapping[int, int]) -> list[OpenTransaction]:
-        """What keeps partitions from being read further than `ends`, their last stable offsets.
-
-        Raises:
-            SourceError: the cluster does not tell, or this user may not ask.
-        """
+        """The transactions that hold `ends`, the last stable offsets."""
         return self._answer(lambda admin: describe_open(admin, topic, ends))
 
     def group_offsets(self, group: str, topic: str) -> dict[int, int]:
         return self._answer(lambda admin: committed_offsets(admin, group, topic))
 
     def commit_group_offsets(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Commit offsets to a consumer group, of which nobody is a member.
-
-        Raises:
-            SourceError: the group has members, or this user may not.
-        """
+        """Commit offsets to a consumer group; SourceError if it has members."""
         with self._admin() as admin:
             commit_offsets(admin, group, topic, offsets)
 
     def require_unused_group(self, group: str) -> None:
-        """See that a consumer group has no members: only without any can offsets be committed.
-
-        Raises:
-            SourceError: it has some, or this user may not ask.
-        """
+        """Raise SourceError if the group has members, with which offsets cannot be committed."""
         self._answer(lambda admin: require_no_members(admin, group))
 
     def offsets_at(self, topic: str, timestamp_ms: int) -> dict[int, int]:
@@ -324,7 +295,7 @@ class KafkaCluster:
         return {p: ends.get(p, 0) if offset < 0 else offset for p, offset in offsets.items()}
 
     def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> None:
-        """Trim the topic: records below `offsets` go."""
+        """Delete the records below `offsets`."""
         before = {TopicPartition(topic, p): o for p, o in offsets.items() if o > 0}
         if not before:
             return
@@ -335,12 +306,12 @@ class KafkaCluster:
                 return
 
     def size_bytes(self, topic: str) -> int | None:
-        """Bytes of the topic's partitions on one replica, None if the cluster does not tell."""
+        """Bytes of the topic's partitions on one replica, None if unknown."""
         sizes = self.partition_bytes(topic)
         return None if sizes is None else sum(sizes.values())
 
     def partition_bytes(self, topic: str) -> dict[int, int] | None:
-        """Bytes of each partition on its largest replica, None if the cluster does not tell."""
+        """Bytes of each partition on its largest replica, None if unknown."""
         partitions = list(self.require(topic).partitions)
         with self._admin() as admin:
             try:
@@ -350,7 +321,7 @@ class KafkaCluster:
         return _largest_replica_bytes(brokers)
 
     def retention(self, topic: str) -> Retention:
-        """What the topic keeps; unlimited where the cluster does not tell."""
+        """The topic's retention; unlimited if unknown."""
         with self._admin() as admin:
             values = admin.topic_config(topic, (_MAX_AGE, _MAX_BYTES, _POLICY))
         if values is None:
@@ -366,9 +337,9 @@ class KafkaCluster:
         return values is None or "compact" in str(values.get(_POLICY, "delete"))
 
     def first_since(self, topic: str, times_ms: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-        """Partition → offset and timestamp of its first record that is not older than its time.
+        """Partition → offset and timestamp of its first record not older than its time.
 
-        A partition whose records are all older is left out.
+        Partitions without such a record are left out.
         """
         with self._admin() as admin:
             specs = {TopicPartition(topic, p): at_ms for p, at_ms in times_ms.items()}
@@ -386,7 +357,7 @@ def _refused_configs(
     specification: Mapping[str, int],
     config: Mapping[str, str],
 ) -> list[str]:
-    """The configs that the cluster does not take, each asked for alone; none if it is not them."""
+    """The configs that the cluster refuses, each tried alone; empty if the cause is another one."""
 
     def is_refused(configs: Mapping[str, str]) -> bool:
         described = {**specification, "configs": dict(configs)}
@@ -418,7 +389,6 @@ def _own_topics(admin: KafkaAdminClient) -> list[str]:
 
 
 def described(admin: KafkaAdminClient, topics: Sequence[str]) -> dict[str, TopicDescription]:
-    """What the cluster says of the topics that it has."""
     descriptions = {}
     for topic in admin.describe_topics(list(topics)):
         error, name = kafka_errors.for_code(topic["error_code"]), str(topic["name"])

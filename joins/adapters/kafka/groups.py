@@ -1,13 +1,99 @@
-"""Offsets of consumer groups that have no members: committed as by `kafka-consumer-groups.sh`."""
+"""Offsets of consumer groups without members, and open transactions."""
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, OffsetAndMetadata, TopicPartition
 from kafka import errors as kafka_errors
 
 from joins.plan.errors import SourceError
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """The transaction at a partition's last stable offset.
+
+    Attributes:
+        offset: of its first record in the partition.
+        producer_id: None if unknown.
+        transactional_id: None if unknown, or if no coordinator has the transaction any more; then
+            only an operator can end it.
+        since_ms: start by the coordinator's clock, else the time of the producer's newest record in
+            the partition; None if both are unknown.
+    """
+
+    partition: int
+    offset: int
+    producer_id: int | None = None
+    transactional_id: str | None = None
+    since_ms: int | None = None
+
+    def text(self, topic: str) -> str:
+        """The partition and its producer, as a fragment of a sentence."""
+        number, name = self.producer_id, self.transactional_id
+        producer = "an unknown producer" if number is None else f"producer {number}"
+        named = "" if name is None else f' ("{name}")'
+        return (
+            f'topic "{topic}" partition {self.partition} is held at offset {self.offset} by a '
+            f"transaction of {producer}{named}"
+        )
+
+    def hint(self, topic: str) -> str:
+        return (
+            "It ends when its producer commits or aborts it, or by its transaction.timeout.ms; of "
+            "a producer that is gone abort it with kafka-transactions.sh --bootstrap-server … "
+            f"abort --topic {topic} --partition {self.partition} --start-offset {self.offset}."
+        )
+
+
+def describe_open(
+    admin: KafkaAdminClient, topic: str, ends: Mapping[int, int]
+) -> list[OpenTransaction]:
+    """The transactions that begin at `ends` (partition → last stable offset).
+
+    Names and times are missing where this user may not see them or the brokers are too old.
+    KafkaError if the brokers do not describe producers.
+    """
+    partitions = [TopicPartition(topic, partition) for partition in sorted(ends)]
+    described = admin.describe_producers(partitions)
+    producers = [
+        (tp.partition, producer)
+        for tp in partitions
+        for producer in described[tp].active_producers
+        if producer.current_transaction_start_offset == ends[tp.partition]
+    ]
+    try:
+        named = _named(admin, {producer.producer_id for _, producer in producers})
+    except kafka_errors.KafkaError:
+        named = {}
+    opened = []
+    for partition, producer in producers:
+        name, since_ms = named.get(producer.producer_id, (None, None))
+        if since_ms is None and producer.last_timestamp >= 0:
+            since_ms = producer.last_timestamp
+        number = producer.producer_id
+        opened.append(OpenTransaction(partition, ends[partition], number, name, since_ms))
+    return opened
+
+
+def _named(admin: KafkaAdminClient, producers: set[int]) -> dict[int, tuple[str, int | None]]:
+    """Producer → transactional id and start of its transaction."""
+    if not producers:
+        return {}
+    listed = admin.list_transactions(producer_id_filters=sorted(producers))
+    ids = {each.transactional_id for several in listed.values() for each in several}
+    if not ids:
+        return {}
+    return {
+        each.producer_id: (
+            name,
+            each.transaction_start_time_ms if each.transaction_start_time_ms >= 0 else None,
+        )
+        for name, each in admin.describe_transactions(sorted(ids)).items()
+    }
+
 
 _NO_MEMBERS = ("Empty", "Dead", "")
 _OF_MEMBERS_ONLY = (
@@ -32,11 +118,7 @@ _OWN_GROUP = (
 
 
 def committed_offsets(admin: KafkaAdminClient, group: str, topic: str) -> dict[int, int]:
-    """Partition → the group's offset, of the partitions that it has one of.
-
-    Raises:
-        KafkaError: the cluster does not tell.
-    """
+    """Partition → the group's committed offset, where it has one."""
     kept = _answered(lambda: admin.list_group_offsets({group: None})).get(group, {})
     offsets = {tp.partition: each.offset for tp, each in kept.items() if tp.topic == topic}
     return {partition: offset for partition, offset in offsets.items() if offset >= 0}
@@ -45,12 +127,7 @@ def committed_offsets(admin: KafkaAdminClient, group: str, topic: str) -> dict[i
 def commit_offsets(
     admin: KafkaAdminClient, group: str, topic: str, offsets: Mapping[int, int]
 ) -> None:
-    """Commit the next offset of each partition.
-
-    Raises:
-        SourceError: the group has members.
-        KafkaError: the cluster took not all of them.
-    """
+    """Commit the next offset of each partition; SourceError if the group has members."""
     noted = {TopicPartition(topic, p): OffsetAndMetadata(o, "", -1) for p, o in offsets.items()}
     try:
         _answered(lambda: _commit(admin, group, noted))
@@ -71,12 +148,7 @@ def _commit(
 
 
 def require_no_members(admin: KafkaAdminClient, group: str) -> None:
-    """See that nobody is a member of the group, whichever protocol it has.
-
-    Raises:
-        SourceError: somebody is.
-        KafkaError: the cluster does not tell.
-    """
+    """Raise SourceError if the group, of either protocol, has members."""
     described = _answered(lambda: _described(admin, group))
     state = str(described.get("group_state") or "")
     members = len(described.get("members") or ())
@@ -101,7 +173,7 @@ def _described(admin: KafkaAdminClient, group: str) -> Mapping[str, Any]:
 
 
 def _state_of_new_protocol(admin: KafkaAdminClient, group: str) -> str:
-    """Of a group that KIP-848's protocol has made, which a classic request does not find."""
+    """State of a group of KIP-848's protocol, which a classic request does not find."""
     try:
         listed = admin.list_groups(types_filter=["consumer"])
     except kafka_errors.UnsupportedVersionError:
@@ -111,7 +183,7 @@ def _state_of_new_protocol(admin: KafkaAdminClient, group: str) -> str:
 
 
 def _answered(question: Callable[[], _Answer]) -> _Answer:
-    """The answer of the group's coordinator, once there is one."""
+    """The answer of the group's coordinator, retried until there is one."""
     since = time.monotonic()
     while True:
         try:

@@ -1,12 +1,176 @@
-"""What clients of Kafka are given for a cluster: kafka-python's arguments."""
+"""kafka-python's arguments for a cluster: TLS, OAuth tokens, connections."""
 
+import ssl
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from joins.adapters.kafka.connections import NetClient
-from joins.adapters.kafka.oauth import TokenProvider
-from joins.adapters.kafka.tls import is_secured, tls_context
-from joins.plan.connections import ClientNumber
+import httpx
+from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.sasl.oauth import AbstractTokenProvider
+from kafka.net.selector import NetworkSelector
+
+from joins.adapters.network import HttpClient, load_certificate
+from joins.plan.connections import (
+    CLIENT_ID,
+    CLIENT_SECRET,
+    KEY_PASSWORD,
+    KEYSTORE_CERTIFICATES,
+    KEYSTORE_KEY,
+    SCOPE,
+    TOKEN_URL,
+    TRUSTSTORE_CERTIFICATES,
+    VERIFIED_NAME,
+    ClientNumber,
+)
 from joins.plan.plan import KafkaOptions
+from watermark.errors import Secret
+
+_TIMEOUT_S = 5.0
+_USED_OF_LIFE = 0.8  # a token is renewed before it expires, as Java's client does
+_LIFE_S = 300.0  # where the provider does not say
+
+
+class TokenUnavailableError(kafka_errors.RetriableError):  # type: ignore[misc] # it has no types
+    """The token endpoint does not answer."""
+
+
+class TokenRefusedError(kafka_errors.KafkaError):  # type: ignore[misc] # it has no types
+    """The token endpoint refuses this client."""
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc] # it has no types
+    """The token of one login; safe to use from several threads.
+
+    Raises TokenUnavailableError or TokenRefusedError, at construction and when a token is renewed.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        super().__init__()
+        self._url = properties[TOKEN_URL]
+        self._login = properties[CLIENT_ID], properties[CLIENT_SECRET]
+        self._form = {"grant_type": "client_credentials"}
+        if SCOPE in properties:
+            self._form["scope"] = properties[SCOPE]
+        self._trusted = ssl.create_default_context()
+        if TRUSTSTORE_CERTIFICATES in properties:
+            self._trusted.load_verify_locations(cadata=properties[TRUSTSTORE_CERTIFICATES])
+        self._lock = threading.Lock()
+        self._token = ""
+        self._renewed_at_s = float("-inf")
+        self.token()
+
+    def token(self) -> str:
+        with self._lock:
+            if time.monotonic() >= self._renewed_at_s:
+                self._renew()
+            return self._token
+
+    def _renew(self) -> None:
+        began_s, answer = time.monotonic(), self._answer()
+        token, life_s = answer.get("access_token"), answer.get("expires_in", _LIFE_S)
+        if not isinstance(token, str) or not token or not isinstance(life_s, int | float):
+            raise TokenRefusedError(f'"{self._url}" gives no access_token')
+        token = Secret(token, "the token")
+        self._token, self._renewed_at_s = token, began_s + _USED_OF_LIFE * life_s
+
+    def _answer(self) -> Mapping[str, Any]:
+        try:
+            with HttpClient(
+                self._url, _TIMEOUT_S, verify=self._trusted, auth=self._login
+            ) as client:
+                answer = client.post(self._url, data=self._form)
+        except httpx.HTTPError as exc:
+            raise TokenUnavailableError(
+                f'token endpoint "{self._url}" does not answer: {type(exc).__name__}'
+            ) from exc
+        status = answer.status_code
+        if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.TOO_MANY_REQUESTS:
+            raise TokenUnavailableError(f'token endpoint "{self._url}" answers {status}')
+        if status != httpx.codes.OK:
+            raise TokenRefusedError(f'token endpoint "{self._url}" answers {status}')
+        try:
+            value = answer.json()
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            raise TokenRefusedError(f'"{self._url}" is no token endpoint: its answer is no JSON')
+        return value
+
+
+_OF_A_CERTIFICATE = "CERTIFICATE"  # in OpenSSL's errors; others pass, as when a broker ends
+_Received = tuple[bytes, Exception | None]
+
+
+class TlsError(kafka_errors.KafkaError):  # type: ignore[misc] # it has no types
+    """Broker and client do not trust each other's certificates."""
+
+
+class NetClient(KafkaNetClient):  # type: ignore[misc] # it has no types
+    """kafka-python's connections, which remember why the last attempt to connect failed."""
+
+    def __init__(self, **configs: Any) -> None:  # noqa: ANN401 (kafka-python's own)
+        net = NetworkSelector(**configs)
+        super().__init__(net=net, manager=_Connections(net, **configs), **configs)
+
+
+class _Connections(KafkaConnectionManager):  # type: ignore[misc] # it has no types
+    def __init__(self, net: NetworkSelector, **configs: Any) -> None:  # noqa: ANN401
+        super().__init__(net, **configs)
+        self._failure: BaseException | None = None
+
+    async def _build_transport(self, *node: Any, **named: Any) -> Any:  # noqa: ANN401
+        transport = await super()._build_transport(*node, **named)
+        transport._sock_recv = partial(_last_words, transport._sock_recv)
+        return transport
+
+    async def _connect(self, node: Any, conn: Any, *more: Any, **named: Any) -> None:  # noqa: ANN401
+        note = partial(self._note, node.node_id)
+        conn.init_future.add_errback(note)
+        await super()._connect(node, conn, *more, **named)
+        if conn.init_future.failed():
+            note(conn.init_future.exception)  # it was forgotten meanwhile
+
+    def _note(self, node: object, failure: BaseException) -> None:
+        if _OF_A_CERTIFICATE in str(failure):
+            failure = TlsError(str(failure))
+        self._failure = failure
+        if isinstance(failure, TlsError | kafka_errors.SaslAuthenticationFailedError):
+            self._auth_failures[node] = failure  # whoever asks for the broker next is told
+
+    async def _do_bootstrap(self, deadline: float | None) -> Any:  # noqa: ANN401
+        try:
+            return await super()._do_bootstrap(deadline)
+        except kafka_errors.KafkaTimeoutError as exc:
+            if self._failure is None:
+                raise
+            raise kafka_errors.KafkaTimeoutError(f"{exc.args[0]}: {self._failure}") from exc
+
+
+def _last_words(receive: Callable[[], _Received]) -> _Received:
+    data, error = receive()
+    return data, None if data else error
+
+
+def tls_context(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """The TLS context for a broker; KafkaConfigurationError for an invalid certificate or key."""
+    try:
+        context = ssl.create_default_context(cadata=properties.get(TRUSTSTORE_CERTIFICATES))
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.check_hostname = properties.get(VERIFIED_NAME, "https") == "https"
+        if KEYSTORE_CERTIFICATES in properties:
+            key, password = properties.get(KEYSTORE_KEY, ""), properties.get(KEY_PASSWORD, "")
+            load_certificate(context, properties[KEYSTORE_CERTIFICATES], key, password)
+    except (ssl.SSLError, ValueError) as exc:
+        raise kafka_errors.KafkaConfigurationError(
+            f"the PEM texts of ssl.truststore and ssl.keystore cannot be used: {exc}"
+        ) from exc
+    return context
+
 
 _CLIENT_NAMES = {
     "security.protocol": "security_protocol",
@@ -27,10 +191,9 @@ _NUMBERS = {
 
 
 def client_options(kafka: KafkaOptions) -> dict[str, Any]:
-    """kafka-python's keyword arguments for `kafka`.
+    """kafka-python's keyword arguments.
 
-    Raises:
-        KafkaError: a certificate cannot be used, or there is no token for the login.
+    KafkaError for an invalid certificate or a missing token.
     """
     properties = dict(kafka.properties)
     servers = kafka.bootstrap_servers.split(",")
@@ -40,7 +203,7 @@ def client_options(kafka: KafkaOptions) -> dict[str, Any]:
             options[_CLIENT_NAMES[name]] = value
         elif name in _NUMBERS:
             options[_NUMBERS[ClientNumber(name)]] = int(value)
-    if is_secured(properties):
+    if properties.get("security.protocol", "").endswith("SSL"):
         options["ssl_context"] = tls_context(properties)
     if properties.get("sasl.mechanism") == "OAUTHBEARER":
         options["sasl_oauth_token_provider"] = TokenProvider(properties)

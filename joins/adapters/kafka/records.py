@@ -1,9 +1,11 @@
-"""Records of a Kafka topic between two offsets: Fetch responses as Arrow, no object a record."""
+"""Reads records of Kafka between two offsets: Fetch responses as Arrow, no object per record."""
 
+import math
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +14,8 @@ from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.protocol.consumer import FetchRequest
 
-from joins.adapters.kafka.client import LEVELS, KafkaClient, failure, passing
+from joins.adapters.kafka.client import LEVELS, KafkaClient, decompressed, failure, passing
 from joins.adapters.kafka.cluster import described
-from joins.adapters.kafka.codecs import decompressed
-from joins.adapters.kafka.fetch_sizes import FetchLimits, FetchSizes
 from joins.adapters.kafka.options import client_options
 from joins.kernels.calendar.ticks import FIRST, LAST, MICROS_OF_MS
 from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, DecodedRecords, decode
@@ -26,9 +26,64 @@ from joins.kernels.records.layout import (
     RecordFormatError,
 )
 from joins.plan.causes import detail_of
+from joins.plan.connections import ClientNumber
 from joins.plan.errors import RecordsExpiredError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from joins.plan.stream_topics import SPAN, StreamTopic, StreamTopics, index_of
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """Maximum wait and size of a Fetch response; a batch is never cut."""
+
+    wait_ms: int = 500
+    partition_bytes: int = 8 << 20
+    response_bytes: int = 64 << 20
+
+    @classmethod
+    def of(cls, kafka: KafkaOptions) -> Self:
+        limits, sizes = cls(), dict(kafka.properties)
+        return cls(
+            partition_bytes=int(sizes.get(ClientNumber.PARTITION_BYTES, limits.partition_bytes)),
+            response_bytes=int(sizes.get(ClientNumber.FETCH_BYTES, limits.response_bytes)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Density:
+    """Measurements of a topic's newest response."""
+
+    bytes_an_offset: float
+    largest_batch: int
+
+
+class FetchSizes:
+    """Measurements of each topic, by name."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Density] = {}
+
+    def see(self, topic: str, data: bytes, records: DecodedRecords) -> None:
+        """Note a response: `data` of one partition, and what was decoded of it.
+
+        Without a complete or wanted batch the topic's measurements are dropped.
+        """
+        self._seen.pop(topic, None)
+        first = BatchHeader.at(memoryview(data), 0)
+        if first is not None and records.next_offset is not None and records.batches:
+            each = len(data) / (records.next_offset - first.base_offset)
+            self._seen[topic] = _Density(each, max(batch.size for batch in records.batches))
+
+    def to_ask(self, topic: str, offsets: int, most: int) -> int:
+        """Bytes to request for so many offsets; `most` while nothing is known.
+
+        The batches at both ends have other records, too.
+        """
+        seen = self._seen.get(topic)
+        if seen is None:
+            return most
+        return min(most, math.ceil(offsets * seen.bytes_an_offset) + 2 * seen.largest_batch)
+
 
 Ranges = Mapping[int, tuple[int, int]]
 """Number of a partition → first offset and the one behind the last."""
@@ -79,9 +134,9 @@ OF_A_CHANGELOG = ("key", "value", "partition", "offset")
 
 
 class KafkaRecords:
-    """Reads offset ranges of topics of one cluster, for one thread; belongs to no consumer group.
+    """Reads offset ranges of one cluster's topics without a consumer group, for one thread.
 
-    It is a context manager; one connection serves all its reads.
+    A context manager; all reads share one connection.
     """
 
     def __init__(self, kafka: KafkaOptions) -> None:
@@ -99,7 +154,7 @@ class KafkaRecords:
         self.close()
 
     def close(self) -> None:
-        """End the connection; the next read makes a new one."""
+        """End the connection; the next read reconnects."""
         if self._client is not None:
             client, self._client = self._client, None
             self._parked.clear()
@@ -108,19 +163,17 @@ class KafkaRecords:
     def batches(
         self, topics: StreamTopics, ranges: Ranges, columns: Sequence[str] = OF_THE_PROBE
     ) -> Iterator[pa.RecordBatch]:
-        """The records of one or of several topics whose offset is in `ranges`.
+        """The records in `ranges`, each partition in offset order.
 
-        Of a topic whose id is known no other one of its name is read.
-        Of `columns` there are `value` (binary), `partition` (its number, int32), `offset` (int64),
-        `timestamp` (microseconds, NULL beyond the years 1 to 9999) and those of
-        `MORE_OF_A_RECORD`, which cost more than the others, but for `key`. A partition's records
-        come in the order of their offsets.
-        Offsets without a record are left out.
+        Offsets without record are left out. A topic with a known id is not confused with another
+        one of its name. Columns: `key`, `value` (binary), `partition` (its number, int32), `offset`
+        (int64), `timestamp` (microseconds, NULL beyond the years 1 to 9999), and the slower ones of
+        `MORE_OF_A_RECORD`.
 
         Raises:
             RecordsExpiredError: retention has removed a record of the ranges.
             SourceUnavailableError: the cluster does not answer.
-            SourceError: it refused, or the records are in a way that we cannot read.
+            SourceError: it refused, or a record's format is not supported.
         """
         with self._errors(topics, ranges):
             for number, records in self._pieces(topics, ranges):
@@ -128,10 +181,10 @@ class KafkaRecords:
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def wait(self, topics: StreamTopics, offsets: Mapping[int, int], seconds: float) -> None:
-        """Return when there is a record to be read at `offsets` (number → its next offset).
+        """Return once a record exists at `offsets` (number → next offset), or after `seconds`.
 
-        At the latest after `seconds`, or when the cluster does not answer: who reads then is told.
-        Each broker is asked once and answers when it has something.
+        Also returns if the cluster does not answer, which the next read reports. Each broker is
+        asked once.
         """
         limits = FetchLimits(wait_ms=int(1000 * seconds), response_bytes=1)
         try:
@@ -143,7 +196,7 @@ class KafkaRecords:
     async def _first_answer(
         self, topics: StreamTopics, offsets: Mapping[int, int], limits: FetchLimits
     ) -> None:
-        """Of any broker; the others stay asked, for they have nothing new at these offsets."""
+        """The first broker's answer; the other requests stay open."""
         client, first = self._connected(), Future()
 
         def answered(_: object) -> None:
@@ -169,11 +222,7 @@ class KafkaRecords:
     def marked(
         self, topic: str, ranges: Ranges, header: tuple[str, bytes], names: Sequence[str]
     ) -> Iterator[tuple[tuple[bytes | None, ...], bytes | None, bytes | None]]:
-        """(values of the headers `names`, key, value) of the records that carry `header`.
-
-        Raises:
-            As `batches`.
-        """
+        """(values of the headers `names`, key, value) of the records that carry `header`."""
         topics = StreamTopics.one(topic)
         with self._errors(topics, ranges):
             for _, records in self._pieces(topics, ranges):
@@ -205,7 +254,7 @@ class KafkaRecords:
             raise self._translated(topics.text, exc) from exc
 
     def _pieces(self, topics: StreamTopics, ranges: Ranges) -> Iterator[tuple[int, DecodedRecords]]:
-        """What comes of each partition, piece by piece."""
+        """Decoded responses, piece by piece."""
         unfinished = {p: r for p, r in ranges.items() if r[0] < r[1]}
         heard_at, failed, by_name = time.monotonic(), None, set[int]()
         while unfinished:
@@ -230,11 +279,7 @@ class KafkaRecords:
         self._check_ids([topics.topics[index] for index in by_name])
 
     def _check_ids(self, topics: Sequence[StreamTopic]) -> None:
-        """See that what was read by names was of topics with these ids, as far as they have any.
-
-        Raises:
-            UnknownTopicIdError: it may have been of another topic.
-        """
+        """Raise UnknownTopicIdError unless topics read by name still have these ids."""
         known = {each.name: each.topic_id for each in topics if topic_uuid(each.topic_id)}
         if not known:
             return
@@ -252,9 +297,9 @@ class KafkaRecords:
     async def _fetched(
         self, topics: StreamTopics, ranges: Ranges, anew: bool
     ) -> tuple[dict[int, tuple[str, Any]], kafka_errors.KafkaError | None]:
-        """One answer of each broker: what it has of its partitions, and why others have failed.
+        """One response of each broker: data of its partitions, and errors of others.
 
-        By number each with the name by which it was read, "" where that was by the topic's id.
+        By number, each with the name by which it was read, "" for reads by topic id.
         """
         client = self._connected()
         if anew:
@@ -356,7 +401,7 @@ async def _leaders(
 
 
 def _answered(topics: StreamTopics, response: Any) -> Iterator[tuple[int, str, Any]]:  # noqa: ANN401
-    """Number of a partition, its topic's name if the response has that, what it has of it."""
+    """Number of a partition, its topic's name if the response has it, and its data."""
     for answer in response.responses:
         index = 0
         if topics.are_several:
@@ -374,7 +419,7 @@ def _is_of(answer: Any, topic: StreamTopic) -> bool:  # noqa: ANN401
 def _by_leader(
     leaders: Mapping[int, int], shares: _Shares
 ) -> dict[int, dict[int, tuple[int, int]]]:
-    """Broker → its partitions of `shares`; under `_NOBODY` those that none leads."""
+    """Broker → its partitions of `shares`; those without leader under `_NOBODY`."""
     led: dict[int, dict[int, tuple[int, int]]] = {}
     for partition, share in shares.items():
         led.setdefault(leaders.get(partition, _NOBODY), {})[partition] = share
@@ -382,7 +427,7 @@ def _by_leader(
 
 
 def _has_failed(answer: Future) -> bool:
-    """Whether a broker has answered that it cannot tell, perhaps because it does not lead now."""
+    """Whether a broker reports an error, for example since it does not lead the partition now."""
     if not answer.succeeded():
         return bool(answer.is_done)
     topics = answer.value.responses

@@ -1,21 +1,24 @@
-"""A stream's topics on their cluster: what is known of partitions, by their numbers."""
+"""The topics of a stream on their cluster, and the reporting of its offsets to a group."""
 
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from kafka.admin import OffsetSpec
 
 from joins.adapters.kafka.cluster import KafkaCluster, TopicDescription, without_internal
-from joins.adapters.kafka.transactions import OpenTransaction
+from joins.adapters.kafka.groups import OpenTransaction
 from joins.kernels.strings.regular import compiled
-from joins.plan.plan import Isolation
+from joins.plan.errors import SourceError
+from joins.plan.plan import Isolation, KafkaOptions
 from joins.plan.stream_topics import SPAN, StreamTopics, index_of
 from watermark.gate import Retention
 
 
 @dataclass(frozen=True, slots=True)
 class StreamDescription:
-    """The topics of a stream as the cluster shows them, by index; None where there is none."""
+    """The topics of a stream by index; None for a missing one."""
 
     topics: tuple[TopicDescription | None, ...]
 
@@ -31,8 +34,8 @@ class StreamDescription:
 class StreamCluster:
     """The topics of one stream on one cluster, for one thread.
 
-    Every method raises `SourceUnavailableError` when no broker answers, and where it names
-    offsets, `SourceError` when a topic is missing.
+    Every method raises `SourceUnavailableError` if no broker answers; those about offsets raise
+    `SourceError` if a topic is missing.
     """
 
     # reads better long: a method for each one of `KafkaCluster` that tells of partitions.
@@ -49,11 +52,7 @@ class StreamCluster:
         return StreamDescription(tuple(described.get(name) for name in self.topics.names))
 
     def require(self) -> StreamDescription:
-        """All topics; each of them is there that is not known to be gone.
-
-        Raises:
-            SourceError: one is not.
-        """
+        """All topics; SourceError if one is missing that is not known to be deleted."""
         description = self.describe()
         for name in self.topics.missing_in(description.topic_ids):
             self._cluster.require(name)
@@ -131,10 +130,7 @@ class StreamCluster:
         return self._cluster.retention(self.topics.names[index])
 
     def partition_bytes(self, numbers: Iterable[int]) -> dict[int, int] | None:
-        """Number → bytes on its largest replica, of the topics of `numbers`.
-
-        None if the cluster does not tell.
-        """
+        """Number → bytes on its largest replica, of the topics of `numbers`; None if unknown."""
         sizes: dict[int, int] = {}
         for index in sorted({*map(index_of, numbers)}):
             own = self._cluster.partition_bytes(self.topics.names[index])
@@ -144,19 +140,120 @@ class StreamCluster:
         return sizes
 
     def size_bytes(self) -> int | None:
-        """Bytes of all partitions, each on one replica, None if the cluster does not tell."""
+        """Bytes of all partitions, each on one replica; None if unknown."""
         first = dict.fromkeys(range(0, len(self.topics) * SPAN, SPAN), 0)
         sizes = self.partition_bytes(self.topics.read_of(first))
         return None if sizes is None else sum(sizes.values())
 
 
 def matching_topics(pattern: str, names: Iterable[str]) -> list[str]:
-    """Those of `names` that match a regular expression of Java as a whole, sorted.
+    """The `names` that a Java regular expression matches as a whole, sorted.
 
-    Topics of Kafka's own and of ours are left out.
+    Internal topics of Kafka and Sluice are left out.
     """
     expression = compiled(pattern)
     if expression is None:
         return []
     foreign = without_internal(names)
     return sorted(name for name in foreign if expression.fullmatch(name) is not None)
+
+
+_RETRY_S = 5.0
+_RENEW_S = 600.0  # brokers forget what is not committed for long (offsets.retention.minutes)
+_END_S = 3.0
+
+
+class GroupOffsets:
+    """Commits the newest offsets on its own thread; safe to use from several threads.
+
+    Args:
+        kafka: the cluster and the `reported_group`.
+        topics: of the stream; by default that of `kafka`.
+        retry_s: pause after a failure.
+    """
+
+    def __init__(
+        self, kafka: KafkaOptions, topics: StreamTopics | None = None, *, retry_s: float = _RETRY_S
+    ) -> None:
+        assert kafka.reported_group is not None, "who has no group reports nothing"
+        self._group = kafka.reported_group
+        topics = topics or StreamTopics.one(kafka.topic)
+        self._cluster = StreamCluster(KafkaCluster(kafka, keep_open=True), topics)
+        self._retry_s = retry_s
+        self._changed = threading.Condition()
+        self._offsets: Mapping[int, int] = {}
+        self._committed: Mapping[int, int] = {}
+        self._next_at_s = float("-inf")
+        self._failures = 0
+        self._error: SourceError | None = None
+        self._ends = False
+        self._thread: threading.Thread | None = None
+
+    def read(self, topics: StreamTopics) -> None:
+        self._cluster.topics = topics
+
+    def report(self, offsets: Mapping[int, int]) -> None:
+        """Commit these (partition → next offset) soon, unless newer ones arrive before."""
+        with self._changed:
+            if not offsets or self._ends:
+                return
+            self._offsets = dict(offsets)
+            if self._thread is None:
+                name = f"group {self._group}"
+                self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def warning(self) -> dict[str, object] | None:
+        """The status entry of a failed last attempt, else None."""
+        with self._changed:
+            error, failures = self._error, self._failures
+        if error is None:
+            return None
+        return {
+            "type": "group-offsets",
+            "message": f'consumer group "{self._group}" does not show how far the job is: '
+            f"{error.message} ({failures} failed attempts since the start)",
+            "hint": f"{error.hint} The job itself goes on without it.",
+        }
+
+    def close(self) -> None:
+        """Try for a moment to commit the last reported offsets, then end."""
+        with self._changed:
+            self._ends = True
+            thread = self._thread
+            self._changed.notify()
+        if thread is not None:
+            thread.join(_END_S)
+
+    def _work(self) -> None:
+        ends = False
+        while not ends:
+            with self._changed:
+                self._changed.wait_for(self._is_due, timeout=self._rest_s())
+                offsets, ends = self._offsets, self._ends
+                is_news = offsets != self._committed
+            if is_news or not ends:
+                self._commit(offsets)
+        self._cluster.close()
+
+    def _is_due(self) -> bool:
+        is_news = self._error is None and self._offsets != self._committed
+        return self._ends or is_news or self._rest_s() <= 0.0
+
+    def _rest_s(self) -> float:
+        return max(0.0, self._next_at_s - time.monotonic())
+
+    def _commit(self, offsets: Mapping[int, int]) -> None:
+        try:
+            self._cluster.commit_group_offsets(self._group, offsets)
+        except SourceError as exc:
+            self._note(exc, self._retry_s)
+        else:
+            self._note(None, _RENEW_S)
+            self._committed = offsets
+
+    def _note(self, error: SourceError | None, rest_s: float) -> None:
+        with self._changed:
+            self._error, self._next_at_s = error, time.monotonic() + rest_s
+            self._failures += error is not None

@@ -1,4 +1,4 @@
-"""Records of somebody at a terminal on their way to a topic, through kafka-python's producer."""
+"""Writes a user's records to a topic, through kafka-python's producer."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, Self
@@ -25,24 +25,21 @@ _SETTINGS = {
 
 
 class Written(NamedTuple):
-    """Where a record is."""
+    """Position of a written record."""
 
     partition: int
     offset: int
 
 
 class TopicWriter:
-    """Writes to one topic, which must be there; a context manager, for one thread.
+    """Writes to one existing topic; a context manager, for one thread.
 
-    A key goes to the partition that other producers of Kafka choose for it.
-
-    Args:
-        kafka: the topic.
-        away: what to do about a cluster that does not answer.
+    Keys are partitioned as by Kafka's default producer. `away` is the hint for an unreachable
+    cluster.
 
     Raises:
-        SourceUnavailableError: the cluster cannot be reached, or does not acknowledge in time.
-        SourceError: it refused us, or a record.
+        SourceUnavailableError: the cluster does not answer in time.
+        SourceError: it refuses us, or a record.
     """
 
     def __init__(self, kafka: KafkaOptions, *, away: str) -> None:
@@ -60,7 +57,7 @@ class TopicWriter:
         self._producer.close(timeout=_END_S)
 
     def write(self, records: Iterable[tuple[bytes | None, bytes | None]]) -> list[Written]:
-        """Write (key, value) records, and return where they are once all are acknowledged."""
+        """Write (key, value) records; their positions once all are acknowledged."""
         topic = self._kafka.topic
         try:
             sent = [self._producer.send(topic, value=value, key=key) for key, value in records]

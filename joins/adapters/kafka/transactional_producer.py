@@ -1,9 +1,8 @@
-"""Record batches in transactions: readers of committed records see all of a transaction, or none.
+"""Sends record batches in transactions.
 
-A commit has a number and a note. They are an offset and its metadata, of a consumer group that
-nobody else uses, and are committed by the same transaction. So whoever comes next under the same
-transactional id knows what was committed: it ends what was left open before it reads the note, and
-whoever was there before is fenced.
+A commit has a number and a note: offset and metadata of a consumer group, committed in the same
+transaction. The next producer of the transactional id fences the previous one, aborts its open
+transaction and reads the note.
 
 Source: KIP-98, and Kafka's protocol guide.
 """
@@ -43,7 +42,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class CommitNote:
-    """What a commit says of itself.
+    """The note of a commit.
 
     Attributes:
         number: grows from commit to commit.
@@ -55,11 +54,9 @@ class CommitNote:
 
 
 class TransactionalProducer(BatchProducer):
-    """What is sent becomes visible by `commit`, or by `close` never. Not for several threads.
+    """A producer whose records become visible by `commit`; for one thread.
 
-    Args:
-        kafka: as of a `BatchProducer`.
-        transactional_id: nobody else has it; it is the name of the group, too.
+    `transactional_id` must be unique; the consumer group of the notes has the same name.
     """
 
     def __init__(self, kafka: KafkaOptions, transactional_id: str) -> None:
@@ -71,20 +68,15 @@ class TransactionalProducer(BatchProducer):
         self._newest: CommitNote | None = None
 
     def newest(self) -> CommitNote | None:
-        """The newest commit; nobody who was there before can commit any more.
-
-        Raises:
-            SinkError: the cluster refuses us or does not answer.
-        """
+        """The newest commit; older producers of the id are fenced by then."""
         with self.connected() as client:
             client.run(self.identified, client)
         return self._newest
 
     def commit(self, note: CommitNote) -> None:
-        """Make all that was sent since the last commit visible, and keep `note`.
+        """Make everything sent since the last commit visible, with `note`.
 
-        Raises:
-            SinkError: it is not known whether it is visible; `newest` tells then.
+        After a SinkError the outcome is unknown; `newest` tells.
         """
         with self.connected() as client:
             client.run(self._commit, client, note)
@@ -92,7 +84,7 @@ class TransactionalProducer(BatchProducer):
         self._newest = note
 
     async def identify(self, client: KafkaClient) -> ProducerIdentity:
-        """The identity of our id; what was left open under it is ended."""
+        """A new identity; the open transaction of the old one is aborted."""
         self._enlisted.clear()
 
         async def initialize(node: int) -> ProducerIdentity:
@@ -105,7 +97,7 @@ class TransactionalProducer(BatchProducer):
     async def enlist(
         self, client: KafkaClient, producer: ProducerIdentity, partitions: Iterable[int]
     ) -> None:
-        """Take partitions into the transaction."""
+        """Add partitions to the transaction."""
         new = sorted(set(partitions) - self._enlisted)
         if not new:
             return
@@ -193,7 +185,7 @@ class TransactionalProducer(BatchProducer):
         kind: int,
         ask: Callable[[int], Awaitable[_Answer]],
     ) -> _Answer:
-        """What the coordinator of our id, or of its group, answers; asked again while it may."""
+        """The answer of the coordinator of our id or group, retried for `SILENCE_S`."""
         since = time.monotonic()
         while True:
             try:

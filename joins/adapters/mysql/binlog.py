@@ -1,9 +1,8 @@
-"""The CDC process: the binlog of one table to its changelog topic, as `python -m` of this module.
+"""The CDC process: sends the binlog of one table to its changelog topic.
 
-ARCHITECTURE.md ("The CDC process") has the protocol on standard input and output. Records are sent
-in the order of the binlog; a boundary between transactions is kept once Kafka has acknowledged
-everything before it, and after a restart or a lost connection the binlog is opened there again.
-What was sent beyond it is sent again, with the same positions and rows.
+docs/reference/contracts.md ("The CDC process") describes the protocol. Records keep the order of
+the binlog. A transaction boundary is stored once Kafka has acknowledged everything before it; the
+binlog is opened there again, and what follows is sent again with the same positions and rows.
 """
 
 import queue
@@ -14,17 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joins.adapters.mysql.cdc_config import (
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.replication import check_logged
+from joins.adapters.mysql.sender import (
     AcknowledgedBoundary,
     CdcConfig,
+    ChangelogSender,
     read_boundary,
     write_boundary,
 )
-from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.parser import Effect, Target
-from joins.adapters.mysql.query import Statement
-from joins.adapters.mysql.replication import check_logged
-from joins.adapters.mysql.sender import ChangelogSender
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.statements import effect_of
 from joins.adapters.mysql.stream import (
@@ -37,8 +34,8 @@ from joins.adapters.mysql.stream import (
     StreamStart,
 )
 from joins.adapters.mysql.table import CapturedTable, fits, reads_alike
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
+from joins.adapters.mysql.tokens import Effect, Statement, Target
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field
@@ -57,7 +54,7 @@ class _High:
 
 
 class BinlogProtocol(SourceProtocol):
-    """The commands of a CDC process: HIGHs."""
+    """The command of a CDC process: take a HIGH."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -70,7 +67,7 @@ class BinlogProtocol(SourceProtocol):
             self._highs.put(_High(position, command["generation"]))
 
     def next_high(self) -> _High | None:
-        """A HIGH that has come since the last call."""
+        """The HIGH received since the last call, else None."""
         try:
             return self._highs.get_nowait()
         except queue.Empty:
@@ -78,7 +75,7 @@ class BinlogProtocol(SourceProtocol):
 
 
 class _Pump:
-    """Reads the stream on a thread of its own, so that batches can be sent while it blocks."""
+    """Reads the stream on its own thread, so that batches are sent while it blocks."""
 
     def __init__(self, stream: BinlogStream) -> None:
         self._stream = stream
@@ -110,11 +107,7 @@ class _Pump:
                 continue
 
     def next(self, timeout_s: float) -> Event | None:
-        """The next event, None if there is none in time.
-
-        Raises:
-            SluiceError: why the stream ended.
-        """
+        """The next event, None after the timeout; raises the stream's error."""
         try:
             event = self._events.get(timeout=timeout_s) if timeout_s else self._events.get_nowait()
         except queue.Empty:
@@ -129,7 +122,7 @@ class _Pump:
 
 
 class BinlogSession:
-    """One connection to the database and one to Kafka, from the kept boundary on."""
+    """One connection to the database and one to Kafka, from the stored boundary on."""
 
     def __init__(self, config: CdcConfig, protocol: BinlogProtocol) -> None:
         self._config = config
@@ -150,15 +143,14 @@ class BinlogSession:
         )
 
     def run(self, high: _High | None) -> None:
-        """Stream until the protocol says stop.
+        """Stream until the protocol stops.
 
-        Args:
-            high: a HIGH whose watermark an earlier session still owed.
+        `high` is one that an earlier session has not marked yet.
 
         Raises:
-            SourceUnavailableError: database or Kafka cannot be reached; another session may.
-            SnapshotNeededError: what happened cannot be followed.
-            SourceError: the stream cannot go on.
+            SourceUnavailableError: database or Kafka cannot be reached; a new session may succeed.
+            SnapshotNeededError: the changes cannot be followed.
+            SourceError: the stream cannot continue.
         """
         self._high = high
         sender = ChangelogSender(self._config)
@@ -266,11 +258,9 @@ class BinlogSession:
 def require_followed(
     statement: Statement, connection: MysqlConnectionConfig, table: CapturedTable
 ) -> None:
-    """Make sure that our copy of `table` is right behind a statement of the binlog.
+    """Raise SnapshotNeededError if a statement has, or may have, changed rows of the table.
 
-    Raises:
-        SourceUnavailableError: the server cannot be asked what the table is now.
-        SnapshotNeededError: the statement has, or may have, changed rows that we hold.
+    SourceUnavailableError if the server does not answer questions about the table.
     """
     columns = tuple(column.server.name for column in table.columns)
     sources = tuple(one for column in table.columns for one in column.server.computed_from)
@@ -288,7 +278,7 @@ def require_followed(
 
 
 def _still_fits(connection: MysqlConnectionConfig, table: CapturedTable) -> bool:
-    """Whether the table is one that we can follow, with the columns that we know."""
+    """Whether the table still has the captured columns."""
     fields = tuple(Field(c.name, c.sql_type) for c in table.captured)
     try:
         now = check_source(connection, fields, table.primary_key)
@@ -317,7 +307,7 @@ _HINTS = {
 
 
 def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
-    """The kept boundary, unless it belongs to another epoch or generation."""
+    """The stored boundary, unless it belongs to another epoch or generation."""
     kept = read_boundary(config.offset_file)
     if kept is None or kept.generation != config.generation:
         return None
@@ -325,7 +315,6 @@ def _kept(config: CdcConfig) -> AcknowledgedBoundary | None:
 
 
 def run(config: CdcConfig, protocol: BinlogProtocol) -> int:
-    """Sessions until the protocol says stop; the exit code."""
     owed = None
 
     def session() -> None:

@@ -1,4 +1,4 @@
-"""The snapshot of a table in chunks: bounds by key order, and the reader that runs on workers."""
+"""The snapshot of a table in chunks: their bounds, and the reader that runs on workers."""
 
 import json
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ _BINARY = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "l
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The rows whose key is beyond `after` and not beyond `through`, in key order.
+    """The rows with `after` < key <= `through`, in key order.
 
     Attributes:
-        after: the key's values as text (hexadecimal for binary ones), None for the first chunk.
+        after: key values as text (hexadecimal for binary), None for the first chunk.
         through: the same, None for the last chunk.
     """
 
@@ -53,7 +53,7 @@ class SnapshotTask:
     """What a worker needs to read chunks of one snapshot; picklable.
 
     Attributes:
-        config: of the server that LOW was taken from; rows of another one do not belong to it.
+        config: of the server that LOW was taken from; other servers have other rows.
     """
 
     config: MysqlConnectionConfig
@@ -70,16 +70,9 @@ def chunk_bounds(
     rows_each: int,
     after: tuple[str, ...] | None = None,
 ) -> Iterator[Chunk]:
-    """Chunks of at most `rows_each` rows, made one at a time; the last one is open-ended.
+    """Chunks of at most `rows_each` rows beyond the bound `after`, lazily.
 
-    Args:
-        config: how to reach the table.
-        table: its columns and key.
-        rows_each: rows of a chunk when its bounds are made.
-        after: the upper bound of the last chunk that is known already.
-
-    Raises:
-        SourceError: the server cannot be reached or refuses us.
+    The last is open-ended.
     """
     with connected(config) as connection:
         while True:
@@ -96,7 +89,6 @@ def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.Reco
     Raises:
         SourceUnavailableError: the server cannot be reached; the chunk may be read again.
         SnapshotNeededError: another server answers.
-        SourceError: the server refused us or the statement.
     """
     for wire in read_chunk(task.config, task.table, chunk):
         yield encode_snapshot(
@@ -111,18 +103,7 @@ def snapshot_chunk_records(task: SnapshotTask, chunk: Chunk) -> Iterator[pa.Reco
 def read_chunk(
     config: MysqlConnectionConfig, table: CapturedTable, chunk: Chunk
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one chunk as wire columns, a few MiB at a time.
-
-    Args:
-        config: how to reach the table.
-        table: its columns and key.
-        chunk: which rows.
-
-    Raises:
-        SourceUnavailableError: the server cannot be reached.
-        SnapshotNeededError: another server answers.
-        SourceError: the server refused us or the statement.
-    """
+    """The rows of one chunk as wire columns, a few MiB at a time; errors as the records."""
     selected = ", ".join(select_expression(column) for column in table.columns)
     conditions = [
         *_comparison(table, chunk.after, ">"),
@@ -143,7 +124,7 @@ def _next_bound(
     after: tuple[str, ...] | None,
     rows_each: int,
 ) -> tuple[str, ...] | None:
-    """The key of the `rows_each`-th row beyond `after`, None if no row comes after it."""
+    """The key of the `rows_each`-th row beyond `after`, None if there is no row."""
     keys = [quoted(column.server.name) for column in table.key_columns]
     bounds = ", ".join(_bound_expression(column) for column in table.key_columns)
     where = "".join(f" WHERE {condition}" for condition in _comparison(table, after, ">"))
@@ -180,7 +161,7 @@ def _literal(column: MysqlColumn, text: str) -> str:
 def _comparison(
     table: CapturedTable, bound: tuple[str, ...] | None, operator: str
 ) -> Iterator[str]:
-    """The condition on the whole key, column by column so that the server can use its index."""
+    """The condition on the key, column by column, so that the server can use its index."""
     if bound is None:
         return
     strict = operator[0]

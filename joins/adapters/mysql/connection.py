@@ -1,20 +1,145 @@
 """Connections to a MySQL or MariaDB server, and PyMySQL's errors as ours."""
 
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from functools import lru_cache
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, Self
 
 import pymysql
-from pymysql.connections import Connection
+from pymysql.connections import Connection, MySQLResult
 from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor, DictCursor
 
-from joins.adapters.deadline import current_deadline
-from joins.adapters.mysql.login import SafeConnection, tls_arguments
+from joins.adapters.network import current_deadline, load_certificate
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import PREFERRED_TLS, MysqlTls, TlsMode
+
+_VERIFYING = (TlsMode.VERIFY_CA, TlsMode.VERIFY_IDENTITY)
+_READ_BYTES = 256 << 10
+_PROOFS = frozenset({b"mysql_native_password", b"client_ed25519", b"caching_sha2_password"})
+
+if TYPE_CHECKING:
+    _Plain = Connection[Any]
+else:
+    _Plain = Connection  # it has its parameter in its stubs only
+
+
+def tls_arguments(tls: MysqlTls) -> dict[str, Any]:
+    """PyMySQL's arguments for `tls`; SourceError for an invalid certificate or key."""
+    if tls.mode is TlsMode.DISABLED:
+        return {"ssl_disabled": True}
+    if tls.mode is TlsMode.PREFERRED:
+        return {}
+    return {"ssl": tls_context(tls)}
+
+
+@lru_cache(maxsize=16)
+def tls_context(tls: MysqlTls) -> ssl.SSLContext:
+    """The TLS context, shared by connections with equal options."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = tls.mode is TlsMode.VERIFY_IDENTITY
+    context.verify_mode = ssl.CERT_REQUIRED if tls.mode in _VERIFYING else ssl.CERT_NONE
+    try:
+        if tls.ca is not None:
+            context.load_verify_locations(cadata=tls.ca)
+        elif tls.mode in _VERIFYING:
+            context.load_default_certs()
+        if tls.cert is not None:
+            load_certificate(context, tls.cert, tls.key or "")
+    except (ssl.SSLError, ValueError) as exc:
+        raise SourceError(
+            f"certificates of the database connection cannot be used: {exc}",
+            hint="Give PEM texts to the secrets of database.ssl.ca, database.ssl.cert and "
+            "database.ssl.key, the key without a passphrase.",
+        ) from exc
+    return context
+
+
+class SafeConnection(_Plain):
+    """A connection that never sends its password in plain text."""
+
+    connect_timeout: float
+    _read_timeout: float
+    _write_timeout: float
+    _secure: bool
+    _sock: socket.socket | None
+    _rfile: BufferedReader
+    _next_seq_id: int
+    _result: MySQLResult
+    _is_cut = False
+
+    def cut(self) -> None:
+        """End the connection from another thread, also while it waits.
+
+        `close` would wait for the reader. During TCP and TLS handshakes their own timeout ends it.
+        """
+        self._is_cut = True
+        waiting = self._sock
+        with suppress(OSError):
+            if waiting is not None:
+                waiting.shutdown(socket.SHUT_RDWR)
+
+    def _read_packet(self, *kind: object) -> object:
+        if self._is_cut:
+            raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, "the connection was cut")
+        return super()._read_packet(*kind)  # type: ignore[no-untyped-call] # has no types
+
+    def begin_rows(self, statement: str) -> int:
+        """Send `statement` and read its columns; returns the next packet's sequence number.
+
+        The rows are read by `read_some`.
+        """
+        self.query(statement, unbuffered=True)
+        self._result.unbuffered_active = False  # else PyMySQL reads the rows where it drops this
+        return self._next_seq_id
+
+    def read_some(self, view: memoryview) -> int:
+        """Read at least one byte into `view`; returns the count."""
+        # What PyMySQL has read ahead comes first; behind its file is the socket, or TLS over it.
+        came, why = b"", "cut" if self._is_cut else "closed"
+        if not self._is_cut:
+            try:
+                came = self._rfile.read1(min(len(view), _READ_BYTES))
+            except OSError as exc:
+                why = str(exc)
+        if not came:
+            lost = f"Lost connection to MySQL server during query ({why})"
+            raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, lost)
+        view[: len(came)] = came
+        return len(came)
+
+    def _create_ssl_ctx(self, options: dict[str, Any] | ssl.SSLContext) -> ssl.SSLContext:
+        return options if isinstance(options, ssl.SSLContext) else tls_context(PREFERRED_TLS)
+
+    def _process_auth(self, plugin_name: bytes, *rest: object) -> object:
+        if not self._secure and plugin_name not in _PROOFS:
+            raise self._would_tell(f"by {plugin_name.decode('ascii', 'replace')}")
+        try:
+            return super()._process_auth(plugin_name, *rest)  # type: ignore[misc] # has no stub
+        except RuntimeError as exc:  # a library of that proof is not there
+            raise pymysql.err.OperationalError(CR.CR_AUTH_PLUGIN_CANNOT_LOAD, str(exc)) from exc
+
+    @property
+    def server_public_key(self) -> bytes | None:
+        return None
+
+    @server_public_key.setter
+    def server_public_key(self, key: bytes | None) -> None:
+        if key is not None:
+            raise self._would_tell("for a key that anybody could have sent")
+
+    def _would_tell(self, how: str) -> SourceError:
+        return SourceError(
+            f'database server "{self.host}:{self.port}" asks for the password {how}, over a plain '
+            "connection",
+            hint="Let the server offer TLS and set 'database.ssl.mode' = 'required', or give the "
+            "account a password by mysql_native_password or ed25519.",
+        )
+
 
 _CONNECT_TIMEOUT_S = 10
 _READ_TIMEOUT_S = 600
@@ -48,10 +173,10 @@ _ISOLATION = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 @dataclass(frozen=True, slots=True)
 class ServerIdentity:
-    """Which server answers; positions of different servers do not compare.
+    """Identity of a server; positions of different servers do not compare.
 
     Attributes:
-        server_uid: the UUID that the server gave itself, empty if it has none.
+        server_uid: the server's UUID, empty if it has none.
         gtid_domain_id: of a MariaDB, else 0.
     """
 
@@ -75,12 +200,11 @@ class ServerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class MysqlConnectionConfig:
-    """How to reach one table; what is secret of it is resolved and never shown.
+    """How to reach one table; its secrets are resolved and never shown.
 
     Attributes:
-        secret: name of the secret that is the password; empty if the script has it itself.
-        identity: the server that must answer each connection, None for any. Behind an address may
-            be a balancer, so that two connections need not reach the same server.
+        secret: name of the secret with the password; empty if the script has it.
+        identity: the server that must answer, None for any; an address may be a load balancer.
     """
 
     hostname: str
@@ -116,7 +240,7 @@ class MysqlConnectionConfig:
 
 @contextmanager
 def connected(config: MysqlConnectionConfig) -> Iterator[SafeConnection]:
-    """A connection without a default database, its session set up; closed at the end.
+    """A connection with our session settings and no default database, closed at the end.
 
     Raises:
         SourceUnavailableError: the server cannot be reached, or the connection was lost.
@@ -137,10 +261,8 @@ def open_connection(
 ) -> SafeConnection:
     """A new connection with our session settings, to the server of `config`.
 
-    Raises:
-        SnapshotNeededError: another server answers.
-        SourceError: the server wants the password in a form that others could read.
-        pymysql.err.MySQLError: everything else, as PyMySQL says it.
+    Raises SnapshotNeededError if another server answers, SourceError if the password would go in
+    plain text, else PyMySQL's errors.
     """
     arguments: dict[str, Any] = {
         "host": config.hostname,
@@ -166,7 +288,7 @@ def open_connection(
 
 
 def _connect(config: MysqlConnectionConfig, connection: SafeConnection) -> None:
-    """Log in; until that is done a server is waited for as it is for a connection."""
+    """Log in, with the connect timeout until that is done."""
     deadline = current_deadline()
     patience_s = connection._read_timeout
     if deadline is not None:
@@ -194,11 +316,6 @@ def identity_of(connection: "Connection[Any]") -> ServerIdentity:
 def require_identity(
     config: MysqlConnectionConfig, actual: ServerIdentity, expected: ServerIdentity
 ) -> None:
-    """Make sure that `actual` is `expected`.
-
-    Raises:
-        SnapshotNeededError: it is another server.
-    """
     if not actual.same_server(expected):
         raise SnapshotNeededError(
             f'database server "{config.server}" is another one (server id {actual.server_id}, '
@@ -211,12 +328,7 @@ def require_identity(
 
 @contextmanager
 def foreign_errors(config: MysqlConnectionConfig) -> Iterator[None]:
-    """Turn PyMySQL's errors into ours.
-
-    Raises:
-        SourceUnavailableError: waiting may help.
-        SourceError: it does not.
-    """
+    """Translate PyMySQL's errors: SourceUnavailableError if a retry may help, else SourceError."""
     try:
         yield
     except pymysql.err.MySQLError as exc:
@@ -226,7 +338,6 @@ def foreign_errors(config: MysqlConnectionConfig) -> Iterator[None]:
 
 
 def translated(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:
-    """Our error for one of PyMySQL's."""
     code = exc.args[0] if exc.args and isinstance(exc.args[0], int) else 0
     text = str(exc.args[1]) if len(exc.args) > 1 else str(exc)
     cause = getattr(exc, "original_exception", None)  # of PyMySQL, where it could not connect

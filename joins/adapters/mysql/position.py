@@ -1,4 +1,4 @@
-"""Positions in the binlog: LOW before a snapshot, HIGH after it, whether old ones still hold."""
+"""Positions in the binlog: LOW before a snapshot, HIGH after it, and whether old ones are valid."""
 
 import time
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ _MOST_TEXT = 160
 
 @dataclass(frozen=True, slots=True)
 class BinlogMark:
-    """A position with what is needed to go there and to recognise it.
+    """A position, with what is needed to go there and to recognise it.
 
     Attributes:
         prefix: name of the binlog files without their number, such as `binlog`.
-        digits: how many digits the number has at least.
-        gtid: of a MariaDB, the GTID position there; another one there is another history.
+        digits: minimum number of digits of the number.
+        gtid: of a MariaDB, the GTID position there; another one is another history.
         taken_at_ms: our clock when it was taken.
     """
 
@@ -58,24 +58,16 @@ class BinlogMark:
 
 
 def server_identity(config: MysqlConnectionConfig) -> ServerIdentity:
-    """Who the server is now.
-
-    Raises:
-        SourceError: it cannot be reached or refuses us.
-    """
     with connected(config) as connection:
         return identity_of(connection)
 
 
 def take_low(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
-    """A position whose predecessors are all visible to every read that begins after this call.
+    """A position whose predecessors are visible to every read that begins after this call.
 
-    The binlog moves on before the storage engine shows a commit, so its end is not enough: MariaDB
-    tells the position of a consistent snapshot; MySQL is asked while a momentary read lock on the
-    table keeps every transaction that wrote to it from being half-way.
-
-    Raises:
-        SourceError: it cannot be reached, refuses us or writes no binlog.
+    The binlog advances before the storage engine shows a commit, so its end is not enough: MariaDB
+    has the position of a consistent snapshot; for MySQL a momentary read lock on the table waits
+    for every transaction that wrote to it. SourceError if the server writes no binlog.
     """
     with connected(config) as connection:
         if is_mariadb(connection):
@@ -89,34 +81,23 @@ def take_low(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
 
 
 def take_high(config: MysqlConnectionConfig, epoch: int) -> BinlogMark:
-    """The end of the binlog: everything that an earlier read saw lies before it.
-
-    Raises:
-        SourceError: it cannot be reached, refuses us or writes no binlog.
-    """
+    """The end of the binlog, behind everything that an earlier read saw."""
     with connected(config) as connection:
         return _end_of_binlog(connection, epoch)
 
 
 def binlog_still_has(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
-    """Whether the server still has the file of `mark`, and at least up to it.
-
-    Raises:
-        SourceError: it cannot be reached or refuses us.
-    """
+    """Whether the server still has the file of `mark`, and at least up to it."""
     with connected(config) as connection:
         sizes = {str(row[0]): int(row[1]) for row in rows(connection, "SHOW BINARY LOGS")}
         return sizes.get(mark.file_name, -1) >= mark.position.pos
 
 
 def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
-    """Whether the binlog at `mark` is still the one it was taken from: no RESET, no other server.
+    """Whether the binlog at `mark` is the one it was taken from: no RESET, no other server.
 
-    Of a MySQL only the file's presence is looked at here; its UUID and the file's creation time,
-    which the CDC process compares, tell the rest.
-
-    Raises:
-        SourceError: it cannot be reached or refuses us.
+    For MySQL only the file's existence is checked here; the CDC process compares UUID and creation
+    time.
     """
     if not binlog_still_has(config, mark):
         return False
@@ -128,7 +109,7 @@ def same_history(config: MysqlConnectionConfig, mark: BinlogMark) -> bool:
 
 
 def statement_after(config: MysqlConnectionConfig, mark: BinlogMark) -> str:
-    """What the server says of the first change behind `mark`, for messages; empty if nothing."""
+    """The server's description of the first change behind `mark`, for messages; maybe empty."""
     try:
         with connected(config) as connection:
             events = rows(

@@ -1,7 +1,7 @@
-"""Whether a server's binlog carries every change of a table, and whether it gives the binlog to us.
+"""Checks that a server's binlog has every change of a table, and that we may read it.
 
-Submission, `sluice doctor`, each new copy and each binlog file that is opened ask the same
-questions. What no question can show is in docs/how-to/own-kafka-and-database.md.
+Submission, `sluice doctor`, each new snapshot and each opened binlog file ask the same questions.
+docs/how-to/own-kafka-and-database.md lists what cannot be checked.
 """
 
 import re
@@ -78,11 +78,7 @@ _ACCESS_DENIED = (1227, 1045)
 
 
 def require_logged(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    """Make sure that all changes of the table of `config` come to the server's binlog.
-
-    Raises:
-        SourceError: they do not, or the user may not see whether they do.
-    """
+    """Raise SourceError unless all changes of the table reach the server's binlog."""
     _require_table(connection, config)
     _require_settings(connection, config)
     _require_no_filter(connection, config)
@@ -91,12 +87,7 @@ def require_logged(connection: "Connection[Any]", config: MysqlConnectionConfig)
 
 
 def check_logged(config: MysqlConnectionConfig) -> None:
-    """As `require_logged`, of a table that is being followed.
-
-    Raises:
-        SourceUnavailableError: the server cannot be reached.
-        SnapshotNeededError: changes may have been lost, or another server answers.
-    """
+    """As `require_logged` for a table that is being followed: SnapshotNeededError instead."""
     try:
         with connected(config) as connection:
             require_logged(connection, config)
@@ -114,7 +105,7 @@ def table_name(config: MysqlConnectionConfig) -> str:
 
 @contextmanager
 def needing(config: MysqlConnectionConfig, grant: str, target: str) -> Iterator[None]:
-    """Turn a refusal of the statements within into the grant that is missing."""
+    """Replace a refusal of the statements within by the missing grant."""
     try:
         yield
     except pymysql.err.MySQLError as exc:
@@ -131,7 +122,7 @@ def needing(config: MysqlConnectionConfig, grant: str, target: str) -> Iterator[
 
 
 def _require_table(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    """A base table of that very name, of an engine whose changes are all logged."""
+    """Require a base table of that exact name and of an engine that logs all changes."""
     tables = rows(connection, _TABLE, config.database, config.table)
     exact = [row for row in tables if row[:2] == (config.database, config.table)]
     if not tables:
@@ -185,7 +176,7 @@ _SCHEMAS = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"
 
 
 def _require_no_cascades(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    """Storage engines that carry foreign keys out themselves do so without a record."""
+    """Storage engines that execute foreign keys themselves do not log the changes."""
     table = f"{quoted(config.database)}.{quoted(config.table)}"
     with needing(config, "SELECT", table):
         definition = str(rows(connection, f"SHOW CREATE TABLE {table}")[0][1])
@@ -202,10 +193,9 @@ def _require_no_cascades(connection: "Connection[Any]", config: MysqlConnectionC
 
 
 def logs_cascades(settings: dict[str, str]) -> bool:
-    """Whether a server writes to its binlog what foreign keys change; MySQL does from 9.6 on.
+    """Whether a server logs the changes of foreign keys; MySQL does from 9.6 on.
 
-    Args:
-        settings: its version, and innodb_native_foreign_keys where it has that.
+    `settings` are its version, and innodb_native_foreign_keys where it exists.
     """
     version = settings["version"]
     numbers = re.match(r"(\d+)\.(\d+)", version)
@@ -266,7 +256,7 @@ def _wrong_setting(
 
 
 def _require_no_filter(connection: "Connection[Any]", config: MysqlConnectionConfig) -> None:
-    """Filters go by a statement's default database: no database is sure to be logged whole."""
+    """Filters go by a statement's default database, so no database is surely logged completely."""
     grant = "BINLOG MONITOR" if is_mariadb(connection) else "REPLICATION CLIENT"
     with needing(config, grant, "*.*"):
         status = first_known(connection, STATUS_OF_BINLOG) or [{}]
@@ -284,7 +274,7 @@ def _require_no_filter(connection: "Connection[Any]", config: MysqlConnectionCon
 def _require_replicated_changes(
     connection: "Connection[Any]", config: MysqlConnectionConfig
 ) -> None:
-    """What a replica or a Galera node has from others is in its own binlog."""
+    """Changes from other servers must be in the binlog of a replica or Galera node."""
     settings = variables(connection, *_OF_REPLICAS)
     logs = [settings[name] for name in _LOGS_WHAT_IT_REPLICATES if name in settings]
     if logs and all(value.upper() in ("ON", "1") for value in logs):
@@ -330,16 +320,10 @@ def _not_logged(config: MysqlConnectionConfig, what: str, option: str) -> Source
 def require_replication(
     connection: "Connection[Any]", config: MysqlConnectionConfig, *, server_id: int
 ) -> None:
-    """Ask for the newest binlog, read its first packet, and no more.
+    """Request the newest binlog and read its first packet; only `close` is valid afterwards.
 
-    Args:
-        connection: is good for nothing afterwards but to be closed.
-        config: who it belongs to, for messages.
-        server_id: of whoever asks; the server ends another one's stream that has the same.
-
-    Raises:
-        SourceError: the user may not read the binlog.
-        SourceUnavailableError: the server cannot be reached.
+    `server_id` is that of our client; the server ends another stream with the same id. SourceError
+    if the user may not read the binlog.
     """
     status = binlog_status(connection)
     assert status is not None, "whether there is a binlog is checked first"
@@ -357,7 +341,7 @@ def require_replication(
 
 
 def stream_error(config: MysqlConnectionConfig, exc: pymysql.err.MySQLError) -> SourceError:
-    """Our error for the one that ended a stream, or kept it from beginning."""
+    """Our error for one that ended a stream or prevented it."""
     code = exc.args[0] if exc.args else 0
     if code == _BINLOG_REFUSED:
         return _refused(config, str(exc.args[1]))

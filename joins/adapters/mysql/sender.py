@@ -1,23 +1,110 @@
-"""Changed rows on their way to the changelog topic: collected, encoded, sent, acknowledged."""
+"""Collects, encodes and sends changed rows to the changelog topic."""
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
 
 import pyarrow as pa
 
-from joins.adapters.kafka.changelog_producer import ChangelogProducer
-from joins.adapters.mysql.cdc_config import CdcConfig
-from joins.adapters.mysql.images.rows import Row, wire_rows
+from joins.adapters.kafka.changelog_producer import MOST_MESSAGE_BYTES, ChangelogProducer
+from joins.adapters.mysql.connection import MysqlConnectionConfig
+from joins.adapters.mysql.position import BinlogMark
+from joins.adapters.mysql.row_images import Row, wire_rows
 from joins.adapters.mysql.stream import RowImages
-from joins.durable.checkpoint import DeadRow, DeadRows
+from joins.adapters.mysql.table import CapturedTable
+from joins.durable.checkpoint import DeadRow, DeadRows, read_json, write_json_atomically
 from joins.kernels.changelog.envelope import (
     SOURCE_SCHEMA,
     BinlogPosition,
     Envelopes,
     encode_limited,
 )
+from joins.plan.plan import KafkaOptions
+
+
+@dataclass(frozen=True, slots=True)
+class CdcConfig:
+    """Configuration of a CDC process.
+
+    Attributes:
+        connection: to the server that LOW was taken from, and to no other.
+        server_id: of the binlog client, unique among replicas.
+        low: the start, unless `offset_file` has a boundary of the same epoch and generation.
+        generation: of the snapshot that the records belong to.
+        kafka: the cluster; its topic is the changelog topic.
+        most_bytes: of a message of the topic.
+    """
+
+    connection: MysqlConnectionConfig
+    table: CapturedTable
+    server_id: int
+    low: BinlogMark
+    generation: int
+    kafka: KafkaOptions
+    partitions: int
+    offset_file: Path
+    most_bytes: int = MOST_MESSAGE_BYTES
+
+    @property
+    def dead_rows_file(self) -> Path:
+        return self.offset_file.with_suffix(".dead.json")
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "connection": self.connection.as_json(),
+            "table": self.table.as_json(),
+            "server_id": self.server_id,
+            "low": self.low.as_json(),
+            "generation": self.generation,
+            "kafka": asdict(self.kafka),
+            "partitions": self.partitions,
+            "offset_file": str(self.offset_file),
+            "most_bytes": self.most_bytes,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
+        return cls(
+            connection=MysqlConnectionConfig.from_json(value["connection"]),
+            table=CapturedTable.from_json(value["table"]),
+            server_id=value["server_id"],
+            low=BinlogMark.from_json(value["low"]),
+            generation=value["generation"],
+            kafka=KafkaOptions.of_json(value["kafka"]),
+            partitions=value["partitions"],
+            offset_file=Path(value["offset_file"]),
+            most_bytes=value["most_bytes"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgedBoundary:
+    """A transaction boundary up to which Kafka has acknowledged every record.
+
+    Attributes:
+        file_created_at_s: creation time of the binlog file, 0 if not seen; it distinguishes files.
+        generation: of the records.
+    """
+
+    position: BinlogPosition
+    file_created_at_s: int
+    generation: int
+
+
+def read_boundary(path: Path) -> AcknowledgedBoundary | None:
+    """The boundary in `path`, None if there is no file."""
+    value = read_json(path)
+    if value is None:
+        return None
+    position = BinlogPosition(**value["position"])
+    return AcknowledgedBoundary(position, value["file_created_at_s"], value["generation"])
+
+
+def write_boundary(path: Path, boundary: AcknowledgedBoundary) -> None:
+    write_json_atomically(path, asdict(boundary), lazily=True)
+
 
 RESERVED_BYTES = 64 << 10
 """Of a message, for what it has beside its value: the key, and the header of its batch."""
@@ -29,7 +116,7 @@ _COMPANY_S = 0.05  # a batch costs milliseconds of a core, however few rows it h
 
 @dataclass(slots=True)
 class _Pending:
-    """Rows that wait to be encoded; all lists have one length."""
+    """Rows to be encoded; all lists have one length."""
 
     ops: list[str] = field(default_factory=list)
     places: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -40,11 +127,11 @@ class _Pending:
 
 
 class ChangelogSender:
-    """One producer's life. Not for use by several threads.
+    """Encodes and sends changes for the life of one producer; for one thread.
 
     Attributes:
-        records: sent and acknowledged so far.
-        source_ts_ms: when the newest of them happened at the source, 0 before the first one.
+        records: acknowledged so far.
+        source_ts_ms: source time of the newest of them, 0 before the first.
     """
 
     def __init__(self, config: CdcConfig) -> None:
@@ -76,12 +163,7 @@ class ChangelogSender:
         return max(0.0, self._pending.since_s + _COMPANY_S - time.monotonic())
 
     def add(self, images: RowImages) -> None:
-        """Collect the rows of one event; full batches are sent on the way.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Collect the rows of one event; full batches are sent at once."""
         at_ms = images.at_s * 1000
         for before, after in images.changes():
             self._append_change(images.op, at_ms, before, after)
@@ -93,7 +175,7 @@ class ChangelogSender:
                 self.flush()
 
     def _append_change(self, op: str, at_ms: int, before: Row | None, after: Row | None) -> None:
-        """A changed key is another row."""
+        """A changed key is a delete and an insert."""
         is_moved = (
             before is not None
             and after is not None
@@ -116,12 +198,7 @@ class ChangelogSender:
         self._ordinal += 1
 
     def flush(self) -> None:
-        """Send what waits and return when Kafka has acknowledged it.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Send the collected rows and wait for the acknowledgement."""
         pending = self._pending
         if not pending.ops:
             return
@@ -144,12 +221,7 @@ class ChangelogSender:
         return self._dead.warning(f"{self._config.table.database}.{self._config.table.table}")
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; returns its (partition, offset) pairs.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Write a watermark record to every partition; returns its (partition, offset) pairs."""
         return self._producer.watermark(high, generation)
 
     def _changes(self, pending: _Pending) -> Envelopes:

@@ -1,4 +1,4 @@
-"""A MySQL or MariaDB table as a source: everything that is checked before a snapshot starts."""
+"""A MySQL or MariaDB table as a source: the checks before a snapshot starts."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -8,6 +8,7 @@ import pymysql
 from pymysql.connections import Connection
 from pymysql.constants import ER
 
+from joins.adapters.mysql.charsets import is_readable
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     connected,
@@ -15,7 +16,6 @@ from joins.adapters.mysql.connection import (
     rows,
     variables,
 )
-from joins.adapters.mysql.images.charsets import is_readable
 from joins.adapters.mysql.replication import (
     NOT_PERMITTED,
     needing,
@@ -57,20 +57,11 @@ def check_source(
     *,
     server_id: int | None = None,
 ) -> CapturedTable:
-    """Check everything that can be wrong with the source; nothing is started or changed.
+    """Check server, table, key and columns; nothing is changed. Returns the captured table.
 
-    Args:
-        config: how to reach the table.
-        fields: the declared columns.
-        primary_key: the declared key.
-        server_id: the one that our binlog client is to have, checked to be free; None skips that.
-
-    Returns:
-        The table as it is captured.
-
-    Raises:
-        SourceUnavailableError: the server cannot be reached now.
-        SourceError: a setting, a grant, the table, its key or its columns do not do.
+    `server_id` is checked to be free, None skips that. Raises SourceUnavailableError if the server
+    cannot be reached, SourceError if a setting, a grant, the table, its key or its columns do not
+    fit.
     """
     with connected(config) as connection:
         require_logged(connection, config)
@@ -86,22 +77,14 @@ def check_source(
 
 
 def choose_server_id(config: MysqlConnectionConfig) -> int:
-    """A server id that, as far as we may see, no other replica uses.
-
-    Raises:
-        SourceError: the server cannot be reached or refuses us.
-    """
+    """A server id that no other replica uses, as far as we may see them."""
     with connected(config) as connection:
         used = _used_server_ids(connection)
     return next(candidate for candidate in iter(_some_server_id, None) if candidate not in used)
 
 
 def estimate_rows(config: MysqlConnectionConfig) -> int:
-    """About how many rows the table has, from the server's statistics.
-
-    Raises:
-        SourceError: the server cannot be reached or refuses us.
-    """
+    """Approximate number of rows, by the server's statistics."""
     with connected(config) as connection:
         estimates = rows(
             connection,
@@ -135,10 +118,9 @@ def _server_columns(
 
 
 def computed_from(expressions: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """The columns that each column is computed from, by way of others, too.
+    """The columns that each column is computed from, transitively.
 
-    Args:
-        expressions: by column, empty for one that is not computed.
+    `expressions` are by column, empty for one that is not computed.
     """
     sources = {name: _named(text, expressions) for name, text in expressions.items()}
     for _ in sources:  # a longest way has so many steps
@@ -154,7 +136,7 @@ def _named(expression: str, columns: Iterable[str]) -> set[str]:
 
 
 def _check_storage(config: MysqlConnectionConfig, columns: list[ServerColumn]) -> None:
-    """Columns whose values the binlog has in a form of which we cannot know where they end."""
+    """Refuse columns whose values have no recognisable end in the binlog."""
     for column in columns:
         if _OLD_FORMAT in column.column_type:
             raise SourceError(
@@ -227,7 +209,7 @@ def _check_server_id(
 
 
 def _used_server_ids(connection: "Connection[Any]") -> set[int]:
-    """The server's own id and those of its replicas, as far as we may see them."""
+    """The server's own id and those of its visible replicas."""
     own = int(variables(connection, "server_id")["server_id"])
     for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
         try:

@@ -1,15 +1,186 @@
-"""What a statement in the binlog means for the captured table.
+"""The effect of a binlog statement on the captured table.
 
-Harmless is only what is proved to be: a statement that is known, and changes no value of the table.
-What is not known, or cannot be read, may have changed it.
+A statement is harmless only if it is known to change no value of the table.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 
-from joins.adapters.mysql.alter import effect_of_parts, moves_other_tables
-from joins.adapters.mysql.parser import END, Effect, Parser, TableName, Target
-from joins.adapters.mysql.tokens import Kind, Modes, Reading, folded, readings
+from joins.adapters.mysql.tokens import (
+    END,
+    Effect,
+    Kind,
+    Modes,
+    Parser,
+    Reading,
+    TableName,
+    Target,
+    folded,
+    readings,
+)
+
+_KEYS = ("UNIQUE", "FULLTEXT", "SPATIAL", "INDEX", "KEY", "PRIMARY", "FOREIGN", "CONSTRAINT")
+_VERBS = ("ADD", "DROP", "MODIFY", "CHANGE", "RENAME", "ALTER")
+# Forms that leave every value as it is; what they forbid, the check of the table finds.
+_KEEPS_VALUES = (
+    ("ADD", "PARTITION"),
+    *((verb, "PARTITION") for verb in ("REORGANIZE", "REBUILD", "OPTIMIZE", "ANALYZE", "CHECK")),
+    ("COALESCE", "PARTITION"),
+    ("PARTITION", "BY"),
+    ("REMOVE", "PARTITIONING"),
+    ("ORDER", "BY"),
+)
+_WHOLE = (("FORCE",), ("ENABLE", "KEYS"), ("DISABLE", "KEYS"), ("NOWAIT",))
+_OPTIONS = frozenset(
+    [
+        "ALGORITHM",
+        "LOCK",
+        "WAIT",
+        "AUTO_INCREMENT",
+        "COMMENT",
+        "ROW_FORMAT",
+        "KEY_BLOCK_SIZE",
+        "AVG_ROW_LENGTH",
+        "MAX_ROWS",
+        "MIN_ROWS",
+        "CHECKSUM",
+        "TABLE_CHECKSUM",
+        "DELAY_KEY_WRITE",
+        "PACK_KEYS",
+        "STATS_PERSISTENT",
+        "STATS_AUTO_RECALC",
+        "STATS_SAMPLE_PAGES",
+        "CHARSET",
+        "COLLATE",
+    ]
+)
+_REMOVES_ROWS = (
+    *((verb, "PARTITION") for verb in ("DROP", "TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT")),
+    ("CONVERT", "PARTITION"),
+    ("CONVERT", "TABLE"),
+    ("DISCARD", "TABLESPACE"),
+    ("IMPORT", "TABLESPACE"),
+)
+# In a strict session these conversions keep every value or fail. Not those to shorter texts: spaces
+# at the end are cut with a note only.
+_EXACT_OR_FAILS = frozenset(
+    [
+        "TINYINT",
+        "SMALLINT",
+        "MEDIUMINT",
+        "INT",
+        "INTEGER",
+        "BIGINT",
+        "VARBINARY",
+        "LONGTEXT",
+        "TINYBLOB",
+        "BLOB",
+        "MEDIUMBLOB",
+        "LONGBLOB",
+    ]
+)
+# They number rows anew, pad numbers, or compute the values.
+_INEXACT = frozenset({"AUTO_INCREMENT", "ZEROFILL", "AS", "GENERATED"})
+
+
+def effect_of_parts(parts: list[Reading], target: Target, *, strict: bool, ignore: bool) -> Effect:
+    """What an ALTER TABLE of our table did to it.
+
+    Args:
+        parts: the text behind the table's name, split at its commas.
+        target: our table.
+        strict: whether its session refuses values that do not fit, instead of changing them.
+        ignore: whether it removes rows that violate a new unique key.
+    """
+    order = list(Effect)
+    effects = [_effect_of_part(part, target, strict) for part in parts]
+    return max([*effects, Effect.CONVERTED if ignore else Effect.ALTERED], key=order.index)
+
+
+def moves_other_tables(part: Reading) -> bool:
+    """Whether a part of an ALTER TABLE may change another table that it names."""
+    parser = Parser(part)
+    verb = parser.accept_any(*_VERBS)
+    if verb == "RENAME":
+        return not parser.accept_any("COLUMN", "INDEX", "KEY")
+    return not verb
+
+
+def _effect_of_part(part: Reading, target: Target, strict: bool) -> Effect:
+    words = _words(part)
+    if words[:2] in _REMOVES_ROWS:
+        return Effect.REPLACED
+    if words[:2] in _KEEPS_VALUES or words in _WHOLE or _are_options(part):
+        return Effect.ALTERED
+    parser = Parser(part)
+    verb = parser.accept_any(*_VERBS)
+    if verb == "RENAME" and words[1:2] not in (("COLUMN",), ("INDEX",), ("KEY",)):
+        return Effect.REPLACED
+    if verb in ("ADD", "DROP", "RENAME", "ALTER") and parser.accept_any(*_KEYS, "CHECK"):
+        return Effect.ALTERED
+    kept = bool(verb) and _column_keeps(verb, parser, target, strict)
+    return Effect.ALTERED if kept else Effect.CONVERTED
+
+
+def _words(part: Reading) -> tuple[str, ...]:
+    return tuple(token.word for token in part)
+
+
+def _are_options(part: Reading) -> bool:
+    """Whether they are table options that no value depends on."""
+    parser = Parser(part)
+    while not parser.has_ended:
+        parser.accept("DEFAULT")
+        is_engine = parser.accept("ENGINE")
+        if not (is_engine or parser.accept("CHARACTER", "SET") or parser.accept_any(*_OPTIONS)):
+            return False
+        parser.symbol("=")
+        if parser.ahead.kind is Kind.SYMBOL:
+            return False
+        value = parser.next()
+        if is_engine and folded(value.text.strip("'\"")) != "innodb":
+            return False
+    return True
+
+
+def _column_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bool:
+    """Whether a change of a column surely keeps all values of the captured columns."""
+    captured = _all_folded(target.columns)
+    if not parser.accept("COLUMN") and parser.accept_any("SYSTEM", "PERIOD"):
+        return False
+    if parser.accept("IF"):
+        parser.accept("NOT")
+        Parser.require(parser.accept("EXISTS"))
+    if verb in ("MODIFY", "CHANGE"):
+        return _conversion_keeps(verb, parser, target, strict)
+    if verb == "ADD" and parser.symbol("("):
+        return not any(part and folded(part[0].text) in captured for part in parser.parts())
+    name = folded(parser.name())
+    if verb == "ALTER":
+        return parser.accept_any("SET", "DROP") != "" and parser.accept("DEFAULT")
+    if verb == "RENAME":
+        Parser.require(parser.accept("TO"))
+        return name not in captured and folded(parser.name()) not in captured
+    return name not in captured
+
+
+def _conversion_keeps(verb: str, parser: Parser, target: Target, strict: bool) -> bool:
+    captured = _all_folded(target.columns)
+    name = new_name = folded(parser.name())
+    if verb == "CHANGE":
+        new_name = folded(parser.name())
+    if name in _all_folded(target.computed_from):
+        return False
+    if name not in captured:
+        return new_name not in captured
+    words = _words(parser.rest)
+    is_exact = bool(words) and words[0] in _EXACT_OR_FAILS and not _INEXACT.intersection(words)
+    return name == new_name and strict and is_exact
+
+
+def _all_folded(names: Iterable[str]) -> set[str]:
+    return set(map(folded, names))
+
 
 _SYSTEM = frozenset({"mysql", "sys", "performance_schema", "information_schema"})
 # What they say is carried out later, and then it is in the binlog by itself.
@@ -24,14 +195,14 @@ _Judge = Callable[[Parser, Target, Modes], Effect]
 def effect_of(schema: str, text: str, target: Target, modes: Modes | None = None) -> Effect:
     """What a statement did, or may have done, to our table.
 
-    Names are compared without case and accents: a server may fold them, and a needless copy does
-    no harm.
+    Names are compared ignoring case and accents, as a server may fold them; a needless new snapshot
+    is harmless.
 
     Args:
         schema: its default database.
-        text: the statement; U+FFFD stands for what could not be decoded.
+        text: the statement; U+FFFD stands for undecodable bytes.
         target: our table.
-        modes: of its session; the server's default without.
+        modes: of its session; by default the server's.
     """
     modes = modes or Modes()
     order = list(Effect)
@@ -44,17 +215,17 @@ def _effect_of(reading: Reading, schema: str, target: Target, modes: Modes) -> E
     try:
         modes = _without_prefixes(parser, modes)
         verb = parser.next().word
-        if folded(target.database) in _SYSTEM or verb not in _VERBS:
+        if folded(target.database) in _SYSTEM or verb not in _JUDGES:
             return Effect.UNKNOWN
         if verb not in ("CREATE", "ALTER"):
             parser.require_single()
-        return _VERBS[verb](parser, target, modes)
+        return _JUDGES[verb](parser, target, modes)
     except ValueError:
         return Effect.UNKNOWN
 
 
 def _without_prefixes(parser: Parser, modes: Modes) -> Modes:
-    """Read every `SET STATEMENT … FOR`; returns what is known of the modes behind it."""
+    """Skip every `SET STATEMENT … FOR`; returns the modes behind it."""
     words, whole = [], parser.rest
     while parser.accept("SET", "STATEMENT"):
         depth = 0
@@ -132,7 +303,7 @@ def _drop_index(parser: Parser, target: Target) -> Effect:
 
 
 def _skip_modifiers(parser: Parser) -> set[str]:
-    """Read what may stand before the kind of an object; returns those that are single words."""
+    """Skip what may precede the kind of an object; returns the single words among it."""
     words: set[str] = set()
     while True:
         if parser.accept_any("ALGORITHM"):
@@ -193,12 +364,9 @@ def _alter(parser: Parser, target: Target, modes: Modes) -> Effect:
     if target.is_named(table):
         ignore = "IGNORE" in modifiers
         return effect_of_parts(parts, target, strict=modes.strict, ignore=ignore)
-    moved = [part for part in parts if moves_other_tables(part) and _mentions(part, target)]
-    return Effect.REPLACED if moved else Effect.NONE
-
-
-def _mentions(tokens: Reading, target: Target) -> bool:
-    return any(token.is_name and target.is_named(TableName("", token.text)) for token in tokens)
+    moved = (token for part in parts if moves_other_tables(part) for token in part)
+    is_ours = any(token.is_name and target.is_named(TableName("", token.text)) for token in moved)
+    return Effect.REPLACED if is_ours else Effect.NONE
 
 
 def _maintain(parser: Parser, _target: Target, _modes: Modes) -> Effect:
@@ -222,7 +390,7 @@ def _unlogged(_parser: Parser, _target: Target, _modes: Modes) -> Effect:
 
 
 def _write(parser: Parser, _target: Target, _modes: Modes) -> Effect:
-    """The same; tables of the server have none of them, and services write to them like that."""
+    """As the others; server tables have no effect, since services write to them like that."""
     parser.accept_any("IGNORE")
     parser.accept_any("INTO", "FROM")
     is_system = folded(parser.table().database) in _SYSTEM
@@ -243,7 +411,7 @@ def _boundary(parser: Parser, _target: Target, _modes: Modes) -> Effect:
     return Effect.NONE
 
 
-_VERBS: Mapping[str, _Judge] = {
+_JUDGES: Mapping[str, _Judge] = {
     **dict.fromkeys(("GRANT", "REVOKE", "FLUSH", "CHECK", "CHECKSUM"), _harmless),
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "SAVEPOINT", "RELEASE"), _boundary),
     **dict.fromkeys(("ANALYZE", "OPTIMIZE"), _maintain),

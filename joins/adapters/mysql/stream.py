@@ -1,8 +1,7 @@
-"""The binlog as transactions of one table: boundaries, row images and statements, each in order.
+"""The binlog as transactions of one table: boundaries, row images and statements in order.
 
-It connects once: python-mysql-replication's own reconnect would go on at a place of which we know
-nothing, so a lost connection ends the stream with a typed error. Row events' own header positions
-are never used.
+It connects once: after python-mysql-replication's own reconnect the position would be unknown, so a
+lost connection ends the stream with an error. Header positions of row events are not used.
 """
 
 import contextlib
@@ -18,13 +17,13 @@ from pymysqlreplication import event as binlog_event
 from pymysqlreplication.exceptions import MalformedBinLogEvent, StatusVariableMismatch
 from pymysqlreplication.packet import BinLogPacketWrapper
 
+from joins.adapters.mysql.charsets import server_charsets
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
     open_connection,
 )
-from joins.adapters.mysql.events import GTIDS, require_known
-from joins.adapters.mysql.images.charsets import server_charsets
-from joins.adapters.mysql.images.row_events import (
+from joins.adapters.mysql.replication import lost, stream_error
+from joins.adapters.mysql.row_events import (
     FRAGMENT,
     NO_TABLE,
     ROW_OPS,
@@ -37,12 +36,67 @@ from joins.adapters.mysql.images.row_events import (
     table_map,
     table_of,
 )
-from joins.adapters.mysql.images.rows import Change, RowDecoder
-from joins.adapters.mysql.query import QueryEvent, Statement, load_statement, query_statement
-from joins.adapters.mysql.replication import lost, stream_error
+from joins.adapters.mysql.row_images import Change, RowDecoder
 from joins.adapters.mysql.table import CapturedTable
-from joins.adapters.mysql.tokens import UNDECODED
+from joins.adapters.mysql.tokens import (
+    UNDECODED,
+    QueryEvent,
+    Statement,
+    load_statement,
+    query_statement,
+)
 from joins.plan.errors import SnapshotNeededError
+
+_COPIED_AGAIN = "; the table is copied again by itself."
+# They begin a transaction; what else they say, such as a tag, is nothing to us.
+GTIDS = frozenset({33, 34, 42, 162})
+# The stream understands them.
+_UNDERSTOOD = GTIDS | {2, 4, 15, 16, 18, 19, 23, 24, 25, 27, 30, 31, 32, 38, 172}
+# They change no table by themselves.
+HARMLESS = {
+    3: "STOP_EVENT",
+    5: "INTVAR_EVENT",  # of the statement behind it, which is judged; 13 and 14, too
+    9: "APPEND_BLOCK_EVENT",  # of a LOAD DATA, which is judged when it is carried out; 11, 17, too
+    11: "DELETE_FILE_EVENT",
+    13: "RAND_EVENT",
+    14: "USER_VAR_EVENT",
+    17: "BEGIN_LOAD_QUERY_EVENT",
+    28: "IGNORABLE_LOG_EVENT",
+    29: "ROWS_QUERY_LOG_EVENT",
+    35: "PREVIOUS_GTIDS_LOG_EVENT",
+    36: "TRANSACTION_CONTEXT_EVENT",
+    37: "VIEW_CHANGE_EVENT",
+    41: "HEARTBEAT_LOG_EVENT_V2",
+    160: "ANNOTATE_ROWS_EVENT",
+    161: "BINLOG_CHECKPOINT_EVENT",
+    163: "GTID_LIST_EVENT",
+    164: "START_ENCRYPTION_EVENT",
+}
+_UNREADABLE = {
+    26: ("an incident: changes were lost", f"Nothing is to be done{_COPIED_AGAIN}"),
+    39: ("partial JSON updates", f"Set binlog_row_value_options to nothing{_COPIED_AGAIN}"),
+    40: ("compressed transactions", f"Set binlog_transaction_compression=OFF{_COPIED_AGAIN}"),
+    **dict.fromkeys(
+        range(165, 172), ("compressed events", f"Set log_bin_compress=OFF{_COPIED_AGAIN}")
+    ),
+}
+
+
+def require_known(event_type: int) -> None:
+    """Raise SnapshotNeededError if events of this type cannot be read or are unknown."""
+    if event_type in _UNDERSTOOD or event_type in HARMLESS:
+        return
+    if event_type in _UNREADABLE:
+        what, hint = _UNREADABLE[event_type]
+        raise SnapshotNeededError(
+            f"the binlog has {what} (event type {event_type}), which cannot be read", hint=hint
+        )
+    raise SnapshotNeededError(
+        f"the binlog has an event of type {event_type}, which is not known",
+        hint=f"Report it with the server's version, and turn off there what writes it"
+        f"{_COPIED_AGAIN}",
+    )
+
 
 _Foreign = Any  # objects of python-mysql-replication and PyMySQL's insides, which have no types
 
@@ -54,7 +108,7 @@ _FIXED_BYTES = 8  # in front of a table map, and of row events, two more of newe
 
 
 class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
-    """An event whose bytes are ours to read: table maps, row events, parts of row events."""
+    """An event that we decode ourselves: table maps, row events, their fragments."""
 
     table_id = 0
 
@@ -63,10 +117,10 @@ class BodyEvent(binlog_event.BinLogEvent):  # type: ignore[misc] # has no types
         self.body: bytes = packet.read(size)
 
     def get_table(self) -> None:
-        """What the library keeps of a table map: nothing."""
+        """The library stores nothing of a table map."""
 
     def header_bytes(self, event_type: int, default: int) -> int:
-        """How many bytes the server declares to be fixed in events of a type."""
+        """Size of the fixed part of events of a type."""
         declared = self._post_header_lengths
         return int(declared[event_type - 1]) if declared else default
 
@@ -118,7 +172,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class FileOpened:
-    """A binlog file begins, or is entered; `created_at_s` tells files of one name apart."""
+    """A binlog file begins or is entered; `created_at_s` distinguishes files of one name."""
 
     file: int
     created_at_s: int
@@ -126,7 +180,7 @@ class FileOpened:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A transaction begins at (file, pos), the place of its GTID event."""
+    """A transaction begins at (file, pos), the position of its GTID event."""
 
     file: int
     pos: int
@@ -150,10 +204,9 @@ class RowImages:
         return len(self.event.images)
 
     def changes(self) -> list[Change]:
-        """Each row before and after its change, as wire values; all of an event, or none.
+        """Each row before and after its change as wire values; SnapshotNeededError if unreadable.
 
-        Raises:
-            SnapshotNeededError: an image cannot be read.
+        An event is decoded completely or not at all.
         """
         with _understood("a row in the binlog"):
             return list(self.decoder.changes(self.event))
@@ -176,7 +229,7 @@ Event = Boundary | FileOpened | Begin | RowImages | Statement
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """Where a stream begins: a transaction boundary in the binlog file `<prefix>.<digits>`."""
+    """Start of a stream: a transaction boundary in the binlog file `<prefix>.<digits>`."""
 
     server_id: int
     file_name: str
@@ -184,7 +237,7 @@ class StreamStart:
 
 
 class BinlogStream:
-    """One connection's worth of binlog; iterate `events` once, from one thread."""
+    """One connection to the binlog; iterate `events` once, from one thread."""
 
     def __init__(
         self, config: MysqlConnectionConfig, table: CapturedTable, start: StreamStart
@@ -217,12 +270,12 @@ class BinlogStream:
         )
 
     def events(self) -> Iterator[Event]:
-        """Events until the stream ends with an error; it never ends otherwise.
+        """Events until an error ends the stream.
 
         Raises:
             SourceUnavailableError: the connection was lost.
-            SnapshotNeededError: the binlog is gone, or has what cannot be followed row by row.
-            SourceError: it is refused.
+            SnapshotNeededError: the binlog is gone, or its changes cannot be followed row by row.
+            SourceError: access is refused.
         """
         try:
             for event in self._reader:
@@ -325,7 +378,7 @@ class BinlogStream:
             )
 
     def _distributed(self, text: str, packet: _Foreign) -> Iterator[Event]:
-        """XA: rows are in the binlog when they are prepared, and count when they are committed."""
+        """XA: rows are in the binlog when prepared, and count when committed."""
         _, verb, xid = text.split(None, 2)
         verb = verb.upper()
         if verb == "START":
@@ -371,7 +424,7 @@ class BinlogStream:
                 yield from self._rows(decoder, rows_event(number, body, fixed), event.timestamp)
 
     def _decoder_of(self, table_id: int) -> RowDecoder | None:
-        """What reads the rows of a table; none if it is not ours."""
+        """The decoder of our table, None for another table."""
         if table_id in NO_TABLE:
             return None
         if table_id not in self._decoders:

@@ -1,4 +1,4 @@
-"""A captured MySQL or MariaDB table: its columns, how they are written and declared."""
+"""A captured MySQL or MariaDB table: its columns, their encodings and declarations."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -61,7 +61,7 @@ SIZED_TYPES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ServerColumn:
-    """A column as `information_schema.columns` shows it.
+    """A column in `information_schema.columns`.
 
     Attributes:
         data_type: lower-case name, such as `varchar`.
@@ -70,8 +70,8 @@ class ServerColumn:
         scale: digits after the point, 0 if none.
         charset: of texts, else None.
         computed_from: names of the columns that the server computes it from.
-        collation: by which the server compares texts, else None.
-        is_readable: whether the characters of its character set can be known.
+        collation: of texts, else None.
+        is_readable: whether its character set is supported.
     """
 
     name: str
@@ -100,7 +100,7 @@ class ServerColumn:
 
     @property
     def encoding(self) -> Encoding | None:
-        """How its values are written, None for a type that we do not capture."""
+        """The encoding of its values, None for a type that we do not capture."""
         if _COMPRESSED in self.column_type:
             return None
         if self.data_type in _INTEGER_BITS:
@@ -113,7 +113,7 @@ class ServerColumn:
 
 @dataclass(frozen=True, slots=True)
 class MysqlColumn:
-    """A captured column: its record member and what it is in the server."""
+    """A captured column: its record member and its definition in the server."""
 
     captured: CapturedColumn
     server: ServerColumn
@@ -121,7 +121,7 @@ class MysqlColumn:
 
 @dataclass(frozen=True, slots=True)
 class CapturedTable:
-    """A checked table: what snapshot and binlog must know of it; picklable.
+    """A checked table as snapshot and binlog need it; picklable.
 
     Attributes:
         columns: in the order of the declaration.
@@ -159,14 +159,14 @@ def fits(table: CapturedTable, now: CapturedTable) -> bool:
 def reads_alike(table: CapturedTable, now: CapturedTable) -> bool:
     """Whether an exact conversion between them keeps each value as we write it.
 
-    Not so of BIT: the bytes that the server makes of it are in another order.
+    BIT does not: the server's conversion reorders its bytes.
     """
     bits = ([column.server.data_type == "bit" for column in one.columns] for one in (table, now))
     return next(bits) == next(bits)
 
 
 def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[str, str]:
-    """What `fits` refuses, as definitions: those of `before` and those of `now`."""
+    """What `fits` refuses, as definitions before and now."""
     pairs = [
         (old.server, new.server)
         for old, new in zip(before.columns, now.columns, strict=True)
@@ -181,7 +181,7 @@ def definitions_that_differ(before: CapturedTable, now: CapturedTable) -> tuple[
 
 
 def advice(table: CapturedTable) -> tuple[str, ...]:
-    """Where server and job read a value in different ways, and what to write."""
+    """Where server and job read a value differently, and what to declare."""
     where = f'table "{table.database}.{table.table}"'
     instants = [
         f'{where}: column "{c.server.name}" is a {c.server.column_type}, an instant, which '
@@ -215,8 +215,7 @@ def capture(
 ) -> tuple[MysqlColumn, ...]:
     """The declared `fields` matched with the server's columns; `where` names the table in messages.
 
-    Raises:
-        DefinitionError: columns are missing, or their types cannot be declared like that.
+    Raises DefinitionError if columns are missing or their types cannot be declared so.
     """
     exact = {column.name: column for column in server_columns}
     folded = {column.name.casefold(): column for column in server_columns}
@@ -259,7 +258,7 @@ def _complaints(declared: Field, column: ServerColumn) -> Iterator[str]:
 
 
 def accepts(column: ServerColumn, declared: SqlType) -> bool:
-    """Whether every value of `column` can be held by `declared`."""
+    """Whether `declared` can hold every value of `column`."""
     encoding = column.encoding
     if encoding in (Encoding.INTEGER, Encoding.UNSIGNED):
         return _accepts_integer(column, declared)

@@ -1,7 +1,7 @@
-"""The server's text protocol: rows of a result as columns, and their values as wire columns.
+"""The server's text protocol: the rows of a result as wire columns.
 
-PyMySQL makes an object of each packet, row and value, which was most of what a copy cost. It still
-logs in, sends the statement and reads what describes the columns; from there the packets are ours.
+PyMySQL creates an object per packet, row and value, most of a snapshot's cost. It still logs in,
+sends the statement and reads the columns; we read the packets that follow.
 
 Source: MySQL's documentation, "Text Resultset" and "MySQL Packets".
 """
@@ -16,8 +16,8 @@ import pymysql
 from numpy.typing import NDArray
 from pymysql.constants import CR
 
-from joins.adapters.mysql.images.charsets import utf8_text
-from joins.adapters.mysql.login import SafeConnection
+from joins.adapters.mysql.charsets import utf8_text
+from joins.adapters.mysql.connection import SafeConnection
 from joins.adapters.mysql.table import MysqlColumn
 from joins.kernels.compiled import compiled, one_at_a_time
 from joins.kernels.expressions.casts import mask_of, try_each
@@ -50,11 +50,8 @@ def result_columns(
 ) -> Iterator[list[pa.BinaryArray]]:
     """What `statement` selects, `columns` columns of it, in pieces.
 
-    A result that is not read to its end ends the connection.
-
-    Raises:
-        pymysql.err.MySQLError: the server refused the statement, be it behind some rows, or is
-            gone.
+    A result that is not read to its end ends the connection. PyMySQL's errors may come after some
+    rows.
     """
     sequence = connection.begin_rows(statement)
     is_whole = False
@@ -67,15 +64,12 @@ def result_columns(
 
 
 def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.BinaryArray]]:
-    """The rows behind the descriptions of columns, a few MiB at a time.
+    """The rows behind the column descriptions, a few MiB at a time.
 
     Args:
         read: the connection's bytes.
         sequence: number of the first packet.
         columns: of each row.
-
-    Raises:
-        pymysql.err.MySQLError: the server's error, or packets that are no rows.
     """
     data = np.empty(_PIECE_BYTES, np.uint8)
     starts, ends = np.empty((2, columns, _PIECE_ROWS), np.int64)
@@ -98,7 +92,7 @@ def row_pieces(read: Read, sequence: int, columns: int) -> Iterator[list[pa.Bina
 
 
 def _require_end(came: int, packet: bytes) -> None:
-    """See that what came behind the rows is an EOF."""
+    """Require an EOF packet behind the rows."""
     if came == _ASTRAY and packet[_SEQUENCE] == 0:  # as a server says that it shuts down
         lost = "Lost connection to MySQL server during query"
         raise pymysql.err.OperationalError(CR.CR_SERVER_LOST, lost)
@@ -110,11 +104,10 @@ def _require_end(came: int, packet: bytes) -> None:
 
 @compiled
 def _packet(data: NDArray[np.uint8], at: int, sequence: int) -> tuple[int, int, int]:
-    """Put the parts of a packet together, once all are there.
+    """Join the parts of a packet once all have arrived.
 
-    Returns:
-        End of its payload, the place behind it, and the number of the next one; instead of the
-        first `-_MORE` or `-_ASTRAY`.
+    Returns the end of its payload, the position behind it, and the next sequence number; instead of
+    the first `-_MORE` or `-_ASTRAY`.
     """
     behind, length, following = at, _LARGEST, sequence
     while length == _LARGEST:
@@ -141,7 +134,7 @@ def _packet(data: NDArray[np.uint8], at: int, sequence: int) -> tuple[int, int, 
 
 @compiled
 def _length(data: NDArray[np.uint8], at: int, end: int) -> tuple[int, int]:
-    """Length of the value at a place, -1 of a NULL, and where its bytes begin; -1 if nowhere."""
+    """Length of the value at a position, -1 for NULL, and where its bytes begin; -1 if invalid."""
     if at >= end:
         return 0, -1
     first = int(data[at])
@@ -165,13 +158,10 @@ def _find(
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
 ) -> int:
-    """Find the values of the rows that are whole; returns what comes behind them.
+    """Locate the values of complete rows in `data`; returns what follows them.
 
-    Args:
-        data: what has come.
-        cursor: place of the next packet, number of the next row, and of the next packet; moved on.
-        starts: receive for each column and row where the value is; NULL is negative.
-        ends: the same.
+    `cursor` is the next packet's position, the next row and the next sequence number, and is
+    updated. `starts` and `ends` are filled with positions by column and row, negative for NULL.
     """
     at, row, sequence = cursor
     columns, rows = starts.shape
@@ -201,7 +191,7 @@ def _find(
 
 
 def warm_up() -> None:
-    """Compile, or read what another process of this node has compiled."""
+    """Compile, or load the node's compiled code."""
     packets = b"\x02\0\0\0\x01a\x01\0\0\x01\xfe"
 
     def read(view: memoryview) -> int:
@@ -217,7 +207,7 @@ def warm_up() -> None:
 
 
 def select_expression(column: MysqlColumn) -> str:
-    """What to SELECT for `column`, so that its text has every digit that the binlog has."""
+    """The SELECT expression of `column` whose text has every digit that the binlog has."""
     name = quoted(column.server.name)
     if column.captured.encoding in (Encoding.FLOAT, Encoding.DOUBLE):
         return f"{name} * 1e0"  # a FLOAT's own text has six digits, that of DOUBLE(9,4) four

@@ -1,16 +1,22 @@
-"""Statements of MySQL and MariaDB as tokens, as the server's own lexer reads them.
+"""Statements of MySQL and MariaDB: from the binlog's bytes to tokens, and a parser over tokens.
 
 Executable comments (``/*!50700 … */``, ``/*M!100100 … */``) are code where the server is new
-enough, so that a statement may have several readings. What cannot be read for sure has none.
+enough, so a statement may have several readings. A statement that cannot be read with certainty has
+none.
 """
 
+import contextlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from itertools import product
-from typing import Self
+from typing import Any, Self
+
+from pymysqlreplication import constants, event
+from pymysqlreplication.exceptions import StatusVariableMismatch
+from pymysqlreplication.packet import BinLogPacketWrapper
 
 _ANSI_QUOTES = 1 << 2
 _NO_BACKSLASH_ESCAPES = 1 << 20
@@ -44,12 +50,12 @@ def _compiled(texts: tuple[str, str], double: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """What of a session's `sql_mode` decides how its statements are read, and what they may do.
+    """The parts of `sql_mode` that decide how a statement is read and what it may do.
 
     Attributes:
         strict: whether it refuses values that do not fit, instead of changing them.
-        ansi_quotes: whether double quotes are around names instead of texts.
-        escapes: whether a backslash in a text takes the next character's meaning away.
+        ansi_quotes: whether double quotes enclose names instead of texts.
+        escapes: whether a backslash in a text is an escape character.
     """
 
     strict: bool = True
@@ -66,7 +72,7 @@ class Modes:
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     WORD = "a keyword, an unquoted name or a number"
     NAME = "a quoted name"
@@ -76,10 +82,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token.
+    """A token.
 
     Attributes:
-        text: of a quoted name what it names, else as it was written.
+        text: as written; of a quoted name without quotes.
     """
 
     kind: Kind
@@ -109,13 +115,10 @@ _FORMS_OF = {
 
 
 def readings(text: str, modes: Modes) -> list[Reading]:
-    """Every way in which a server may read the statement `text`; none if that is not sure.
+    """Every way in which a server may read the statement `text`; empty if undecidable.
 
-    A reading without any token is left out: a server does not log what it has not carried out.
-
-    Args:
-        text: the statement; U+FFFD stands for what could not be decoded.
-        modes: of its session.
+    Readings without a token are left out: servers do not log what they have not executed. U+FFFD in
+    `text` stands for undecodable bytes.
     """
     if len(text) > _MOST_CHARACTERS:
         return []
@@ -144,11 +147,7 @@ def _choices(gates: list[_Gate]) -> Iterator[set[_Gate]]:
 
 
 def _gated(text: str, modes: Modes) -> Iterator[tuple[Token, _Gate | None]]:
-    """Each token with the executable comment that it depends on, if it may be skipped.
-
-    Raises:
-        ValueError: it cannot be read for sure.
-    """
+    """Each token with the executable comment that it depends on; ValueError if undecidable."""
     form = _FORMS_OF[modes.ansi_quotes, modes.escapes]
     at, in_code, gate = 0, False, None
     while at < len(text):
@@ -180,7 +179,7 @@ def _gate_of(match: re.Match[str]) -> _Gate | None:
 
 
 def _require_sure(kind: str, part: str, in_code: bool) -> None:
-    """Refuse what servers end at different places."""
+    """Refuse comments and literals that servers end at different positions."""
     if in_code and "*/" in part.removesuffix("*/" if kind == "comment" else ""):
         raise ValueError("a server that skips the comment ends it elsewhere")
     if kind == "line" and "\0" in part:
@@ -198,3 +197,268 @@ def _tokens(kind: str, part: str, modes: Modes) -> Iterator[Token]:
         yield Token(Kind.TEXT, part)
     elif kind == "symbol":
         yield Token(Kind.SYMBOL, part)
+
+
+_Foreign = Any  # objects of python-mysql-replication, which have no types
+_FIXED_BYTES = 13  # before the status variables
+# Sessions have no other ones. Of a statement only words and names are read; `rows` of a table that
+# it changes are read by the server's own tables.
+_CODECS = {
+    "utf8mb4": "utf-8",
+    "utf8mb3": "utf-8",
+    "utf8": "utf-8",
+    "ascii": "ascii",
+    "latin1": "cp1252",
+    "latin2": "iso8859-2",
+    "latin5": "iso8859-9",
+    "latin7": "iso8859-13",
+    "greek": "iso8859-7",
+    "hebrew": "iso8859-8",
+    "koi8r": "koi8-r",
+    "koi8u": "koi8-u",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "big5": "big5",
+    "gbk": "gbk",
+    "gb2312": "gb2312",
+    "gb18030": "gb18030",
+    "euckr": "euc_kr",
+    "sjis": "shift_jis",
+    "cp932": "cp932",
+    "ujis": "euc_jp",
+    "eucjpms": "euc_jp",
+}
+_CHARACTER_SET_COLLATIONS = 131  # of MariaDB: how many, and four bytes each
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement logged as text: DDL, or a change that was not logged as rows.
+
+    Attributes:
+        schema: its default database, empty for none.
+        text: U+FFFD stands for undecodable bytes, and comes first if nothing is certain.
+        modes: of its session.
+    """
+
+    schema: str
+    text: str
+    modes: Modes
+
+
+class QueryEvent(event.QueryEvent):  # type: ignore[misc] # has no types
+    """A statement, also with unknown status variables.
+
+    Attributes:
+        is_whole: whether all status variables are known.
+    """
+
+    is_whole = True
+    _end: int | None = None
+
+    def _read_status_vars_value_for_key(self, key: int) -> None:
+        if self._end is None:
+            self._end = self.packet.read_bytes - 1 + self.status_vars_length
+        if key == _CHARACTER_SET_COLLATIONS:
+            self.packet.advance(4 * self.packet.read_uint8())
+            return
+        try:
+            super()._read_status_vars_value_for_key(key)
+        except StatusVariableMismatch:  # how long its value is, only the server knows
+            self.is_whole = False
+            self.packet.advance(self._end - self.packet.read_bytes)
+
+
+# The library makes what this mapping says of each event, and has no other way to be told.
+BinLogPacketWrapper._BinLogPacketWrapper__event_map[constants.QUERY_EVENT] = QueryEvent
+
+
+def query_statement(query_event: _Foreign, charsets: Mapping[int, str]) -> Statement:
+    """The statement of a query event; `charsets` are by collation number."""
+    fixed: int = query_event._declared_post_header_len(_FIXED_BYTES)
+    length = (
+        query_event.event_size
+        - fixed
+        - query_event.status_vars_length
+        - query_event.schema_length
+        - 1
+    )
+    packet = query_event.packet.packet  # the text is what was read of it last
+    text = bytes(packet._data[packet._position - length : packet._position])
+    number = getattr(query_event, "character_set_client", None)
+    charset = "utf8mb4" if number is None else charsets.get(int(number), "")
+    sql = decoded(text, charset)
+    # its modes and character set may be others
+    mark = "" if query_event.is_whole else f"{UNDECODED} "
+    modes = Modes.of(getattr(query_event, "sql_mode", 0))
+    return Statement(query_event.schema.decode("utf-8", "replace"), mark + sql.strip(), modes)
+
+
+def load_statement(load_event: _Foreign) -> Statement:
+    """The statement of a LOAD DATA that was not logged as rows."""
+    rest = load_event.packet.read(load_event.event_size - load_event.packet.read_bytes)
+    rest = rest[load_event.status_vars_length :]
+    schema, text = rest[: load_event.schema_length], rest[load_event.schema_length + 1 :]
+    return Statement(schema.decode("utf-8", "replace"), decoded(text, "utf8mb4"), Modes())
+
+
+def decoded(text: bytes, charset: str) -> str:
+    """A statement in `charset`; in UTF-8 an invalid byte hides no other character."""
+    with contextlib.suppress(UnicodeDecodeError):
+        return text.decode(_CODECS.get(charset, "ascii"))
+    is_utf8 = _CODECS.get(charset) == "utf-8"
+    return text.decode("utf-8", "replace") if is_utf8 else f"{UNDECODED} {text.decode('latin1')}"
+
+
+END = Token(Kind.SYMBOL, "")
+_RAW_NAME = "#mysql50#"  # what follows is the name of a file, in which characters are encoded
+
+
+class Effect(Enum):
+    """What a statement does to the captured table, weakest first."""
+
+    NONE = "nothing"
+    ALTERED = "its definition was changed"
+    CONVERTED = "the definition of captured columns was changed"
+    UNLOGGED = "its rows were, or may have been, changed without row events"
+    REPLACED = "it was emptied, removed or replaced"
+    UNKNOWN = "it may have been changed"
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table in a statement; `database` is empty if neither named nor defaulted."""
+
+    database: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The followed table.
+
+    Attributes:
+        columns: the server's names of the captured columns.
+        computed_from: the server's names of columns that some of them are computed from.
+    """
+
+    database: str
+    table: str
+    columns: tuple[str, ...]
+    computed_from: tuple[str, ...] = ()
+
+    def is_database(self, name: str) -> bool:
+        return not name or _same(name, self.database)
+
+    def is_named(self, name: TableName) -> bool:
+        return self.is_database(name.database) and _same(name.table, self.table)
+
+
+def _same(name: str, ours: str) -> bool:
+    return name.startswith(_RAW_NAME) or folded(name) == folded(ours)
+
+
+class Parser:
+    """A cursor over tokens; unexpected input is a ValueError."""
+
+    # reads better long: a grammar has a method a rule.
+
+    def __init__(self, tokens: Reading, schema: str = "") -> None:
+        self._tokens, self._at, self._end = tokens, 0, len(tokens)
+        while self._end and tokens[self._end - 1].is_symbol(";"):
+            self._end -= 1
+        self._schema = schema
+
+    @property
+    def rest(self) -> Reading:
+        return self._tokens[self._at : self._end]
+
+    @property
+    def ahead(self) -> Token:
+        return END if self.has_ended else self._tokens[self._at]
+
+    @property
+    def has_ended(self) -> bool:
+        return self._at == self._end
+
+    def next(self) -> Token:
+        if self.has_ended:
+            raise ValueError("the statement ends too early")
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def accept(self, *words: str) -> bool:
+        """Skip these words if they come next."""
+        behind = self._at + len(words)
+        ahead = self._tokens[self._at : min(behind, self._end)]
+        if tuple(token.word for token in ahead) != words:
+            return False
+        self._at = behind
+        return True
+
+    def accept_any(self, *words: str) -> str:
+        return self.next().word if self.ahead.word in words else ""
+
+    def symbol(self, character: str) -> bool:
+        is_next = self.ahead.is_symbol(character)
+        self._at += is_next
+        return is_next
+
+    def name(self) -> str:
+        token = self.next()
+        if not token.is_name:
+            raise ValueError(f'"{token.text}" is no name')
+        return token.text
+
+    def table(self) -> TableName:
+        """A table's name, by default in the session's database."""
+        first = "" if self.symbol(".") else self.name()
+        if not first:
+            return TableName(self._schema, self.name())
+        if self.symbol("."):
+            return TableName(first, self.name())
+        return TableName(self._schema, first)
+
+    def tables(self) -> list[TableName]:
+        names = [self.table()]
+        while self.symbol(","):
+            names.append(self.table())
+        return names
+
+    def account(self) -> None:
+        """A user's name, optionally with a host."""
+        self.next()
+        if self.symbol("@"):
+            self.next()
+        elif self.symbol("("):
+            self.require(self.symbol(")"))
+
+    def wait(self) -> None:
+        if not self.accept("NOWAIT") and self.accept("WAIT"):
+            self.next()
+
+    def end(self) -> None:
+        self.require(self.has_ended)
+
+    def require_single(self) -> None:
+        self.require(not any(token.is_symbol(";") for token in self.rest))
+
+    @staticmethod
+    def require(is_so: bool) -> None:
+        if not is_so:
+            raise ValueError("a statement of a form that is not known")
+
+    def parts(self) -> list[Reading]:
+        """The rest, split at the commas outside of parentheses."""
+        depth, start, parts, rest = 0, 0, [], self.rest
+        for at, token in enumerate(rest):
+            if token.kind is Kind.SYMBOL and token.text in "()":
+                depth += 1 if token.text == "(" else -1
+            elif token.is_symbol(",") and depth == 0:
+                parts.append(rest[start:at])
+                start = at + 1
+        parts.append(rest[start:])
+        self._at = self._end
+        return parts

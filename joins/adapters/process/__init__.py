@@ -1,1 +1,1 @@
-"""A source's process and its runner: what they say to each other."""
+"""The processes of sources: how they are forked, and their protocol with the runner."""

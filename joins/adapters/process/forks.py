@@ -1,7 +1,7 @@
-"""Processes that are forked from one that has loaded what they need: ready at once, memory shared.
+"""Forks processes from one that has loaded their modules: fast to start, with shared memory.
 
-Who forks must have one thread only; whoever wants a process asks it at a Unix socket: a line of
-JSON there, with the descriptors of the new process, and a line back when that has ended.
+The forking process has one thread. A requester sends a line of JSON with the new process's
+descriptors over a Unix socket, and gets a line back when that process has ended.
 """
 
 import json
@@ -18,28 +18,20 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from joins.adapters.process.protocol import bind_to_parent
+from joins.adapters.process.sessions import bind_to_parent
 
 _MOST_BYTES = 1 << 20
 
 
 def send(link: socket.socket, document: Mapping[str, Any], descriptors: Sequence[int] = ()) -> None:
-    """Send one line, with its first byte the `descriptors`.
-
-    Raises:
-        OSError: nobody is at the other end.
-    """
+    """Send one line, and the `descriptors` with its first byte."""
     line = json.dumps(document).encode() + b"\n"
     socket.send_fds(link, [line[:1]], descriptors)
     link.sendall(line[1:])
 
 
 def receive(link: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], list[int]]:
-    """One line, and as many `descriptors` at the most.
-
-    Raises:
-        OSError: nobody is at the other end any more, or what came is no line of ours.
-    """
+    """One line and at most `descriptors` descriptors; OSError after the peer has gone."""
     line, received, _, _ = socket.recv_fds(link, 1, descriptors)
     try:
         while line and not line.endswith(b"\n") and len(line) < _MOST_BYTES:
@@ -63,11 +55,10 @@ def words_of(command_line: Sequence[str]) -> list[str]:
 
 
 class ForkedChild:
-    """A process that somebody else has forked for us, as `subprocess.Popen` shows a child.
+    """A process forked for us by another one, with the interface of `subprocess.Popen`.
 
     Attributes:
-        pid: its process id.
-        returncode: how it has ended, negative of a signal; None before `poll` or `wait` saw it.
+        returncode: negative of a signal; None before `poll` or `wait` saw the end.
     """
 
     def __init__(self, pid: int, link: socket.socket) -> None:
@@ -77,7 +68,10 @@ class ForkedChild:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, None while it lives; with who has forked it, it is killed."""
+        """The exit code, None while it lives.
+
+        If the forking process is gone, it counts as killed.
+        """
         if self.returncode is not None:
             return self.returncode
         try:
@@ -93,11 +87,6 @@ class ForkedChild:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit code, once it has ended.
-
-        Raises:
-            TimeoutExpired: it lives after `timeout` seconds.
-        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (code := self.poll()) is None:
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -113,10 +102,10 @@ class ForkedChild:
 
 
 class Forks:
-    """The children of this process, which has one thread, and who waits for their ends.
+    """The children of this single-threaded process, and who waits for their ends.
 
     Attributes:
-        waiting: child → the connection of whoever has asked for it.
+        waiting: child → the connection of the requester.
     """
 
     def __init__(self) -> None:
@@ -139,10 +128,9 @@ class Forks:
         link.close()
 
     def turn(self, timeout_s: float | None) -> dict[int, int]:
-        """Take what has come, or wait for it.
+        """Handle pending events, or wait for one.
 
-        Returns:
-            The exit codes of children for which nobody waits, by process id.
+        Returns exit codes of children without a waiter.
         """
         for key, _ in self._selector.select(timeout_s):
             key.data()
@@ -158,11 +146,9 @@ class Forks:
         return unknown
 
     def fork(self, work: Callable[[], int], *, leads: bool) -> int:
-        """A child that does `work` and ends with what that returns, or with this process.
+        """A child that runs `work`, exits with its result, and dies with this process.
 
-        Args:
-            work: what it does.
-            leads: whether it has a session, and so a group of processes, of its own.
+        `leads` makes it the leader of a new session and process group.
         """
         sys.stdout.flush()
         sys.stderr.flush()
@@ -184,7 +170,7 @@ class Forks:
             os._exit(code)
 
     def _leave(self, *, leads: bool) -> None:
-        """Be no more what forks: nothing of it is known or open in the child."""
+        """Release in the child everything of the forking process."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if leads:

@@ -1,23 +1,137 @@
-"""A source's process seen from the runner: commands in, events out, a JSON line each."""
+"""The process of a source as seen from the runner.
+
+Processes are forked from a copy of the runner made before it had threads, which saves each a second
+of a core and most of its memory. They end with the runner.
+"""
 
 import json
+import os
+import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from importlib import import_module
+from typing import IO, Any, Protocol
 
-from joins.adapters.process.source_forks import started
-from joins.adapters.store.hand_over import stored_as_json
+import structlog
+from setproctitle import setproctitle
+
+from joins.adapters.process.forks import ForkedChild, Forks, receive, send
+from joins.adapters.process.sessions import bind_to_parent
+from joins.adapters.store_path import stored_as_json
 from joins.plan.errors import SourceError
 from joins.plan.plan import KafkaOptions
 from watermark.errors import secrets_in
+
+_server: socket.socket | None = None
+_lock = threading.Lock()
+_log = structlog.get_logger(__name__)
+
+
+SourceChild = subprocess.Popen[str] | ForkedChild
+"""A process of a source: a child of ours, or a forked one."""
+
+
+def prepare() -> None:
+    """Fork the server that sources are forked from; this process must have one thread only.
+
+    Call it before secrets are loaded: the server inherits this process's memory.
+    """
+    global _server
+    ours, theirs = socket.socketpair()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.fork() == 0:
+        try:
+            ours.close()
+            _serve(theirs)
+        finally:
+            os._exit(1)
+    theirs.close()
+    _server = ours
+
+
+def started(module: str) -> tuple[SourceChild, IO[str], IO[str]]:
+    """Start `python -m module`; the child, its standard input and its output."""
+    if _server is not None:
+        try:
+            return _forked(_server, module)
+        except ConnectionError as exc:
+            _log.warning("a source is started anew, for what forks them is gone", error=str(exc))
+    child = subprocess.Popen(
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    return child, child.stdin, child.stdout
+
+
+def _forked(server: socket.socket, module: str) -> tuple[SourceChild, IO[str], IO[str]]:
+    read_input, write_input = os.pipe2(os.O_CLOEXEC)
+    read_output, write_output = os.pipe2(os.O_CLOEXEC)
+    link, end = socket.socketpair()
+    try:
+        with _lock:
+            send(server, {"module": module}, [read_input, write_output, end.fileno()])
+        pid = int(receive(link)[0]["pid"])
+    except BaseException:
+        link.close()
+        for descriptor in (write_input, read_output):
+            os.close(descriptor)
+        raise
+    finally:
+        end.close()
+        for descriptor in (read_input, write_output):
+            os.close(descriptor)
+    return ForkedChild(pid, link), os.fdopen(write_input, "w"), os.fdopen(read_output)
+
+
+def _serve(requests: socket.socket) -> None:
+    """Fork for each request until the runner is gone."""
+    bind_to_parent()
+    setproctitle("sluice-sources")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)  # the runner finds its secrets there
+    os.close(nothing)
+    forks = Forks()
+    forks.watch(requests, lambda: _fork(forks, requests))
+    while True:
+        forks.turn(None)
+
+
+def _fork(forks: Forks, requests: socket.socket) -> None:
+    try:
+        request, (read_input, write_output, end) = receive(requests, 3)
+    except OSError:
+        os._exit(0)  # the runner has ended
+    link = socket.socket(fileno=end)
+    pid = forks.fork(lambda: _run(request, read_input, write_output, link), leads=False)
+    forks.waiting[pid] = link
+    for descriptor in (read_input, write_output):
+        os.close(descriptor)
+    with suppress(OSError):
+        send(link, {"pid": pid})
+
+
+def _run(
+    request: Mapping[str, Any], read_input: int, write_output: int, link: socket.socket
+) -> int:
+    link.close()
+    for standard, descriptor in ((0, read_input), (1, write_output)):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
+    module = request["module"]
+    setproctitle(f"sluice-source -m {module}")
+    return int(import_module(module).main())
+
 
 _STOP_TIMEOUT_S = 10.0
 
 
 class SourceConfig(Protocol):
-    """What a source's process is started with."""
+    """Configuration of a source's process."""
 
     @property
     def kafka(self) -> KafkaOptions:
@@ -28,12 +142,12 @@ class SourceConfig(Protocol):
 
 
 class SourceProcess:
-    """A running process of a source; it dies with this process, or the thread that starts it."""
+    """A running process of a source; it dies with this process or the thread that starts it."""
 
     def __init__(
         self, module: str, config: SourceConfig, on_event: Callable[[dict[str, Any]], None]
     ) -> None:
-        """Start `python -m module` and tell it `config`."""
+        """Start `python -m module` with `config`."""
         self._topic = config.kafka.topic
         self._on_event = on_event
         self._last_error: dict[str, Any] | None = None
@@ -55,7 +169,7 @@ class SourceProcess:
         return self._child.poll() is None
 
     def send(self, command: dict[str, Any]) -> None:
-        """Write one command; a child that is gone is found by `running`."""
+        """Write one command; a dead child shows in `running`."""
         try:
             self._input.write(json.dumps(command) + "\n")
             self._input.flush()
@@ -64,7 +178,7 @@ class SourceProcess:
 
     @property
     def ended_silently(self) -> bool:
-        """Whether the child has ended without a word about the reason."""
+        """Whether the child has ended without reporting an error."""
         if self.running:
             return False
         self._reader.join(_STOP_TIMEOUT_S)
@@ -79,7 +193,7 @@ class SourceProcess:
         )
 
     def stop(self) -> None:
-        """Ask the child to end, then insist."""
+        """Ask the child to end, and kill it after a timeout."""
         self.send({"stop": True})
         with suppress(BrokenPipeError):
             self._input.close()

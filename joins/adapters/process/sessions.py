@@ -1,16 +1,103 @@
-"""A source's process from its first line to its end: sessions, with back-off between them."""
+"""The inside of a source's process: its protocol with the runner, and sessions with back-off.
 
+docs/reference/contracts.md describes the lines of the protocol.
+"""
+
+import ctypes
+import json
 import logging
+import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from io import TextIOBase
+from typing import Any, TextIO
 
-from joins.adapters.process.protocol import SourceProtocol, bind_to_parent
-from joins.adapters.process.redacted_output import redact_standard_error
-from joins.adapters.store.hand_over import store_alike
-from watermark.errors import SluiceError
+from joins.adapters.store_path import store_alike
+from watermark.errors import SluiceError, keep, redacted
+
+_PR_SET_PDEATHSIG = 1
+_GRACE_S = 5.0
+
+
+class SourceProtocol:
+    """Commands from standard input, events to standard output; safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.stopped = threading.Event()
+
+    def first_line(self) -> dict[str, Any] | None:
+        """The first line, whose secrets are redacted from now on; None at the end of input."""
+        line = sys.stdin.readline()
+        value = dict(json.loads(line)) if line.strip() else None
+        keep({} if value is None else value.get("secrets", {}))
+        return value
+
+    def listen(self) -> None:
+        """Read commands until `stop` or the end of input; then make the process end."""
+        for line in sys.stdin:
+            command = json.loads(line) if line.strip() else {}
+            if command.get("stop"):
+                break
+            self.on_command(command)
+        self.stopped.set()
+        time.sleep(_GRACE_S)
+        os._exit(0)
+
+    def on_command(self, command: Mapping[str, Any]) -> None:
+        """Handle a command other than `stop`; on the listening thread."""
+
+    def tell(self, event: str, value: Mapping[str, Any]) -> None:
+        """Write one event."""
+        line = json.dumps({"event": event, **value}, separators=(",", ":"))
+        with self._lock:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    def tell_error(self, error: SluiceError, *, retry: bool) -> None:
+        kind = type(error).__name__
+        value = {"type": kind, "message": error.message, "hint": error.hint, "retry": retry}
+        self.tell("error", value)
+
+
+def bind_to_parent() -> None:
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class _Redacted(TextIOBase):
+    """Writes whole lines without secrets."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rest = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._rest = (self._rest + text).split("\n")
+        if lines:
+            self._stream.write(redacted("\n".join(lines)) + "\n")
+            self._stream.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        if self._rest:
+            self._stream.write(redacted(self._rest))
+            self._rest = ""
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
+def redact_standard_error() -> None:
+    sys.stderr = _Redacted(sys.stderr)
+
 
 _BACKOFF_S = (0.2, 5.0)
 _GOOD_S = 30.0
@@ -19,12 +106,10 @@ _GOOD_S = 30.0
 def run_process(
     protocol: SourceProtocol, run: Callable[[Mapping[str, Any]], int], *quiet: str
 ) -> int:
-    """Hear the configuration and run with it; the exit code, 0 if standard input ended before.
+    """Read the configuration and run with it; returns the exit code.
 
-    Args:
-        protocol: of the process.
-        run: is given the `config` of the first line; its exit code is that of the process.
-        quiet: libraries that warn of what we handle or measure.
+    `run` gets the `config` of the first line and returns the exit code. Warnings of the libraries
+    `quiet` are suppressed.
     """
     bind_to_parent()
     redact_standard_error()
@@ -44,10 +129,10 @@ def run_sessions(
     session: Callable[[], None],
     retried: tuple[type[SluiceError], ...],
 ) -> int:
-    """Sessions with back-off between them until the protocol says stop; the exit code.
+    """Run sessions with back-off until the protocol stops; returns the exit code.
 
-    What a session raises is told. After an error of a type in `retried` another one follows, any
-    other one of ours ends the process with 1.
+    Errors are reported; those of the types `retried` start a new session, others of ours end with
+    1.
     """
     wait_s = _BACKOFF_S[0]
     while not protocol.stopped.is_set():

@@ -1,1 +1,1 @@
-"""Topics that others write, as sources of dimensions: read, proven, sent on."""
+"""Topics as sources of dimensions: read, checked for completeness, sent on."""

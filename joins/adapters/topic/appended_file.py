@@ -1,20 +1,23 @@
-"""A file of entries of one size that is only appended to."""
+"""Append-only files of entries of one size."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from joins.durable.stored import stored_files
+from joins.kernels.index.hash_table import Hashes
+from joins.kernels.topic.keys import KEY_BYTES, TIME_BYTES, KeyHashes, KnownKeys, RowTimes, Times
 from joins.plan.errors import CheckpointError
 
 
 class AppendedFile:
-    """Entries that outlive the process, as far as their number was kept elsewhere.
+    """A file of entries that outlive the process, up to a count stored elsewhere.
 
     Args:
-        path: of the file.
         size: bytes of an entry.
-        kept: how many of its entries count; what is behind them was never kept.
+        kept: number of valid entries; the rest of the file is ignored.
     """
 
     def __init__(self, path: Path, size: int, kept: int) -> None:
@@ -24,19 +27,11 @@ class AppendedFile:
         self._unsaved: list[bytes] = []
 
     def load(self) -> bytes:
-        """The entries that count.
-
-        Raises:
-            CheckpointError: the file has fewer.
-        """
+        """The valid entries; CheckpointError if the file has fewer."""
         return b"".join(self.parts(max(1, self._saved)))
 
     def parts(self, entries: int) -> Iterator[bytes]:
-        """The entries that count, so many at once.
-
-        Raises:
-            CheckpointError: the file has fewer.
-        """
+        """As `load`, so many entries at a time."""
         size = self._saved * self._size
         if not size:
             return
@@ -53,7 +48,7 @@ class AppendedFile:
         self._unsaved.append(data)
 
     def save(self) -> int:
-        """Make the entries durable; how many they are."""
+        """Make the entries durable; returns their number."""
         data = b"".join(self._unsaved)
         if data:
             stored = stored_files(self.path)
@@ -70,8 +65,85 @@ class AppendedFile:
         return self._saved
 
     def remove(self) -> None:
-        """Remove the file; the entries are not needed any more."""
         stored = stored_files(self.path)
         if stored is not None:
             stored.remove_parts(self.path)
         self.path.unlink(missing_ok=True)
+
+
+_PART = 1 << 18  # keys that are read at once
+
+
+class KeyFile:
+    """Durable `KnownKeys`; `kept` is the number of valid keys in the file."""
+
+    def __init__(self, path: Path, kept: int) -> None:
+        self._file = AppendedFile(path, KEY_BYTES, kept)
+        self._keys = KnownKeys(path.parent)
+        for part in self._file.parts(_PART):
+            self._keys.load(part)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def add(self, keys: KeyHashes, number: int) -> np.ndarray:
+        known, new = self._keys.add(keys, np.full(len(keys[0]), number, np.int32))
+        self._file.append(new)
+        return known
+
+    def save(self) -> int:
+        return self._file.save()
+
+    def remove(self) -> None:
+        self._file.remove()
+
+
+_SPARE = 1_000_000
+
+
+class TimeFile:
+    """Durable `RowTimes`.
+
+    A file has an entry for each change. One with many more entries than keys is replaced by
+    another, which begins with one entry a key.
+
+    Args:
+        path: prefix of the files' names; a number follows.
+        kept: number of the file, and of its valid entries.
+        spare: entries beyond two a key that a file may have.
+    """
+
+    def __init__(self, path: Path, kept: tuple[int, int], spare: int = _SPARE) -> None:
+        self._path = path
+        self._spare = spare
+        self._number, count = kept
+        self._file = self._numbered(count)
+        self._numbered(0, self._number - 1).remove()
+        self._old: AppendedFile | None = None
+        self._times = RowTimes()
+        data = self._file.load()
+        if data:
+            self._times.load(data)
+
+    def take(self, hashes: Hashes, times: Times) -> Times:
+        before, new = self._times.take(hashes, times)
+        self._file.append(new)
+        return before
+
+    def save(self) -> tuple[int, int]:
+        """Make all durable; number of the file and of its entries."""
+        if self._old is not None:
+            self._old.remove()  # that it is not needed was kept since
+            self._old = None
+        count = self._file.save()
+        if count > 2 * len(self._times) + self._spare:
+            self._old, self._number = self._file, self._number + 1
+            self._file = self._numbered(0)
+            self._file.append(self._times.all())
+            count = self._file.save()
+        return self._number, count
+
+    def _numbered(self, count: int, number: int | None = None) -> AppendedFile:
+        which = self._number if number is None else number
+        path = self._path.with_name(f"{self._path.name}-{which}")
+        return AppendedFile(path, TIME_BYTES, count)

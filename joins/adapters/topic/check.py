@@ -1,22 +1,91 @@
-"""A topic as a dimension: what can be known before it is read, from a few of its newest records.
+"""Checks a topic as a dimension by a few of its newest records.
 
-Plain Python: it runs in the control plane, which has no compiler. The process reads every record.
+Plain Python: the control plane does not load numba. The process checks every record.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from joins.adapters.connect.offsets import ConnectOffsets
+from kafka import KafkaConsumer, TopicPartition
+from kafka import errors as kafka_errors
+
+from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.newest import NewestRecord, newest_records
-from joins.adapters.registry.schemas import SchemaRegistry, check_registries
+from joins.adapters.kafka.options import client_options
+from joins.adapters.registry import SchemaRegistry, check_registries
 from joins.kernels.debezium.options import ConnectType
 from joins.kernels.formats.avro_schema import Program
 from joins.kernels.formats.decoders import RecordColumns
-from joins.plan.errors import DefinitionError, SourceError
+from joins.plan.causes import detail_of
+from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.formats import OF_CHANGES, KafkaFormat
-from joins.plan.plan import Field, TopicSource
+from joins.plan.plan import Field, Isolation, KafkaOptions, TopicSource
+
+_WAIT_MS = 1_500
+_BOOTSTRAP_MS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRecord:
+    """A record of a topic, not decoded."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def newest_records(kafka: KafkaOptions, count: int) -> list[NewestRecord]:
+    """About `count` of the newest records over all partitions."""
+    with _consumer(kafka) as consumer:
+        parts = [
+            TopicPartition(kafka.topic, partition)
+            for partition in sorted(consumer.partitions_for_topic(kafka.topic) or ())
+        ]
+        ends, begins = consumer.end_offsets(parts), consumer.beginning_offsets(parts)
+        filled = [part for part in parts if ends[part] > begins[part]]
+        if not filled:
+            return []
+        consumer.assign(filled)
+        for part in filled:
+            consumer.seek(part, max(begins[part], ends[part] - count))
+        answer = consumer.poll(timeout_ms=_WAIT_MS, max_records=count * len(filled))
+        return [
+            NewestRecord(each.partition, each.offset, each.key, each.value)
+            for records in answer.values()
+            for each in records
+        ]
+
+
+@contextmanager
+def _consumer(kafka: KafkaOptions) -> Iterator[KafkaConsumer]:
+    """A consumer without a group."""
+    try:
+        consumer = KafkaConsumer(
+            **client_options(kafka),
+            enable_auto_commit=False,
+            isolation_level=Isolation.COMMITTED.value,
+            bootstrap_timeout_ms=_BOOTSTRAP_MS,
+        )
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+    except (kafka_errors.KafkaError, OSError) as exc:
+        if isinstance(exc, OSError) or exc.retriable:
+            raise SourceUnavailableError(
+                f'kafka "{kafka.bootstrap_servers}" cannot be reached',
+                hint="Check properties.bootstrap.servers, and that the broker runs.",
+                detail=detail_of(exc),
+            ) from exc
+        raise SourceError(
+            f'topic "{kafka.topic}" cannot be read: {type(exc).__name__}: {exc}',
+            hint="Check this user's rights and the properties of the connection.",
+        ) from exc
+
 
 _LOOKED_AT = 5
 _AVRO, _HEADER_BYTES = b"\x00", 5
@@ -30,11 +99,10 @@ _WHAT_WOULD_DO = (
 
 
 def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Sequence[str]) -> None:
-    """See that the topic is there and its newest records fit; and what evidence was promised.
+    """Check the topic, its newest records and the declared evidence.
 
-    Raises:
-        SourceUnavailableError: a cluster, Connect or the schema registry cannot be reached.
-        SourceError: something is not there, or records do not fit.
+    Raises SourceUnavailableError if a cluster, Connect or the registry does not answer, SourceError
+    if something is missing or records do not fit.
     """
     cluster = KafkaCluster(source.kafka, keep_open=True)
     try:
@@ -53,12 +121,7 @@ def check_topic(source: TopicSource, fields: Sequence[Field], primary_key: Seque
 
 
 def replaced_nulls(source: TopicSource) -> str | None:
-    """A sentence on what Connect may write in place of NULL; None if it does not, or is not named.
-
-    Raises:
-        SourceUnavailableError: Connect does not answer.
-        SourceError: it does not tell the connector's configuration.
-    """
+    """A sentence on defaults that Connect may write in place of NULL; None if it does not."""
     evidence = source.evidence
     if evidence is None or evidence.connect_url is None or evidence.connector is None:
         return None
@@ -101,7 +164,7 @@ def _check_connect(url: str, connector: str) -> None:
 
 
 class _RecordCheck:
-    """Looks at single records of a topic."""
+    """Checks single records of a topic."""
 
     def __init__(
         self, source: TopicSource, fields: tuple[Field, ...], primary_key: tuple[str, ...]
@@ -112,12 +175,7 @@ class _RecordCheck:
         self._options = dict(source.value.options)
 
     def look(self, record: NewestRecord) -> None:
-        """Raises if the record does not fit.
-
-        Raises:
-            SourceError: it cannot be read.
-            DefinitionError: it has other columns than are declared.
-        """
+        """Raise SourceError for an unreadable record, DefinitionError for undeclared columns."""
         if record.value is None:
             return
         value = self._object(record, record.value)
@@ -191,7 +249,7 @@ class _RecordCheck:
 
 
 class _AvroCheck(_RecordCheck):
-    """Looks at the schemas of single records: what they have is what these say."""
+    """Checks the schemas of single records."""
 
     # reads better deep: what is asked of a record is the same in both.
 
@@ -215,11 +273,7 @@ class _AvroCheck(_RecordCheck):
         super().look(record)
 
     def look_at_subject(self) -> None:
-        """Raises if the registry does not answer, or has a schema for values that is not read.
-
-        Raises:
-            SourceError: so it is.
-        """
+        """Raise SourceError if the registry's schema for values cannot be read."""
         topic = self._source.kafka.topic
         schema = self._registry.newest_avro_schema(f"{topic}-value")
         if schema is not None:
@@ -232,7 +286,7 @@ class _AvroCheck(_RecordCheck):
                 ) from exc
 
     def _object(self, record: NewestRecord, text: bytes) -> Mapping[str, Any]:
-        """An object as the record's schema describes it, without values."""
+        """An object with the members of the record's schema, without values."""
         if text[:1] != _AVRO or len(text) < _HEADER_BYTES:
             raise self._wrong(
                 record,

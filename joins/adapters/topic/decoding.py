@@ -1,10 +1,22 @@
-"""Records of a dimension's topic as changes of its columns, by the format of the topic."""
+"""Decodes the records of a dimension's topic, and notifications about it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
+import pyarrow as pa
+
+from joins.adapters.kafka.cluster import KafkaCluster
+from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.registry import SchemaRegistry, shared_schemas
 from joins.kernels.debezium import decoder as debezium
+from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.decoder import DebeziumDecoder
+from joins.kernels.debezium.notifications import (
+    ScanStatus,
+    SnapshotEvent,
+    SnapshotFamily,
+    SnapshotNotification,
+    read_notification,
+)
 from joins.kernels.debezium.options import (
     BigintUnsignedHandling,
     BinaryHandling,
@@ -15,6 +27,7 @@ from joins.kernels.debezium.options import (
     TimePrecision,
     ValueLayout,
 )
+from joins.kernels.debezium.raw import RawValues
 from joins.kernels.formats import avro_payloads as avro
 from joins.kernels.formats.avro_payloads import AvroMemory
 from joins.kernels.formats.decoders import RecordColumns
@@ -25,15 +38,144 @@ from joins.kernels.topic.rows import (
     TopicDecoder,
 )
 from joins.plan.formats import OF_CHANGES
-from joins.plan.plan import Field, TopicSource, declared_fields
+from joins.plan.plan import Field, KafkaOptions, TopicSource, declared_fields
+from joins.plan.stream_topics import StreamTopics
+from watermark.foreign_records import Notice, NoticeKind
+
+_OF_THE_CONNECTOR = {
+    SnapshotEvent.STARTED: NoticeKind.STARTED,
+    SnapshotEvent.COMPLETED: NoticeKind.COMPLETED,
+    SnapshotEvent.ABORTED: NoticeKind.ABORTED,
+    SnapshotEvent.SKIPPED: NoticeKind.SKIPPED,
+}
+
+
+class NoticeTopic:
+    """Reads the topic of all connectors' notifications and returns those about our table.
+
+    Args:
+        kafka: the cluster and the topic of the notifications.
+        topic: of the table's records.
+        read: an earlier `read_to`: the id of the topic of notifications, and its next offsets.
+        schemas: of a connector that writes Avro, which its notifications use, too.
+    """
+
+    def __init__(
+        self,
+        kafka: KafkaOptions,
+        topic: str,
+        read: tuple[str, Sequence[tuple[int, int]]],
+        schemas: SchemaRegistry | None = None,
+    ) -> None:
+        self._kafka = kafka
+        self._topic = topic
+        self._topic_id, offsets = read
+        self._next = dict(offsets)
+        self._cluster = KafkaCluster(kafka, keep_open=True)
+        self._records = KafkaRecords(kafka)
+        self._avro = None if schemas is None else AvroMemory(schemas.avro_schema)
+
+    @property
+    def read_to(self) -> tuple[str, tuple[tuple[int, int], ...]]:
+        return self._topic_id, tuple(sorted(self._next.items()))
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self._next)
+
+    def begin_again(self) -> None:
+        self._next = {}
+
+    def close(self) -> None:
+        self._cluster.close()
+        self._records.close()
+
+    def read(self, table: ForeignTable | None) -> list[Notice]:
+        """New notifications about the table; `table` is as its records say, None before the first.
+
+        A topic that was created again or ends before the stored offsets is read from its beginning.
+        """
+        topic = self._cluster.require(self._kafka.topic)
+        ends, begins = self._cluster.end_offsets(topic), self._cluster.beginning_offsets(topic)
+        is_other = topic.topic_id != self._topic_id
+        if is_other or any(end < self._next.get(p, 0) for p, end in ends.items()):
+            self._next = {}
+        ranges = {p: (max(self._next.get(p, 0), begins.get(p, 0)), end) for p, end in ends.items()}
+        notices = list(self._notices(topic.topic_id, ranges, table))
+        self._topic_id = topic.topic_id
+        self._next = {p: max(first, end) for p, (first, end) in ranges.items()}
+        return notices
+
+    def _notices(
+        self, topic_id: str, ranges: dict[int, tuple[int, int]], table: ForeignTable | None
+    ) -> Iterator[Notice]:
+        unread = {p: (first, end) for p, (first, end) in ranges.items() if first < end}
+        if not unread:
+            return
+        name = StreamTopics.one(self._kafka.topic, topic_id)
+        for batch in self._records.batches(name, unread, ("key", "value")):
+            columns = map(self._texts, batch.columns)
+            for key, value in zip(*columns, strict=True):
+                read = read_notification(key, value)
+                if isinstance(read, SnapshotNotification):
+                    notice = notice_of(read, self._topic, table)
+                    if notice is not None:
+                        yield notice
+
+    def _texts(self, values: pa.Array) -> list[bytes | None]:
+        """Keys or values as JSON; those that are not Avro stay unchanged."""
+        own: list[bytes | None] = values.to_pylist()
+        if self._avro is None:
+            return own
+        read = self._avro.unwrapped(RawValues.of(values)).values.copied().to_pylist()
+        return [one if text is None else text for one, text in zip(own, read, strict=True)]
+
+
+def notice_of(read: SnapshotNotification, topic: str, table: ForeignTable | None) -> Notice | None:
+    """The notification's content about the table in `topic`; None if it is about others.
+
+    The records' own data decides. Only what they lack is taken from the topic's name, which begins
+    with the connector's unless a transformation renames it.
+    """
+    if read.family is not SnapshotFamily.INITIAL or read.timestamp_ms is None:
+        return None
+    if not _is_by(read.connector, topic, table):
+        return None
+    if read.event in _OF_THE_CONNECTOR:
+        return Notice(_OF_THE_CONNECTOR[read.event], read.timestamp_ms)
+    is_scan = read.event is SnapshotEvent.TABLE_SCAN_COMPLETED and read.connector is not None
+    if not is_scan or read.table is None:
+        return None
+    if not _is_of(read.table, f"{read.connector}.", topic, table):
+        return None
+    if read.status in (None, ScanStatus.SUCCEEDED, ScanStatus.EMPTY):
+        rows = 0 if read.status is ScanStatus.EMPTY else read.rows
+        return Notice(NoticeKind.SCANNED, read.timestamp_ms, rows)
+    return Notice(NoticeKind.SCAN_FAILED, read.timestamp_ms)
+
+
+def is_named_after(connector: str | None, topic: str) -> bool:
+    return connector is None or topic.startswith(f"{connector}.")
+
+
+def _is_by(connector: str | None, topic: str, table: ForeignTable | None) -> bool:
+    if connector is None or table is None or table.connector is None:
+        return is_named_after(connector, topic)
+    return connector == table.connector
+
+
+def _is_of(scanned: str, prefix: str, topic: str, table: ForeignTable | None) -> bool:
+    """Whether the table was scanned; PostgreSQL's names may begin with the database."""
+    parts = scanned.split(".")
+    if table is not None and "." in table.name:
+        known = table.name.split(".")
+        least = min(len(parts), len(known))
+        return least > 1 and parts[-least:] == known[-least:]
+    return topic in {prefix + scanned, prefix + ".".join(parts[-2:])}
 
 
 def schemas_of(source: TopicSource) -> SchemaRegistry | None:
-    """The registry of the topic's schemas, None of a format that has none.
-
-    Raises:
-        SourceError: a certificate for it cannot be used.
-    """
+    """The registry of the topic's schemas, None for a format without one."""
     registry = source.value.registry
     return None if registry is None else SchemaRegistry(registry)
 
@@ -44,7 +186,7 @@ def decoder_of(
     primary_key: tuple[str, ...],
     schemas: SchemaRegistry | None,
 ) -> TopicDecoder:
-    """The decoder of the topic's format; what `schemas` raise for a record goes through it."""
+    """The decoder of the topic's format; it passes on errors of `schemas`."""
     parsed, made = source.parsed_fields(fields), declared_fields(fields)
     decoder: TopicDecoder
     if source.value.name in OF_CHANGES:
@@ -63,7 +205,7 @@ def decoder_of(
 
 
 def warm_up(source: TopicSource) -> None:
-    """Compile what decodes the topic, or read what another process of this node has compiled."""
+    """Compile the topic's decoder, or load the node's compiled code."""
     if source.value.name in OF_CHANGES:
         debezium.warm_up()
     if source.value.registry is not None:
@@ -71,7 +213,7 @@ def warm_up(source: TopicSource) -> None:
 
 
 def debezium_options(options: Mapping[str, str]) -> DebeziumOptions:
-    """The options of the format as a script has them; what is missing is Debezium's default."""
+    """The format's options in the script, completed by Debezium's defaults."""
     made = DebeziumOptions()
     included = options.get("schema-include")
     return DebeziumOptions(

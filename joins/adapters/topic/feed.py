@@ -1,9 +1,8 @@
-"""The process of a topic's dimension: somebody else's topic to our changelog topic, as `python -m`.
+"""The process of a topic's dimension: sends a foreign topic to our changelog topic.
 
-Changes are sent on with the position that they have in their topic, in the generation of the
-snapshot that they belong to. Once it is shown that a generation is complete, its watermark record
-goes into every partition. docs/reference/contracts.md ("The process of a topic's dimension") has
-the lines that it speaks.
+Changes keep their position in their topic and the generation of their snapshot. Once a generation
+is proven complete, its watermark record goes into every partition. docs/reference/contracts.md
+("The process of a topic's dimension") describes the protocol.
 """
 # reads better long: what is read, labelled, sent and proven shares one position in the topic.
 
@@ -17,14 +16,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from joins.adapters.connect.offsets import ConnectOffsets
+from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.group_offsets import GroupOffsets
 from joins.adapters.kafka.records import KafkaRecords
-from joins.adapters.process.protocol import SourceProtocol
-from joins.adapters.process.sessions import run_process, run_sessions
-from joins.adapters.topic.appended_file import AppendedFile
-from joins.adapters.topic.decoding import decoder_of, schemas_of, warm_up
+from joins.adapters.kafka.stream_cluster import GroupOffsets
+from joins.adapters.process.sessions import SourceProtocol, run_process, run_sessions
+from joins.adapters.topic.appended_file import AppendedFile, KeyFile, TimeFile
+from joins.adapters.topic.decoding import (
+    NoticeTopic,
+    decoder_of,
+    is_named_after,
+    schemas_of,
+    warm_up,
+)
 from joins.adapters.topic.feed_state import (
     FeedJournal,
     Offsets,
@@ -34,10 +38,7 @@ from joins.adapters.topic.feed_state import (
     read_journal,
     write_journal,
 )
-from joins.adapters.topic.key_file import KeyFile
-from joins.adapters.topic.notices import NoticeTopic, is_named_after
 from joins.adapters.topic.producer import RecordSink, TopicProducer
-from joins.adapters.topic.time_file import TimeFile
 from joins.durable.failpoints import Failpoints
 from joins.kernels.changelog.envelope import BinlogPosition, now_ms
 from joins.kernels.debezium.changes import ChangeRows, ForeignTable
@@ -89,7 +90,7 @@ _READ_ANEW = (
 
 
 class TopicFeedSession:
-    """The source from its kept state on, until it is stopped or something cannot be followed."""
+    """Follows the topic from the stored journal until it is stopped or cannot continue."""
 
     def __init__(self, config: TopicFeedConfig, protocol: SourceProtocol) -> None:
         self._config = config
@@ -135,12 +136,12 @@ class TopicFeedSession:
             self._connect.close()
 
     def run(self, producer: RecordSink) -> None:
-        """Follow the topic until the protocol says stop, or a table that ends is whole.
+        """Follow the topic until the protocol stops, or a bounded table is complete.
 
         Raises:
-            SourceUnavailableError: a cluster cannot be reached; another session may.
-            SnapshotNeededError: what happened cannot be followed.
-            ForeignRecordError: a record cannot be taken; an operator may skip it.
+            SourceUnavailableError: a cluster cannot be reached; a new session may succeed.
+            SnapshotNeededError: the records cannot be followed.
+            ForeignRecordError: a record cannot be read; an operator may skip it.
             SourceError: the topic cannot be read as it is.
         """
         event = "streaming"
@@ -149,7 +150,9 @@ class TopicFeedSession:
             is_idle = not self.step(producer)
             self._tell(event, paced=event == "progress")
             event = "progress"
-            self._keep_now_and_then()
+            pause_s = _KEPT_COMPLETE_S if isinstance(self._answer, Complete) else _KEPT_S
+            if time.monotonic() - self._kept_at_s >= pause_s:
+                self._keep()
             if self._is_marked and self._config.source.is_bounded:
                 self._protocol.tell("ended", {})
                 self._protocol.stopped.set()
@@ -161,18 +164,16 @@ class TopicFeedSession:
         self._keep()
 
     def step(self, producer: RecordSink) -> bool:
-        """Read, send and look for evidence once; False if there is nothing to do now.
-
-        Raises:
-            SourceError: as `run`.
-        """
+        """Read, send and check the evidence once; False if there is nothing to do now."""
         self._hear()
         ends = self._ends()
         pieces = self._fetch(ends)
         if pieces:
             self._process(producer, Window(pieces))
             self._tell("progress", paced=True)
-        self._advance_to(ends)
+        for partition in ends:
+            if not self._order.held(partition):
+                self._done[partition] = self._read[partition]
         self._answer = self._ask()
         self._mark(producer)
         return bool(pieces) or any(self._read[p] < end for p, end in ends.items())
@@ -231,10 +232,10 @@ class TopicFeedSession:
         self._remove_keys(self._snapshot.generation - 1)  # a kill may have kept them
 
     def _find_ends(self) -> Offsets | None:
-        """Where the table is complete that is no connector's; None of a connector's.
+        """End offsets of a table without connector; None with a connector.
 
-        The ends that were found at submission are those of the topic that was there then. Of
-        another one they say nothing, nor where the topic has lost what was before them.
+        The ends found at submission are invalid if the topic was created again or has lost records
+        before them.
         """
         source, kept = self._config.source, self._journal.position.topic_id
         if source.evidence is not None:
@@ -250,7 +251,7 @@ class TopicFeedSession:
         return tuple(sorted(there.items()))
 
     def _find_keys(self, counted: int, placed: int) -> None:
-        """The keys of this generation: those of its snapshot's rows, and where each key lies."""
+        """Open the key files of this generation: counted snapshot rows, and partitions of keys."""
         file = self._config.state_file
         number = self._snapshot.generation
         self._counted = KeyFile(file.with_suffix(f".row-keys-{number}"), counted)
@@ -276,7 +277,7 @@ class TopicFeedSession:
             )
 
     def _check_kept(self, kept: FeedJournal, begins: Mapping[int, int]) -> None:
-        """See that what follows what was read is there."""
+        """Require that the topic still has the records behind the stored offsets."""
         self._check_id(kept.position.topic_id)
         files = (f".rows-{kept.generation}", f".places-{kept.generation}")
         if any(self._config.state_file.with_suffix(each).exists() for each in files):
@@ -339,7 +340,10 @@ class TopicFeedSession:
         return ends
 
     def _fetch(self, ends: Mapping[int, int]) -> list[ChangePiece]:
-        """Read on where little is held, and give what no older record can precede."""
+        """Read partitions with few held records.
+
+        Returns pieces that no older record can precede.
+        """
         most = min(_READ_AHEAD, _READ_AHEAD_BYTES // self._record_bytes)
         most = max(1, most // self._config.partitions)
         ranges = {
@@ -362,7 +366,7 @@ class TopicFeedSession:
             raise self._expired("a partition") from exc
 
     def _in_parts(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Parts that are decoded at once: many partitions may have a few records each."""
+        """Batches joined and cut for decoding: many partitions may have a few records each."""
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             self._record_bytes = 1 + batch.nbytes // batch.num_rows
@@ -397,7 +401,7 @@ class TopicFeedSession:
                 )
 
     def _check_table(self, records: pa.RecordBatch, changes: ChangeRows) -> None:
-        """See that all records are of one table, and of one connector where that counts."""
+        """Require that all records are of one table, and with evidence of one connector."""
         options = f"{self._config.source.value.name}."
         for table in changes.tables():
             known = self._table or table
@@ -431,18 +435,13 @@ class TopicFeedSession:
         )
 
     def _learn(self, table: ForeignTable) -> None:
-        """The records tell whose they are: notifications were looked at by the topic's name."""
+        """Note the records' table; notifications were matched by the topic's name before."""
         self._table = table
         if self._notices is not None:
             self._notices.begin_again()
             self._heard_at_s = 0.0
             if not is_named_after(table.connector, self._topic):
                 self._snapshot.forget_notices()
-
-    def _advance_to(self, ends: Mapping[int, int]) -> None:
-        for partition in ends:
-            if not self._order.held(partition):
-                self._done[partition] = self._read[partition]
 
     # What it belongs to
     # -----------------------------------------------------------------------------------------
@@ -475,7 +474,7 @@ class TopicFeedSession:
     def _labelled(
         self, window: Window, first: int, older: np.ndarray
     ) -> tuple[int, NewSnapshot | None]:
-        """Up to where the records are of this generation, and what begins there."""
+        """Up to where the records are of this generation, and the snapshot that begins there."""
         for at, run in window.runs(first, older):
             new = self._snapshot.take(run)
             if new is not None:
@@ -483,9 +482,9 @@ class TopicFeedSession:
         return len(window), None
 
     def _begin_generation(self, new: NewSnapshot) -> None:
-        """Read a later snapshot from now on, from where it began: one step of the journal.
+        """Begin a later snapshot at its start, in one step of the journal.
 
-        Where records of it were sent already, in the generation before, they are read again.
+        Its records that were already sent in the generation before are read again.
         """
         back: dict[int, int] = {}
         if new.must_read_again:
@@ -522,7 +521,7 @@ class TopicFeedSession:
             self._write(producer, parts)
 
     def _write(self, producer: RecordSink, parts: Sequence[tuple[ChangePiece, np.ndarray]]) -> None:
-        """Send what changes the table; all of it is acknowledged when this returns."""
+        """Send the changes of the table; all are acknowledged on return."""
         copied = None if self._snapshot.is_complete else self._snapshot.generation
         records = changelog_records(
             [part for part, _ in parts],
@@ -539,7 +538,7 @@ class TopicFeedSession:
             self._source_ts_ms = max(self._source_ts_ms, int(part.source_ms.max()))
 
     def _check_places(self, piece: ChangePiece, generations: np.ndarray) -> None:
-        """Count the rows of this generation's snapshot; and see that no key changes its place."""
+        """Count the rows of this snapshot, and require that no key changes its partition."""
         own = generations == self._snapshot.generation
         acts = own & (piece.actions != Action.NOTHING)
         is_row = own & snapshot_rows(piece)
@@ -557,7 +556,7 @@ class TopicFeedSession:
             piece.actions[place] = Action.NOTHING
 
     def _with_times(self, piece: ChangePiece) -> ChangePiece:
-        """The same, with the times of deletions if the table has versions."""
+        """The piece with times of deletions, if the table has versions."""
         if self._deletions is None:
             return piece
         piece, unknown = self._deletions.of(piece, self._times)
@@ -590,7 +589,7 @@ class TopicFeedSession:
     # -----------------------------------------------------------------------------------------
 
     def _hear(self) -> None:
-        """Notifications, Connect's offset and the operator's word."""
+        """Read notifications, Connect's offset and the operator's decisions."""
         self._decisions = read_decisions(self._config.decisions_file)
         word = self._decisions.words.get(self._snapshot.generation)
         if word is not None:
@@ -607,7 +606,7 @@ class TopicFeedSession:
             self._ask_connect(self._connect)
 
     def _ask_connect(self, connect: ConnectOffsets) -> None:
-        """Connect may be away: other evidence may do, and what is waited for says that it is."""
+        """Connect may not answer: other evidence may suffice, and the status shows the error."""
         self._connect_error = None
         try:
             committed = connect.committed_ms()
@@ -631,9 +630,9 @@ class TopicFeedSession:
         return answer
 
     def _mark(self, producer: RecordSink) -> None:
-        """Write the watermark of a complete generation, after each start once more.
+        """Write the watermark of a complete generation, again after each start.
 
-        That it is complete is kept before: rows that come later are changes, also after a restart.
+        Completeness is stored before, so that later rows count as changes after a restart, too.
         """
         if self._is_marked or not isinstance(self._answer, Complete):
             return
@@ -650,7 +649,7 @@ class TopicFeedSession:
         self._commit(FeedStep.PROVE if is_proof else FeedStep.ADVANCE)
 
     def _commit(self, step: FeedStep, **changes: Any) -> None:  # noqa: ANN401
-        """Make one step of the journal durable; nothing else of a session is."""
+        """Make one step of the journal durable: the only durable state of a session."""
         self._hit("F1")
         self._kept_at_s = time.monotonic()
         if self._notices is not None:
@@ -669,11 +668,6 @@ class TopicFeedSession:
         self._hit("F2")
         if self._group is not None:
             self._group.report(self._done)
-
-    def _keep_now_and_then(self) -> None:
-        pause_s = _KEPT_COMPLETE_S if isinstance(self._answer, Complete) else _KEPT_S
-        if time.monotonic() - self._kept_at_s >= pause_s:
-            self._keep()
 
     def _tell(self, event: str, *, paced: bool = False) -> None:
         if paced and time.monotonic() - self._reported_at_s < _PROGRESS_S:
@@ -699,9 +693,9 @@ class TopicFeedSession:
 
 
 def _deletions_of(config: TopicFeedConfig) -> DeletionTimes | None:
-    """What gives deletions their times, None of a table without versions or with time in its key.
+    """The times of deletions, None for a table without versions or with the time in its key.
 
-    A key that has the time is one of a single version.
+    A key that includes the time has a single version.
     """
     if config.rowtime is None or config.rowtime in config.primary_key:
         return None
@@ -724,7 +718,7 @@ def _state_of(snapshot: ForeignSnapshot, answer: Complete | Waiting) -> dict[str
 
 
 def _repeat(config: TopicFeedConfig, protocol: SourceProtocol, kept: FeedJournal) -> None:
-    """Say once more that a table with an end is whole; its topic is not needed any more."""
+    """Report a complete bounded table again, without reading its topic."""
     snapshot = ForeignSnapshot(range(config.partitions), SnapshotRules(), kept.snapshot)
     place = {
         "epoch": epoch_of(kept.generation),

@@ -1,4 +1,4 @@
-"""What the runner hands to the process of a topic's dimension, and what that process keeps."""
+"""Configuration and durable state of the process of a topic's dimension."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -26,17 +26,17 @@ Offsets = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class TopicFeedConfig:
-    """Everything that the process of a topic's dimension needs.
+    """Configuration of the process of a topic's dimension.
 
     Attributes:
-        source: the topic; its login is resolved.
+        source: the topic, with resolved login.
         fields: the declared columns.
         primary_key: names, in key order.
-        kafka: how to reach our own cluster; its topic is the changelog topic.
-        state_file: where the process keeps its `FeedJournal`; beside it are files of keys.
-        decisions_file: where the runner writes what an operator has decided.
-        rowtime: the column that tells the versions of a row apart, None if none are kept.
-        failpoints: planted faults, as in `SLUICE_FAILPOINTS`.
+        kafka: our own cluster; its topic is the changelog topic.
+        state_file: of the process's `FeedJournal`; key files are beside it.
+        decisions_file: the operator's decisions, written by the runner.
+        rowtime: the column that orders the versions of a row, None without versions.
+        failpoints: as in `SLUICE_FAILPOINTS`.
     """
 
     source: TopicSource
@@ -67,7 +67,6 @@ class TopicFeedConfig:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """The configuration that `as_json` described."""
         source = dict(value["source"])
         evidence, key = source["evidence"], source["key"]
         source |= {
@@ -100,18 +99,18 @@ class TopicFeedConfig:
 
 @dataclass(frozen=True, slots=True)
 class FeedJournal:
-    """What is durable of a topic's source; each step is one entry, which replaces the one before.
+    """Durable state of a topic's source; each step replaces the entry.
 
     Attributes:
         position: phase, topic, generation and offsets, by the rules of `watermark.foreign`.
         snapshot: of `ForeignSnapshot`.
-        table: what the records are of, as far as they tell.
-        ends: (partition, offset) where a table is complete that is no connector's.
-        notices: of the topic of notifications: its id, and (partition, next offset).
-        counted: keys in the file of the rows of this generation.
-        placed: keys in the file of the partitions of keys.
-        times: number of the file of the newest time of each key, and its entries.
-        needed: why the topic must be read again from its beginning; of an abandoned one.
+        table: of the records, as far as they say.
+        ends: (partition, offset) where a table without connector is complete.
+        notices: id of the topic of notifications, and (partition, next offset).
+        counted: entries in the file of this generation's snapshot rows.
+        placed: entries in the file of the partitions of keys.
+        times: number of the file of each key's newest time, and of its entries.
+        needed: why an abandoned topic must be read again from its beginning.
     """
 
     position: FeedPosition = field(default_factory=FeedPosition)
@@ -145,11 +144,7 @@ class FeedJournal:
         snapshot: SnapshotJournal | None = None,
         **rest: Any,  # noqa: ANN401
     ) -> Self:
-        """The entry after `step`; what is not given stays.
-
-        Raises:
-            InvalidTransitionError: there is no such step from here.
-        """
+        """The entry after `step`, with `rest` replaced; InvalidTransitionError if not allowed."""
         snapshot = self.snapshot if snapshot is None else snapshot
         position = self.position.after(
             step, topic_id=topic_id, generation=snapshot.generation, offsets=offsets
@@ -182,11 +177,7 @@ class FeedJournal:
 
 
 def read_journal(path: Path) -> FeedJournal:
-    """The newest entry kept in `path`; that of a new source if there is none.
-
-    Raises:
-        CheckpointError: the file is damaged or of another format.
-    """
+    """The entry in `path`, that of a new source if there is no file."""
     value = read_json(path)
     if value is None:
         return FeedJournal()
@@ -230,13 +221,13 @@ def _pairs(value: Iterable[Sequence[int]]) -> Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an operator has decided about a topic.
+    """An operator's decision about a topic.
 
     Attributes:
-        record: the acknowledgement, as it is shown.
-        generation: it counts as complete; None if it is about something else.
-        place: partition and offset of a record that is left out.
-        topic_id: of the topic that has the record: another one of its name has others there.
+        record: the acknowledgement, as shown.
+        generation: counts as complete, if not None.
+        place: partition and offset of a skipped record.
+        topic_id: of the topic that has the record, not another one of its name.
     """
 
     record: Mapping[str, Any]
@@ -247,7 +238,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """All decisions about a topic, the oldest first."""
+    """All decisions about a topic, oldest first."""
 
     all: tuple[Decision, ...] = ()
 
@@ -261,11 +252,7 @@ class Decisions:
 
 
 def read_decisions(path: Path) -> Decisions:
-    """The decisions kept in `path`; none if there is no file.
-
-    Raises:
-        CheckpointError: the file is damaged or of another format.
-    """
+    """The decisions in `path`; none if there is no file."""
     value = read_json(path)
     if value is None:
         return Decisions()

@@ -1,4 +1,4 @@
-"""Records of our own on their way to a changelog topic: whole batches, acknowledged, in order."""
+"""Sends record batches to a changelog topic."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
-from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.client import compressed
 from joins.kernels.changelog.envelope import BinlogPosition
 from joins.kernels.records.encode import encode_bodies
 from joins.plan.errors import SinkError, SourceUnavailableError
@@ -16,7 +16,7 @@ _COMPRESSION = Compression.LZ4
 
 
 class RecordSink(Protocol):
-    """What takes the records; `TopicProducer` says what its methods promise."""
+    """The part of `TopicProducer` that a session uses."""
 
     def send(self, records: pa.RecordBatch) -> None:
         """Write `[key, value, partition]`, acknowledged when this returns."""
@@ -26,12 +26,10 @@ class RecordSink(Protocol):
 
 
 class TopicProducer:
-    """The one producer of a changelog topic that is fed by whole batches; for one thread.
+    """The producer of a changelog topic that gets whole batches; for one thread.
 
-    Args:
-        kafka: our cluster; its topic is the changelog topic.
-        partitions: of the topic.
-        source: what is read, for messages.
+    `source` names the source in messages. Both methods raise SourceUnavailableError if Kafka does
+    not acknowledge; some records may be written then.
     """
 
     def __init__(self, kafka: KafkaOptions, partitions: int, source: str) -> None:
@@ -41,11 +39,7 @@ class TopicProducer:
         self._producer = BatchProducer(self._kafka)
 
     def send(self, records: pa.RecordBatch) -> None:
-        """Write `[key, value, partition]`; all is acknowledged when this returns.
-
-        Raises:
-            SourceUnavailableError: Kafka did not take them; some may be there.
-        """
+        """Write `[key, value, partition]`; all is acknowledged on return."""
         keys, values, partitions = records.columns
         try:
             body_bytes = self._producer.body_bytes()
@@ -55,12 +49,7 @@ class TopicProducer:
             raise SourceUnavailableError(exc.message, hint=exc.hint) from exc
 
     def watermark(self, high: BinlogPosition, generation: int) -> list[tuple[int, int]]:
-        """Write a watermark record to every partition; their (partition, offset) pairs.
-
-        Raises:
-            SourceUnavailableError: Kafka did not acknowledge in time.
-            SourceError: Kafka refused the records.
-        """
+        """Write a watermark record to every partition; returns its (partition, offset) pairs."""
         producer = ChangelogProducer(self._kafka, self._partitions, self._source)
         try:
             return producer.watermark(high, generation)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from joins.adapters.deadline import within
+from joins.adapters.network import within
 from joins.durable.checkpoint import Checkpoint, read_json
 from joins.durable.letter_replays import LetterReplays
 from joins.plan.errors import CheckpointError

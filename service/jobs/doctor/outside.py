@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from joins.adapters.delta.feed_state import read_state
-from joins.adapters.delta.source import check_source_table
-from joins.adapters.files.feed_state import read_state as read_files
-from joins.adapters.files.formats import check_files
+from joins.adapters.delta.source import check_source_table, read_state
+from joins.adapters.files.listing import read_state as read_files
+from joins.adapters.files.readers import check_files
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected, rows

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.process.sessions import redact_standard_error
 from joins.durable.checkpoint import Checkpoint
 from joins.durable.letter_replays import LetterReplays
 from joins.durable.pins import Pin, shown_pin

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from joins.adapters.process.forks import words_of
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import (
     FORMAT_VERSION,
     read_json,

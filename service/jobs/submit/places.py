@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from joins.adapters.delta.entries import has_log
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.plan.connections import StoreTable
 from joins.plan.errors import SinkError
 from joins.plan.plan import (

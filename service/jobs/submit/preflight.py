@@ -9,14 +9,13 @@ from joins.adapters.delta.entries import LogEntries
 from joins.adapters.delta.features import Appends, WriterChoice
 from joins.adapters.delta.log import DeltaLog
 from joins.adapters.delta.source import check_source_table
-from joins.adapters.files.formats import check_files
+from joins.adapters.files.readers import check_files
 from joins.adapters.kafka.pool import ClusterPool, OpenClusters
 from joins.adapters.kafka.stream_cluster import StreamCluster
 from joins.adapters.mysql.source import check_source
 from joins.adapters.mysql.table import CapturedTable, advice
-from joins.adapters.registry.schemas import check_registries
-from joins.adapters.store.path import StorePath
-from joins.adapters.store.proof import prove_conditional_puts
+from joins.adapters.registry import check_registries
+from joins.adapters.store_path import StorePath, prove_conditional_puts
 from joins.adapters.topic.check import check_topic, replaced_nulls
 from joins.kernels.probe.event_times import LATE_RECORDS
 from joins.kernels.probe.probe import kernel_spec

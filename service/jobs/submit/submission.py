@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from joins.adapters.deadline import within
+from joins.adapters.network import within
 from joins.kernels.local_files import OwnDirectory
 from joins.plan.plan import JoinPlan
 from service.config import Settings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from joins.adapters.delta.removal import remove_table
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.durable.checkpoint import Checkpoint, job_app_id, late_app_id, output_app_id
 from joins.plan.errors import IndexDirectoryError
 from joins.plan.plan import DatagenSource, DeltaSink, JoinPlan, KafkaOptions, SharedSource

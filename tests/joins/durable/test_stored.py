@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from joins.adapters.deadline import within
+from joins.adapters.network import within
 from joins.adapters.topic.appended_file import AppendedFile
 from joins.durable.checkpoint import (
     Checkpoint,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from joins.adapters.delta.feed_state import DeltaFeedConfig
+from joins.adapters.delta.source import DeltaFeedConfig
 from joins.durable.requests import Stalls
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName

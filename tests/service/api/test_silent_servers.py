@@ -8,12 +8,12 @@ from contextlib import suppress
 import httpx
 import pytest
 
-from joins.adapters.connect.offsets import ConnectOffsets
-from joins.adapters.deadline import within
+from joins.adapters.connect import ConnectOffsets
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.oauth import TokenProvider, TokenUnavailableError
+from joins.adapters.kafka.options import TokenProvider, TokenUnavailableError
 from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
-from joins.adapters.registry.schemas import SchemaRegistry
+from joins.adapters.network import within
+from joins.adapters.registry import SchemaRegistry
 from joins.plan.connections import CLIENT_ID, CLIENT_SECRET, TOKEN_URL, RegistryOptions
 from joins.plan.errors import SourceUnavailableError
 from joins.plan.plan import KafkaOptions

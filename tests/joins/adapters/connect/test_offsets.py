@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from joins.adapters.connect.offsets import ConnectOffsets, committed_at_ms
+from joins.adapters.connect import ConnectOffsets, committed_at_ms
 from joins.adapters.topic.check import replaced_nulls
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from joins.adapters.datagen import supervision as datagen_process
-from joins.adapters.datagen.process import datagen_config
-from joins.adapters.datagen.supervision import DatagenProcess
+from joins.adapters import datagen as datagen_process
+from joins.adapters.datagen import DatagenProcess, datagen_config
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.probe.generate import generate
 from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions

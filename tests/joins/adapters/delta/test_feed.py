@@ -14,8 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from joins.adapters.delta import feed as delta_feed
 from joins.adapters.delta.feed import FeedSession
-from joins.adapters.delta.feed_state import abandon, read_state
-from joins.adapters.delta.source import captured_columns
+from joins.adapters.delta.source import abandon, captured_columns, read_state
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field

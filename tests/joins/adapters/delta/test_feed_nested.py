@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from joins.adapters.delta.feed_state import DeltaFeedConfig
-from joins.adapters.delta.source import captured_columns, check_source_table
+from joins.adapters.delta.source import DeltaFeedConfig, captured_columns, check_source_table
 from joins.kernels.changelog.changes import Progress, read_changes
 from joins.kernels.changelog.envelope import decode
 from joins.kernels.index.segment import IndexSpec

@@ -10,8 +10,8 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.delta.key_bounds import KeyBounds, bounds_of
 from joins.adapters.delta.log import DeltaLog, create_table
+from joins.adapters.delta.merge import KeyBounds, bounds_of
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from tests.support.laws import examples
 

@@ -14,7 +14,7 @@ from joins.adapters.delta.features import Appends
 from joins.adapters.delta.log import DeltaLog, FileActions, create_table
 from joins.adapters.delta.merge import MergedOutput, MergeSource, change_schema
 from joins.adapters.delta.removal import remove_table
-from joins.adapters.store.path import StorePath
+from joins.adapters.store_path import StorePath
 from joins.kernels.changelog.row_kinds import DELETE, INSERT, UPDATE_AFTER
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.plan.errors import FencedError, JoinError, SinkError, StoreUnavailableError

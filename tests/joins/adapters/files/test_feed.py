@@ -10,8 +10,7 @@ from deltalake import write_deltalake
 from joins.adapters.delta.source import check_source_table
 from joins.adapters.files import listing
 from joins.adapters.files.feed import FileFeedSession
-from joins.adapters.files.feed_state import FileFeedConfig
-from joins.adapters.files.listing import list_files
+from joins.adapters.files.listing import FileFeedConfig, list_files
 from joins.adapters.process.process import SourceProcess
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import COORDINATES, KafkaOptions

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from joins.adapters.delta.source import captured_columns
-from joins.adapters.files.formats import check_files
+from joins.adapters.files.readers import check_files
 from joins.kernels.changelog.envelope import decode
 from joins.plan.errors import DefinitionError, SourceError
 from joins.plan.plan import COORDINATES, Field, FileFormat

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from joins.adapters.kafka.batch_producer import BODY_BYTES, BatchProducer
-from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.client import compressed
 from joins.kernels.records.encode import Places, encode_bodies
 from joins.plan.errors import SinkError
 from joins.plan.plan import COMPRESSION_TYPE, Compression, KafkaOptions

@@ -6,8 +6,7 @@ import pytest
 from kafka.admin import OffsetSpec
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.connections import NetClient
-from joins.adapters.kafka.options import client_options
+from joins.adapters.kafka.options import NetClient, client_options
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.group_offsets import GroupOffsets
+from joins.adapters.kafka.stream_cluster import GroupOffsets
 from joins.plan.plan import KafkaOptions
 from service.embedded.process import free_port
 from tests.joins.adapters.kafka.test_groups import member

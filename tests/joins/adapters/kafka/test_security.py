@@ -9,8 +9,8 @@ import pytest
 from joins.adapters.kafka.batch_producer import BatchProducer
 from joins.adapters.kafka.changelog_producer import ChangelogProducer
 from joins.adapters.kafka.cluster import KafkaCluster
-from joins.adapters.kafka.newest import newest_records
 from joins.adapters.kafka.records import KafkaRecords
+from joins.adapters.topic.check import newest_records
 from joins.kernels.records.encode import encode_bodies
 from joins.plan.errors import SinkError, SourceError, SourceUnavailableError
 from joins.plan.plan import KafkaOptions
@@ -271,7 +271,7 @@ def test_a_token_that_the_broker_does_not_take_is_told(broker, topic, tokens):
 
 
 def test_one_token_serves_until_it_grows_old_and_has_the_scope(tokens):
-    from joins.adapters.kafka.oauth import TokenProvider
+    from joins.adapters.kafka.options import TokenProvider
 
     provider = TokenProvider({**tokens.login(), "sasl.oauthbearer.scope": "kafka"})
     assert provider.token() == provider.token()

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from joins.adapters.mysql.cdc_config import CdcConfig, read_boundary
 from joins.adapters.mysql.connection import MysqlConnectionConfig
 from joins.adapters.mysql.position import server_identity, take_high, take_low
+from joins.adapters.mysql.sender import CdcConfig, read_boundary
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.plan.plan import Field, KafkaOptions
 from joins.plan.types import SqlType, TypeName

@@ -2,14 +2,14 @@
 
 import pytest
 
-from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
-from joins.adapters.mysql.images.charsets import (
+from joins.adapters.mysql.charsets import (
     CharacterTable,
     _candidates,
     _characters,
     _converted,
     character_table,
 )
+from joins.adapters.mysql.connection import MysqlConnectionConfig, connected
 from joins.plan.errors import SourceError
 
 

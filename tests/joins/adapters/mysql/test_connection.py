@@ -11,16 +11,15 @@ import pymysql
 import pytest
 
 import joins
-from joins.adapters.deadline import within
+from joins.adapters.mysql.charsets import server_charsets
 from joins.adapters.mysql.chunks import Chunk, chunk_bounds, read_chunk
 from joins.adapters.mysql.connection import (
     MysqlConnectionConfig,
+    SafeConnection,
     connected,
     open_connection,
     rows,
 )
-from joins.adapters.mysql.images.charsets import server_charsets
-from joins.adapters.mysql.login import SafeConnection
 from joins.adapters.mysql.position import (
     binlog_still_has,
     same_history,
@@ -31,6 +30,7 @@ from joins.adapters.mysql.position import (
 from joins.adapters.mysql.source import check_source, choose_server_id, estimate_rows
 from joins.adapters.mysql.stream import BinlogStream, FileOpened, StreamStart
 from joins.adapters.mysql.text import result_columns
+from joins.adapters.network import within
 from joins.plan.errors import SnapshotNeededError, SourceError, SourceUnavailableError
 from joins.plan.plan import Field, MysqlTls, TlsMode
 from joins.plan.types import SqlType, TypeName

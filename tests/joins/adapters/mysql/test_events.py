@@ -3,9 +3,8 @@
 import pytest
 from pymysqlreplication.event import NotImplementedEvent
 
-from joins.adapters.mysql.events import HARMLESS, require_known
-from joins.adapters.mysql.query import decoded
-from joins.adapters.mysql.stream import EVENTS, Packets
+from joins.adapters.mysql.stream import EVENTS, HARMLESS, Packets, require_known
+from joins.adapters.mysql.tokens import decoded
 from joins.plan.errors import SnapshotNeededError
 
 MADE = Packets._BinLogPacketWrapper__event_map

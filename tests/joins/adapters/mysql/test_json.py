@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.mysql.images.json import double_text, json_text
+from joins.adapters.mysql.image_json import double_text, json_text
 from tests.joins.adapters.mysql.golden_json import GOLDEN
 from tests.support.laws import examples
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joins.adapters.mysql.charsets import Charsets
 from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.images.charsets import Charsets
-from joins.adapters.mysql.images.row_events import (
+from joins.adapters.mysql.row_events import (
     VECTOR,
     Fragments,
     RowsEvent,
     rows_event,
     table_map,
 )
-from joins.adapters.mysql.images.rows import RowDecoder
+from joins.adapters.mysql.row_images import RowDecoder
 from joins.adapters.mysql.stream import RowImages
 from joins.adapters.mysql.table import CapturedTable, ServerColumn, capture
 from joins.plan.errors import SnapshotNeededError, SourceError

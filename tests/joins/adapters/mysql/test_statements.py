@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.mysql.parser import Effect, Target
 from joins.adapters.mysql.statements import effect_of
-from joins.adapters.mysql.tokens import Modes
+from joins.adapters.mysql.tokens import Effect, Modes, Target
 from tests.support.foreign_ddl import CONCERNING, ROUTINE, TABLE, written
 from tests.support.laws import examples
 

@@ -6,8 +6,8 @@ import pytest
 
 from joins.adapters.mysql.chunks import Chunk, read_chunk
 from joins.adapters.mysql.connection import MysqlConnectionConfig
-from joins.adapters.mysql.images.rows import wire_rows
 from joins.adapters.mysql.position import take_high
+from joins.adapters.mysql.row_images import wire_rows
 from joins.adapters.mysql.source import check_source, choose_server_id
 from joins.adapters.mysql.stream import BinlogStream, Boundary, RowImages, StreamStart
 from joins.adapters.mysql.table import CapturedTable

@@ -5,7 +5,7 @@ import json
 import httpx
 import pytest
 
-from joins.adapters.registry.schemas import SchemaRegistry, shared_schemas
+from joins.adapters.registry import SchemaRegistry, shared_schemas
 from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError
 from service.embedded.connect import ApicurioRegistry

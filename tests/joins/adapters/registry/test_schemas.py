@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from joins.adapters.registry.schemas import SchemaRegistry, check_registries
+from joins.adapters.registry import SchemaRegistry, check_registries
 from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat, RecordKey

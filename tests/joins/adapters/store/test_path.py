@@ -11,8 +11,8 @@ import pytest
 from werkzeug.wrappers import Response
 
 from joins.adapters.delta.entries import LogEntries
-from joins.adapters.store.client import StoreAddress, client_of
-from joins.adapters.store.path import StorePath, path_as_json, path_from_json
+from joins.adapters.store_client import StoreAddress, client_of
+from joins.adapters.store_path import StorePath, path_as_json, path_from_json
 from joins.kernels.probe.files import FileOrigin, ParquetStage
 from joins.kernels.table_path import TablePath, dataset_of, readable
 from joins.plan.connections import S3_ENDPOINT, S3_KEY, S3_SECRET, StoreTable

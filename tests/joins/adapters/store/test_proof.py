@@ -2,7 +2,7 @@
 
 import pytest
 
-from joins.adapters.store.proof import prove_conditional_puts
+from joins.adapters.store_path import prove_conditional_puts
 from joins.plan.errors import StoreRefusedError
 from tests.support.object_store import object_store
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from joins.adapters.store.proof import prove_conditional_puts
+from joins.adapters.store_path import prove_conditional_puts
 from joins.plan.errors import StoreRefusedError
 from service.embedded.java import Java
 from tests.support.s3_servers import S3Server, s3proxy, versity_gateway

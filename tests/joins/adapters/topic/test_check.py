@@ -2,8 +2,7 @@
 
 import pytest
 
-from joins.adapters.kafka.newest import newest_records
-from joins.adapters.topic.check import check_topic
+from joins.adapters.topic.check import check_topic, newest_records
 from joins.plan.errors import DefinitionError, SourceError, SourceUnavailableError
 from joins.plan.formats import KafkaFormat, RecordFormat
 from joins.plan.plan import Field, KafkaOptions, SnapshotEvidence, TopicSource

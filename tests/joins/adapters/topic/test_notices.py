@@ -2,7 +2,7 @@
 
 import pytest
 
-from joins.adapters.topic.notices import notice_of
+from joins.adapters.topic.decoding import notice_of
 from joins.kernels.debezium.changes import ForeignTable
 from joins.kernels.debezium.notifications import (
     SnapshotEvent,

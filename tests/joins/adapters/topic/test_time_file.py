@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.topic.time_file import TimeFile
+from joins.adapters.topic.appended_file import TimeFile
 from joins.kernels.topic.keys import GONE
 from tests.support.laws import examples
 

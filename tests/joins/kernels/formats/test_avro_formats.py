@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.registry.schemas import shared_schemas
+from joins.adapters.registry import shared_schemas
 from joins.kernels.formats.avro_schema import NoAvroError, avro_schema, schema_to_write
 from joins.kernels.formats.decoders import decoder_of
 from joins.kernels.formats.encoders import encoder_of

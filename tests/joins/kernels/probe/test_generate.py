@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from joins.adapters.datagen.texts import texts_of
+from joins.adapters.datagen import texts_of
 from joins.kernels.probe.generate import Material, generate, sequence_length
 from joins.plan.errors import SourceError
 from joins.plan.faker import TEXTS

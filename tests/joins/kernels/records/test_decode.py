@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
 
-from joins.adapters.kafka.codecs import decompressed
+from joins.adapters.kafka.client import decompressed
 from joins.kernels.records.decode import KEY, OFFSET, TIMESTAMP, VALUE, decode
 from joins.kernels.records.layout import BatchHeader, RecordFormatError
 from tests.support.laws import examples

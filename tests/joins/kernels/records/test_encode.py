@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2
 from kafka.record import MemoryRecords
 
-from joins.adapters.kafka.codecs import compressed
+from joins.adapters.kafka.client import compressed
 from joins.kernels.records.encode import KEYLESS_RUN, Places, encode_bodies
 from joins.kernels.records.layout import BatchHeader, BatchOrigin, record_batch
 from joins.plan.plan import Compression

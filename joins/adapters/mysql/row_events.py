@@ -1,7 +1,7 @@
-"""Table maps and row events of the binlog, by their bytes: what a table was, and its row images.
+"""Table maps and row events of the binlog, decoded from their bytes.
 
-python-mysql-replication hands over the bytes only. Its own reader ignores how long the metadata of
-the columns is, knows no types that are newer than itself, and reads members of ENUM as UTF-8.
+python-mysql-replication's own decoder ignores the length of column metadata, does not know newer
+types, and reads members of ENUM as UTF-8.
 
 Sources: MySQL's documentation of `Table_map_event` and `Rows_event`; MariaDB's documentation of
 `TABLE_MAP_EVENT`, `ROWS_EVENT` and `PARTIAL_ROW_DATA_EVENT`.
@@ -66,13 +66,13 @@ _SET_MEMBERS, _ENUM_MEMBERS, _LISTED_DEFAULT_CHARSET, _LISTED_CHARSET = 5, 6, 10
 
 @dataclass(frozen=True, slots=True)
 class BinlogColumn:
-    """A column as the table map of a row event describes it.
+    """A column in a table map.
 
     Attributes:
-        name: empty where the server does not write names.
+        name: empty if the server does not write names.
         kind: the field type's number.
-        meta: what its type says more, as it was written: lengths, digits.
-        collation: number of it, of texts, ENUM and SET; None where the server does not write it.
+        meta: the type's metadata as written: lengths, digits.
+        collation: its number, of texts, ENUM and SET; None if the server does not write it.
         members: of ENUM and SET, in the column's character set.
     """
 
@@ -104,7 +104,7 @@ class RowsEvent:
 
     Attributes:
         op: `c`, `u` (an image before and one after) or `d`.
-        present: which columns the images have, a bit for each from the lowest one on.
+        present: bit mask of the columns in the images, lowest bit first.
         present_after: the same of images after an update.
     """
 
@@ -117,7 +117,7 @@ class RowsEvent:
 
 
 class _Bytes:
-    """A cursor over bytes; to read beyond their end is a ValueError."""
+    """A cursor over bytes; a read beyond the end is a ValueError."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self.at = data, 0
@@ -136,7 +136,7 @@ class _Bytes:
         return int.from_bytes(self.take(size), "little")
 
     def packed(self) -> int:
-        """A number that says by its first byte how long it is."""
+        """A length-encoded integer."""
         first = self.number(1)
         sizes = {0xFC: 2, 0xFD: 3, 0xFE: 8}
         if first in (0xFB, 0xFF):
@@ -151,7 +151,7 @@ class _Bytes:
 
 
 def table_of(body: bytes, header_bytes: int) -> tuple[int, str, str]:
-    """Id, database and table of a table map; a ValueError if the bytes are none."""
+    """Id, database and table of a table map; ValueError for invalid bytes."""
     table_id, database, table, _ = _table_head(body, header_bytes)
     return table_id, database, table
 
@@ -172,15 +172,12 @@ def _table_head(body: bytes, header_bytes: int) -> tuple[int, str, str, _Bytes]:
 
 
 def table_map(body: bytes, header_bytes: int, *, is_mariadb: bool) -> TableMap:
-    """A table map event.
+    """A table map event; ValueError for invalid bytes or unknown types.
 
     Args:
-        body: what is behind the event's common header, without the checksum.
-        header_bytes: how many bytes of it the server declares to be fixed.
-        is_mariadb: whether a MariaDB has written it.
-
-    Raises:
-        ValueError: the bytes are not a table map, or one with types that are not known.
+        body: behind the event's common header, without checksum.
+        header_bytes: size of the event's fixed part.
+        is_mariadb: whether a MariaDB wrote it.
     """
     table_id, database, table, data = _table_head(body, header_bytes)
     count = data.packed()
@@ -238,7 +235,7 @@ _KNOWN = frozenset(
 
 @dataclass(slots=True)
 class _OptionalMetadata:
-    """The optional metadata, by the place of the column."""
+    """The optional metadata by column index."""
 
     kinds: list[int]
     extra: Mapping[int, bytes]
@@ -291,15 +288,9 @@ class _OptionalMetadata:
 
 
 def rows_event(event_type: int, body: bytes, header_bytes: int) -> RowsEvent:
-    """A row event, whose images are not read yet.
+    """A row event of one of `ROW_OPS`, whose images are not decoded yet.
 
-    Args:
-        event_type: one of `ROW_OPS`.
-        body: what is behind the event's common header, without the checksum.
-        header_bytes: how many bytes of it the server declares to be fixed.
-
-    Raises:
-        ValueError: the bytes are not a row event.
+    Arguments as `table_map`.
     """
     data = _Bytes(body)
     table_id = table_id_of(data.take(4 if header_bytes == _SMALL_ID_HEADER else 6), header_bytes)
@@ -321,10 +312,10 @@ def rows_event(event_type: int, body: bytes, header_bytes: int) -> RowsEvent:
 
 @dataclass(slots=True)
 class Fragments:
-    """A row event that the server has cut, put together again.
+    """Reassembles a row event that the server has split.
 
     Attributes:
-        total: how many parts it has, 0 if none has come.
+        total: number of parts, 0 before the first.
     """
 
     total: int = 0
@@ -332,10 +323,9 @@ class Fragments:
     _parts: list[bytes] = field(default_factory=list)
 
     def add(self, body: bytes) -> tuple[int, bytes] | None:
-        """Take the next part; once it is the last one, the type and the body of the whole event.
+        """Add the next part; after the last one the event's type and body.
 
-        Raises:
-            ValueError: it does not follow the parts before, or the whole is not a row event.
+        ValueError if out of order.
         """
         data = _Bytes(body)
         total, number, flags = data.number(4), data.number(4), data.number(1)

@@ -1,4 +1,4 @@
-"""What a source connector has committed, behind what the brokers acknowledged, and its settings."""
+"""Reads a source connector's committed offsets and configuration from Kafka Connect."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import httpx
 
-from joins.adapters.http_client import HttpClient
+from joins.adapters.network import HttpClient
 from joins.plan.errors import SourceError, SourceUnavailableError
 
 _TIMEOUT_S = 5.0
@@ -17,12 +17,7 @@ _NOT = (None, False, "false", "")
 
 
 class ConnectOffsets:
-    """The offsets of one connector, asked for again and again by one thread.
-
-    Args:
-        url: of Connect's REST interface.
-        connector: its name there.
-    """
+    """Reads the offsets of one connector through Connect's REST interface; for one thread."""
 
     def __init__(self, url: str, connector: str) -> None:
         self._url = url.rstrip("/")
@@ -33,11 +28,10 @@ class ConnectOffsets:
         self._client.close()
 
     def committed_ms(self) -> int | None:
-        """Source time of the committed offset, None in a snapshot and before the first.
+        """Source time of the committed offset; None during a snapshot and before the first commit.
 
-        Raises:
-            SourceUnavailableError: Connect does not answer.
-            SourceError: it has no such connector, or does not tell offsets.
+        Raises SourceUnavailableError if Connect does not answer, and SourceError if it has no such
+        connector or does not expose offsets.
         """
         answer = self._get("offsets")
         offsets = [each.get("offset") for each in answer.get("offsets") or ()]
@@ -46,21 +40,12 @@ class ConnectOffsets:
         return min(known) if known and len(known) == len(offsets) else None
 
     def require(self) -> None:
-        """See that the connector is there and tells its offsets.
-
-        Raises:
-            As `committed_ms`.
-        """
         self._get("offsets")
 
     def nulls_replaced(self) -> tuple[str, ...]:
-        """The options that would keep Connect from writing a column's default in place of NULL.
+        """Options of the connector that let Connect replace NULL by a column's default.
 
-        They are those that the connector's configuration does not set to false; the configuration
-        of Connect's worker may.
-
-        Raises:
-            As `committed_ms`.
+        Connect's worker may still set them.
         """
         config = self._get("config")
         return tuple(key for key in _KEEP_NULLS if str(config.get(key, "true")).lower() != "false")
@@ -91,7 +76,6 @@ class ConnectOffsets:
 
 
 def committed_at_ms(offset: Mapping[str, Any]) -> int | None:
-    """Source time of a connector's offset; None in a snapshot, or if it does not tell."""
     if any(offset.get(name) not in _NOT for name in _RUNNING):
         return None
     for name, scale in _UNITS:

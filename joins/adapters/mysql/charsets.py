@@ -1,8 +1,7 @@
-"""Character sets as the server itself converts them to Unicode.
+"""Character sets as the server converts them to Unicode.
 
-No codec of Python agrees with the server's tables: they differ in sjis 0x815F, in half of euckr,
-in what has no character at all. So the server is asked once for each character set that a column
-has: for every sequence of bytes, whether it is a character there, and what it is in UTF-8.
+Python's codecs differ from the server's tables (sjis 0x815F, half of euckr, unassigned codes). So
+the server converts every byte sequence of a column's character set to UTF-8 once.
 """
 
 import re
@@ -32,10 +31,10 @@ _MOST_BYTES = 3
 
 
 class CharacterTable:
-    """A character set by its sequences of bytes.
+    """A character set by byte sequences.
 
     Attributes:
-        characters: by their bytes; `?` for those that Unicode does not have.
+        characters: by their bytes; `?` for characters that Unicode lacks.
     """
 
     def __init__(self, characters: Mapping[bytes, str]) -> None:
@@ -51,7 +50,7 @@ class CharacterTable:
         self._is_ascii = all(characters.get(bytes([byte])) == chr(byte) for byte in range(128))
 
     def text(self, raw: bytes) -> str:
-        """`raw` as the server converts it: each byte that begins no character is a `?`."""
+        """`raw` as the server converts it: bytes that begin no character become `?`."""
         if self._is_ascii and raw.isascii():
             return raw.decode("ascii")
         texts, at = [], 0
@@ -65,7 +64,7 @@ class CharacterTable:
 
 
 class Charsets:
-    """The character sets and collations of one server; its tables are read when they are used."""
+    """Character sets and collations of one server; conversion tables are read on first use."""
 
     def __init__(self, config: MysqlConnectionConfig, collations: Mapping[int, str]) -> None:
         self._config = config
@@ -73,11 +72,10 @@ class Charsets:
         self.collations = collations
 
     def decoder(self, charset: str) -> Decode:
-        """Text of a character set as the server itself would convert it.
+        """The decoder of a character set, equal to the server's conversion.
 
-        Raises:
-            SourceUnavailableError: the server cannot be asked.
-            SourceError: the server cannot say what its characters are.
+        Raises SourceUnavailableError if the server does not answer, SourceError if it cannot
+        convert.
         """
         if charset in _BY_CODEC:
             return _BY_CODEC[charset]
@@ -88,11 +86,7 @@ class Charsets:
 
 
 def server_charsets(config: MysqlConnectionConfig) -> Charsets:
-    """Character sets by collation number, as this server has them.
-
-    Raises:
-        SourceError: the server cannot be reached or refuses us.
-    """
+    """Character sets by collation number, as on this server."""
     with connected(config) as connection:
         pairs = rows(connection, "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS")
         table = "COLLATION_CHARACTER_SET_APPLICABILITY"
@@ -111,16 +105,12 @@ def server_charsets(config: MysqlConnectionConfig) -> Charsets:
 
 
 def is_readable(charset: str, most_bytes: int) -> bool:
-    """Whether we can read a character set whose characters have at most so many bytes."""
+    """Whether a character set with at most so many bytes a character is supported."""
     return charset in _BY_CODEC or most_bytes <= _MOST_BYTES
 
 
 def character_table(connection: "Connection[Any]", charset: str) -> CharacterTable:
-    """The table of a character set, by the server's own conversion.
-
-    Raises:
-        SourceError: its characters are not known.
-    """
+    """The table of a character set by the server's conversion."""
     most = rows(
         connection,
         "SELECT MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = %s",
@@ -139,7 +129,7 @@ def character_table(connection: "Connection[Any]", charset: str) -> CharacterTab
 
 
 def _candidates(most_bytes: int) -> Iterator[bytes]:
-    """The sequences that may be characters."""
+    """Byte sequences that may be characters."""
     no_lines = [byte for byte in range(256) if byte != _LINE[0]]
     yield from (bytes([byte]) for byte in no_lines)
     if most_bytes > 1:
@@ -151,7 +141,7 @@ def _candidates(most_bytes: int) -> Iterator[bytes]:
 def _characters(
     connection: "Connection[Any]", charset: str, sequences: Sequence[bytes]
 ) -> Iterator[tuple[bytes, str]]:
-    """Those of `sequences` that are one character, with it."""
+    """The `sequences` that are one character, each with it."""
     joined = _LINE.join(sequences)
     kept, texts = _converted(connection, charset, [joined])[0]
     alike = () if kept is None or texts is None else (kept.split(_LINE), texts.split(_LINE))
@@ -172,7 +162,7 @@ def _characters(
 def _converted(
     connection: "Connection[Any]", charset: str, texts: Sequence[bytes]
 ) -> list[tuple[bytes | None, bytes | None]]:
-    """Each of `texts` as a text of the character set, and that in UTF-8."""
+    """Each of `texts` in the character set, and in UTF-8."""
     selected = [
         f"HEX({text})"
         for one in texts
@@ -189,7 +179,7 @@ def _converted(
 
 
 def utf8_text(raw: bytes) -> str:
-    """UTF-8; MariaDB also stores surrogates, which no text can have."""
+    """Text of UTF-8; MariaDB also stores surrogates, which become U+FFFD."""
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

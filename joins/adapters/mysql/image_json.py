@@ -1,4 +1,4 @@
-"""MySQL's binary JSON as the text that the server shows for it.
+"""MySQL's binary JSON as the server's text, and packed decimals.
 
 Sources: MySQL's documentation of the binary format (`json_binary.h`), and of how JSON values become
 text ("The JSON Data Type").
@@ -8,9 +8,47 @@ import base64
 import json
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from joins.adapters.mysql.images.decimals import decimal_converter
+_DECIMAL_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+_DECIMAL_GROUP = 9
+
+
+def decimal_bytes(precision: int, scale: int) -> int:
+    return sum(
+        digits // _DECIMAL_GROUP * 4 + _DECIMAL_BYTES[digits % _DECIMAL_GROUP]
+        for digits in (precision - scale, scale)
+    )
+
+
+def decimal_converter(precision: int, scale: int) -> Callable[[bytes], str]:
+    """Reader of a packed decimal with so many digits, `scale` of them behind the point."""
+    integral = _groups(precision - scale, partial_first=True)
+    fraction = _groups(scale, partial_first=False)
+
+    def convert(raw: bytes) -> str:
+        negative = not raw[0] & 0x80
+        content = bytes([raw[0] ^ 0x80]) + raw[1:]
+        if negative:
+            content = bytes(byte ^ 0xFF for byte in content)
+        at, texts = 0, []
+        for size, digits in (*integral, *fraction):
+            texts.append(f"{int.from_bytes(content[at : at + size], 'big'):0{digits}d}")
+            at += size
+        whole = "".join(texts[: len(integral)]).lstrip("0") or "0"
+        rest = "".join(texts[len(integral) :])
+        return ("-" if negative else "") + whole + (f".{rest}" if rest else "")
+
+    return convert
+
+
+def _groups(digits: int, *, partial_first: bool) -> list[tuple[int, int]]:
+    """(bytes, digits) of each group."""
+    whole = [(4, _DECIMAL_GROUP)] * (digits // _DECIMAL_GROUP)
+    partial = digits % _DECIMAL_GROUP
+    rest = [(_DECIMAL_BYTES[partial], partial)] if partial else []
+    return rest + whole if partial_first else whole + rest
+
 
 _SMALL_OBJECT, _LARGE_OBJECT, _SMALL_ARRAY, _LARGE_ARRAY = range(4)
 _LITERAL, _STRING, _OPAQUE = 0x4, 0xC, 0xF
@@ -29,16 +67,15 @@ _LINE_BYTES, _LINE_END = 57, r"\n"  # of a text in base64
 
 
 def json_text(raw: bytes) -> str:
-    """The text of one JSON value, in the server's own layout (`{"a": [1, 2.0]}`).
+    """The text of one JSON value in the server's layout (`{"a": [1, 2.0]}`).
 
-    Raises:
-        ValueError, LookupError, struct.error: the bytes are not a JSON value.
+    Raises ValueError, LookupError or struct.error for invalid bytes.
     """
     return "".join(_value(raw[0], raw[1:], 0)) if raw else "null"
 
 
 def _value(kind: int, data: bytes, depth: int) -> Iterator[str]:
-    """The value at the beginning of `data`, which may have more."""
+    """The value at the beginning of `data`, which may be longer."""
     if depth > _DEEPEST:
         raise ValueError("a JSON value has too many levels")
     if kind in (_SMALL_OBJECT, _LARGE_OBJECT):
@@ -107,7 +144,7 @@ def _part(data: bytes, at: int, size: int) -> bytes:
 
 
 def _sized(data: bytes) -> bytes:
-    """Bytes behind their length, of which each byte has seven bits, the lowest first."""
+    """Bytes behind their length, a varint of 7 bits a byte, lowest first."""
     length, at = 0, 0
     while True:
         byte = _part(data, at, 1)[0]
@@ -122,9 +159,9 @@ def _quoted(text: bytes) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as the server writes it in JSON: the shortest digits that give it again.
+    """A double as the server writes it in JSON: the shortest digits that round-trip.
 
-    An exponent is written below 1e-15 and, of whole numbers, from 1e15 on.
+    With an exponent below 1e-15 and, for whole numbers, from 1e15 on.
     """
     sign, digits, point = _shortest(value)
     count = len(digits)
@@ -137,7 +174,7 @@ def double_text(value: float) -> str:
 
 
 def _shortest(value: float) -> tuple[str, str, int]:
-    """Sign, digits without zeros around them, and how many of them are before the point."""
+    """Sign, digits without zeros around them, and number of digits before the point."""
     if not math.isfinite(value):
         raise ValueError(f"a JSON value is {value}")
     mantissa, _, exponent = repr(value).partition("e")

@@ -1,4 +1,4 @@
-"""The schemas that writers have registered: asked for by number, once each."""
+"""Schemas of Confluent-compatible registries."""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -8,8 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
-from joins.adapters.certificate import load_certificate
-from joins.adapters.http_client import HttpClient
+from joins.adapters.network import HttpClient, load_certificate
 from joins.plan.connections import RegistryOptions
 from joins.plan.errors import SourceError, SourceUnavailableError, UnreadableSchemaError
 from joins.plan.formats import SUBJECT, RecordFormat, RecordKey
@@ -23,17 +22,14 @@ _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 
 
 class SchemaRegistry:
-    """Schemas of one registry, for one thread; it is a context manager.
+    """Cached schemas of one registry; a context manager for one thread.
 
-    A schema never changes behind its number, so that it is kept.
+    A schema never changes under its number. Methods raise SourceUnavailableError if the registry
+    does not answer, SourceError if it refuses.
     """
 
     def __init__(self, options: RegistryOptions) -> None:
-        """Connects when first asked.
-
-        Raises:
-            SourceError: a certificate or the key cannot be used.
-        """
+        """Connects on first use; SourceError for an invalid certificate or key."""
         self._url = options.url.rstrip("/")
         self._schemas: dict[int, str] = {}
         self._numbers: dict[tuple[str, str], int] = {}
@@ -56,12 +52,9 @@ class SchemaRegistry:
         self._client.close()
 
     def avro_schema(self, number: int) -> str | None:
-        """The Avro schema with that number in JSON; None if the registry has none of that number.
+        """The Avro schema of that number in JSON, None if there is none.
 
-        Raises:
-            SourceUnavailableError: the registry does not answer.
-            UnreadableSchemaError: the schema is not of Avro, or is made of others.
-            SourceError: the registry refused.
+        Raises UnreadableSchemaError if it is not Avro, or refers to other schemas.
         """
         if number not in self._schemas:
             what = f"schema {number}"
@@ -72,23 +65,14 @@ class SchemaRegistry:
         return self._schemas[number]
 
     def newest_avro_schema(self, subject: str) -> str | None:
-        """The newest Avro schema of a subject in JSON; None if the registry has no such subject.
-
-        Raises:
-            As `avro_schema`.
-        """
+        """The newest Avro schema of a subject in JSON, None if there is no such subject."""
         what = f'the schema of "{subject}"'
         path = f"subjects/{quote(subject, safe='')}/versions/latest"
         answer = self._answer(path, what, _NO_SUBJECT)
         return None if answer is None else self._avro(what, answer)
 
     def number_of(self, subject: str, schema: str) -> int:
-        """The number of an Avro schema under a subject, where it is registered if it is not yet.
-
-        Raises:
-            SourceUnavailableError: the registry does not answer.
-            SourceError: it refused, or has schemas there that this one does not go with.
-        """
+        """The number of an Avro schema under a subject, registered if necessary."""
         if (subject, schema) not in self._numbers:
             path, body = f"subjects/{quote(subject, safe='')}", {"schema": schema}
             what = f'the schema of "{subject}"'
@@ -106,7 +90,7 @@ class SchemaRegistry:
         missing: tuple[int, ...],
         body: Mapping[str, str] | None = None,
     ) -> Mapping[str, Any] | None:
-        """What the registry says; None if that is one of the codes `missing`."""
+        """The registry's answer; None if its code is in `missing`."""
         answer = self._sent(path, body)
         status, value = answer.status_code, _object(answer)
         if status == httpx.codes.NOT_FOUND and value.get("error_code") in missing:
@@ -133,7 +117,7 @@ class SchemaRegistry:
         return value
 
     def _sent(self, path: str, body: Mapping[str, str] | None) -> httpx.Response:
-        """An answer that does not say that it might be another one later."""
+        """A final answer: not 429 or 5xx."""
         url = f"{self._url}/{path}"
         try:
             answer = self._client.get(url) if body is None else self._client.post(url, json=body)
@@ -166,12 +150,7 @@ class SchemaRegistry:
 
 
 def check_registries(value: RecordFormat, key: RecordKey | None) -> None:
-    """See that the registries of a topic's values and keys answer, if they have some.
-
-    Raises:
-        SourceUnavailableError: one does not.
-        SourceError: one is none, or refuses.
-    """
+    """Check that the registries of a topic's values and keys answer."""
     for form in (value,) if key is None else (value, key.format):
         if form.registry is not None:
             with SchemaRegistry(form.registry) as registry:
@@ -184,7 +163,7 @@ def shared_registry(options: RegistryOptions) -> SchemaRegistry:
 
 
 def shared_schemas(options: RegistryOptions) -> Callable[[int], str | None]:
-    """Asks `shared_registry` for the schema of a number; ValueError if it is none of Avro."""
+    """The schemas of `shared_registry` by number; ValueError if one is not Avro."""
     registry = shared_registry(options)
 
     def schema_of(number: int) -> str | None:

@@ -1,4 +1,4 @@
-"""Clients of object stores, one a store and process, and what they say in our words."""
+"""Clients of object stores, one per store and process, and their errors as ours."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import obstore.exceptions as failures
 from obstore.store import AzureStore, ObjectStore, S3Store
 
-from joins.adapters.deadline import current_deadline
+from joins.adapters.network import current_deadline
 from joins.plan.connections import (
     AZURE_ACCOUNT,
     AZURE_ENDPOINT,
@@ -59,12 +59,12 @@ _GIVE_CREDENTIALS = (
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """A bucket or container, and how it is reached; equal ones share a client.
+    """A bucket or container; equal addresses share a client.
 
     Attributes:
         url: without a key.
-        config: what clients are configured by, by the names of the crate object_store.
-        is_plain_http: whether the server speaks no TLS.
+        config: settings by the names of the crate object_store.
+        is_plain_http: whether the server has no TLS.
     """
 
     url: str
@@ -76,10 +76,9 @@ class StoreAddress:
 
     @classmethod
     def of(cls, table: StoreTable, options: StoreOptions) -> "StoreAddress":
-        """The store of a table, whose secrets are resolved.
+        """The store of a table with resolved secrets.
 
-        Raises:
-            StoreRefusedError: the environment has credentials that would go along with the table's.
+        Raises StoreRefusedError if credentials of the environment would be mixed with the table's.
         """
         if has_credentials(options):
             _check_environment(table, options)
@@ -99,7 +98,7 @@ class StoreAddress:
         return cls(table.url, tuple(sorted(config.items())), is_plain)
 
     def for_delta(self) -> dict[str, str]:
-        """The same for delta-rs."""
+        """The settings for delta-rs."""
         patience_ms = int(_patience_s(self) * 1000)
         config = {
             **dict(self.config),
@@ -123,7 +122,7 @@ class StoreAddress:
 
 
 def _check_environment(table: StoreTable, options: StoreOptions) -> None:
-    """Clients add what the environment has and the table has not, to whatever server."""
+    """Clients add to the table's credentials what the environment has, for any server."""
     chosen = dict(options)
     if table.is_azure:
         mixed = sorted(name for name in os.environ if name.startswith("AZURE_"))
@@ -139,12 +138,7 @@ def _check_environment(table: StoreTable, options: StoreOptions) -> None:
 
 
 def client_of(address: StoreAddress) -> ObjectStore:
-    """The client of a store; within a deadline one that is not patient for longer.
-
-    Raises:
-        StoreRefusedError: its configuration is none.
-        SourceUnavailableError: the deadline is over.
-    """
+    """The client of a store, with timeouts within the current deadline."""
     return _client(address, _patience_s(address))
 
 
@@ -188,12 +182,12 @@ def plain(text: str) -> str:
 
 @contextmanager
 def store_errors(place: object) -> Iterator[None]:
-    """What a client raises at `place`, in our words.
+    """Translate a client's errors at `place`.
 
     Raises:
-        FileNotFoundError: there is no such object, or no such bucket.
-        StoreRefusedError: the store does not let us; renewed credentials may help.
-        StoreUnavailableError: it does not answer, or answers with errors; waiting may help.
+        FileNotFoundError: the object or bucket does not exist.
+        StoreRefusedError: access is denied; new credentials may help.
+        StoreUnavailableError: the store does not answer or fails; waiting may help.
     """
     try:
         yield

@@ -1,7 +1,7 @@
-"""Row images of the binlog, decoded straight to wire values.
+"""Row images of the binlog, decoded to wire values.
 
-How a column is decoded follows the table map of the event alone: what the table was when the job
-was submitted, or what it is now, says nothing about a row that was written in between.
+A column is decoded by the event's table map alone: the table may have been another one at
+submission, and may be another one now.
 """
 # reads better long: one table of types, each beside the reader of its bytes.
 
@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from pymysqlreplication.constants import FIELD_TYPE
 
-from joins.adapters.mysql.images.charsets import Charsets
-from joins.adapters.mysql.images.decimals import decimal_bytes, decimal_converter
-from joins.adapters.mysql.images.json import json_text
-from joins.adapters.mysql.images.row_events import (
+from joins.adapters.mysql.charsets import Charsets
+from joins.adapters.mysql.image_json import decimal_bytes, decimal_converter, json_text
+from joins.adapters.mysql.row_events import (
     BLOB_COMPRESSED,
     TYPED_ARRAY,
     VARCHAR_COMPRESSED,
@@ -46,10 +45,8 @@ _ARRAY_PREFIX = 4
 class RowDecoder:
     """Decodes the row images of one table map to the captured columns, in their order.
 
-    Raises:
-        SnapshotNeededError: at construction, if a captured column is gone or another type now, or
-            the images do not say where their values end.
-        SourceError: at construction, if the character set of a captured column is not known.
+    The constructor raises SnapshotNeededError if a captured column is missing or has another type,
+    or if the images do not say where values end; SourceError for an unknown character set.
     """
 
     def __init__(
@@ -74,11 +71,9 @@ class RowDecoder:
     def changes(self, event: RowsEvent) -> Iterator[Change]:
         """The rows before and after each change.
 
-        A column that an image after an update does not have is one that was not changed.
-
-        Raises:
-            SnapshotNeededError: a captured column is not in the images.
-            ValueError, LookupError, struct.error: the images are not what the table map says.
+        A column missing in an image after an update is unchanged. Raises SnapshotNeededError if a
+        captured column is missing in the images; ValueError, LookupError or struct.error for
+        invalid images.
         """
         if event.columns != len(self._plan):
             raise ValueError(f"images have {event.columns} columns, the table {len(self._plan)}")
@@ -96,7 +91,7 @@ class RowDecoder:
                 yield (row, None) if event.op == "d" else (None, row)
 
     def _row(self, images: bytes, start: int, present: int, row: Row) -> tuple[Row, int]:
-        """The image at `start` over what `row` has, and where it ends."""
+        """The image at `start` applied to `row`, and where it ends."""
         values = list(row)
         at = start + (present.bit_count() + 7) // 8
         nulls = int.from_bytes(images[start:at], "little")
@@ -134,7 +129,7 @@ class RowDecoder:
 
 
 def _require_readable(where: str, table_map: TableMap, is_mariadb: bool) -> None:
-    """Refuse columns without names, and those whose values say nowhere how long they are."""
+    """Refuse columns without names, and those whose values have no length."""
     for column in table_map.columns:
         if not column.name:
             raise SnapshotNeededError(
@@ -228,7 +223,7 @@ _KIND_ENCODINGS = {
 
 
 def _encodings(column: BinlogColumn, charset: str) -> set[Encoding]:
-    """How a column of that type may be written."""
+    """The possible encodings of a column of that type."""
     kind = column.kind
     if kind == FIELD_TYPE.LONGLONG and column.unsigned:
         return {Encoding.UNSIGNED}
@@ -247,7 +242,7 @@ def _bit_count(column: BinlogColumn) -> int:
 
 
 def _most_bytes(column: BinlogColumn) -> int:
-    """The length that a CHAR, VARCHAR, BINARY or VARBINARY may have, in bytes."""
+    """The maximum length of a CHAR, VARCHAR, BINARY or VARBINARY in bytes."""
     first, second = column.meta
     if column.kind in (FIELD_TYPE.VARCHAR, VARCHAR_COMPRESSED):
         return first | second << 8
@@ -338,7 +333,7 @@ def _converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Va
 
 
 def _text_converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes], Value]:
-    """The server takes what pads a value of fixed length away, and so do images."""
+    """The server strips the padding of values of fixed length, and so do images."""
     charset = _charset(column, charsets)
     is_fixed = column.kind == FIELD_TYPE.STRING
     if charset == _BINARY:
@@ -349,7 +344,6 @@ def _text_converter(column: BinlogColumn, charsets: Charsets) -> Callable[[bytes
 
 
 def _members(column: BinlogColumn, charsets: Charsets) -> list[str]:
-    """Members of ENUM and SET."""
     if not column.members:
         raise ValueError(f'the members of column "{column.name}" are not in the binlog')
     charset = _charset(column, charsets)
@@ -451,7 +445,7 @@ def _instant(seconds: int, fraction: str) -> str:
 
 
 def wire_rows(decoded: Sequence[Row | None], table: CapturedTable) -> pa.RecordBatch:
-    """Decoded rows as wire columns (BYTES as binary); None gives a row of NULLs."""
+    """Decoded rows as wire columns (BYTES as binary); None becomes a row of NULLs."""
     width = len(table.columns)
     nothing: Row = [None] * width
     full = [nothing if row is None else row for row in decoded]

@@ -1,32 +1,60 @@
-"""The `datagen` source: a process of ours that fills an internal Kafka topic at a steady rate.
+"""The `datagen` source: a process that fills an internal Kafka topic at a steady rate.
 
-`python -m joins.adapters.datagen` reads its configuration as one JSON line on standard input and
-ends when standard input closes. The topic has one partition, and the record at offset `i` is row
-`i` of the stream.
+`python -m joins.adapters.datagen` reads its configuration as one JSON line from standard input and
+ends with standard input. The topic has one partition; the record at offset `i` is row `i`.
 """
 
+import contextlib
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
+import structlog
 from kafka import KafkaProducer
 
-from joins.adapters.datagen.texts import texts_of
 from joins.adapters.kafka.cluster import KafkaCluster
 from joins.adapters.kafka.options import client_options
-from joins.adapters.process.redacted_output import redact_standard_error
+from joins.adapters.process.sessions import redact_standard_error
 from joins.kernels.changelog.envelope import now_ms
 from joins.kernels.json.encode import encode_objects
 from joins.kernels.probe.generate import Material, generate, row_limit
 from joins.plan.errors import SourceError
+from joins.plan.faker import TEXTS, calls_of
 from joins.plan.plan import DatagenField, DatagenKind, DatagenSource, Field, KafkaOptions
 from joins.plan.types import SqlType
 from watermark.errors import keep, secrets_in
+
+_OF_EACH = 2_000
+
+
+def texts_of(rules: Iterable[DatagenField], seed: int) -> dict[str, pa.Array]:
+    """Name of each kind of text in `rules` → values, the same for the same seed."""
+    names = {
+        call.name
+        for rule in rules
+        if rule.expression is not None
+        for call in calls_of(rule.expression)
+        if call.name in TEXTS
+    }
+    if not names:
+        return {}
+    from faker import Faker  # a quarter of a second, and every runner imports this module
+
+    made = {}
+    for name in sorted(names):
+        faker = Faker()
+        faker.seed_instance(f"{seed} {name}")
+        provide = getattr(faker, TEXTS[name])
+        made[name] = pa.array([str(provide()) for _ in range(_OF_EACH)], pa.string())
+    return made
+
 
 _TICK_S = 0.05
 _ACKNOWLEDGED_WITHIN_S = 30
@@ -88,7 +116,7 @@ def _run(config: dict[str, Any], stopping: threading.Event) -> None:
 def _send(
     producer: KafkaProducer, topic: str, values: pa.Array, *, last_row: int, within_s: float
 ) -> None:
-    """Write rows and wait until they have the offsets of their numbers."""
+    """Write rows, and check that each gets the offset of its row number."""
     for value in values.to_pylist():
         sent = producer.send(topic, value=value.encode(), partition=0)
     offset = sent.get(timeout=within_s).offset
@@ -101,7 +129,6 @@ def _send(
 
 
 def main() -> None:
-    """Entry of the datagen process."""
     redact_standard_error()
     config = json.loads(sys.stdin.readline())
     keep(config["secrets"])
@@ -115,3 +142,72 @@ def main() -> None:
 
     threading.Thread(target=wait_for_parent, daemon=True).start()
     _run(config, stopping)
+
+
+_BACKOFF_S = (1.0, 15.0)
+_HEALTHY_S = 60.0
+_log = structlog.get_logger(__name__)
+
+
+class DatagenProcess:
+    """Keeps one generator process alive; `keep_alive` needs a thread for the life of the job."""
+
+    def __init__(
+        self, kafka: KafkaOptions, source: DatagenSource, fields: tuple[Field, ...], seed: int
+    ) -> None:
+        self._config = datagen_config(kafka, source, fields, seed)
+        self._child: subprocess.Popen[str] | None = None
+        self._started_at = 0.0
+        self._start_at: float | None = 0.0
+        self._wait_s = _BACKOFF_S[0]
+
+    def keep_alive(self) -> None:
+        """Start the generator, and restart it after a failure until it has made its last row.
+
+        The pause between restarts doubles until a generator has lived for a minute.
+        """
+        if self._start_at is None:
+            self._look()
+        elif time.monotonic() >= self._start_at:
+            self._start()
+
+    def _look(self) -> None:
+        code = None if self._child is None else self._child.poll()
+        if code not in (None, 0):
+            self._failed(f"exit code {code}")
+
+    def _failed(self, cause: str) -> None:
+        now = time.monotonic()
+        if now - self._started_at > _HEALTHY_S:
+            self._wait_s = _BACKOFF_S[0]
+        self._start_at = now + self._wait_s
+        _log.warning("generator failed", cause=cause, retry_in_s=self._wait_s)
+        self._wait_s = min(2 * self._wait_s, _BACKOFF_S[1])
+
+    def _start(self) -> None:
+        self._release()
+        self._started_at, self._start_at = time.monotonic(), None
+        try:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "joins.adapters.datagen"], stdin=subprocess.PIPE, text=True
+            )
+            assert self._child.stdin is not None
+            self._child.stdin.write(json.dumps(self._config) + "\n")
+            self._child.stdin.flush()
+        except OSError as exc:  # it has ended already, or there is no room for another process
+            self._failed(str(exc))
+
+    def _release(self) -> None:
+        """End the previous process, which may still run if writing its configuration failed."""
+        child, self._child = self._child, None
+        if child is None:
+            return
+        child.kill()
+        child.wait()
+        with contextlib.suppress(OSError):
+            assert child.stdin is not None
+            child.stdin.close()
+
+
+if __name__ == "__main__":
+    main()

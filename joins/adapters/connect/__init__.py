@@ -1,1 +1,0 @@
-"""Kafka Connect through its REST interface."""

@@ -1,1 +1,0 @@
-"""The `datagen` source: a process that fills a topic."""

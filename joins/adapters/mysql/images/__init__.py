@@ -1,1 +1,0 @@
-"""Row images of the binlog: their bytes, their columns, their values."""

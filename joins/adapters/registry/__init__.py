@@ -1,1 +1,0 @@
-"""Schema registries through Confluent's REST interface."""
