@@ -16,15 +16,7 @@ from tests.support.hints import PACKAGES, ROOT
 from watermark.errors import SluiceError
 
 STARTED_BY = {
-<<<<<<< HEAD
-    "joins.worker_daemon": "joins.worker.daemon",
-    "joins.first_fold": "joins.dimension.fold_files",
-    "joins.adapters.mysql_binlog": "joins.adapters.mysql.binlog",
-    "joins.adapters.delta_feed": "joins.adapters.delta.feed",
-    "joins.adapters.datagen": "joins.adapters.datagen.process",
-=======
     "joins.adapters.datagen": "joins.adapters.datagen",
->>>>>>> main
     "service.jobs.runner": "service.jobs.runner",
     "service.jobs.inspect": "service.jobs.inspect.__main__",
     "service.cli": "service.cli.main",

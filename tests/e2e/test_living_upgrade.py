@@ -16,13 +16,8 @@ from tests.support.sql import new_schema, run_sql
 from tests.support.topics import create_topic, produce, unique_name
 
 pytestmark = [pytest.mark.experiment, pytest.mark.timeout(400)]
-<<<<<<< HEAD
-BINLOG, DAEMON = "joins.adapters.mysql_binlog", "joins.worker_daemon"
-OLDER = {"joins.adapters.mysql.binlog": BINLOG, "joins.worker.daemon": DAEMON}
-=======
 BINLOG, DAEMON = "joins.adapters.mysql.binlog", "joins.worker.daemon"
 OLDER: dict[str, str] = {}
->>>>>>> main
 
 
 def install(place: Path, names: Mapping[str, str]) -> None:
