@@ -187,7 +187,7 @@ class NameOfAToken(Fault):
 
 
 class SecretThatNobodyProvides(Fault):
-    says, path = "Run sluice secrets set {}, or set {} where", "service/security/secrets.py"
+    says, path = "Run sluice secrets set {}, or set {} for", "service/security/secrets.py"
     reference = "${secret:shop}"
 
     def meet(self):
