@@ -12,7 +12,7 @@ from watermark.errors import InvalidTransitionError
 
 
 class JobState(StrEnum):
-    """Where a job stands; `JOB_STATES` has meanings and transitions."""
+    """State of a job."""
 
     CREATED = "CREATED"
     STARTING = "STARTING"
