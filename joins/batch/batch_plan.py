@@ -194,7 +194,7 @@ class BatchPlanner:
         return pin
 
 
-_SHOW_EVERY_S = 0.5  # under load: reading what is due next opens files
+_SHOW_EVERY_S = 0.5  # at most, between batches: due times are read from files
 _NextTimes = tuple[int | None, int | None]  # of rows that wait, of windows
 
 

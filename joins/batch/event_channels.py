@@ -4,10 +4,11 @@ Each partition of the stream, and of a versioned dimension's changelog, is a cha
 valves are the inputs of one combined status. `watermark/` defines how channels combine. This module
 decides which channel receives what, and when:
 
-- Within a batch the stream goes before the dimensions, so that a dimension's new watermark makes
-  no record of the batch late.
-- A partition with records turns active before its watermark counts. A batch applies its
-  watermarks in ascending order, so that it leaves none of its own partitions behind.
+- Within a batch the stream goes before the dimensions, so that a dimension's new watermark makes no
+  record of the batch late.
+- A partition with records turns active before its watermark counts. A batch applies its watermarks
+  in ascending order, so that it leaves no partition behind; with a watermark for each record, in
+  the order of the records.
 - A partition read up to the stream's end has the watermark `END_OF_TIME`.
 - A partition read up to its backlog's end changes to processing time at the end of that batch, or
   once the clock has reached its watermark. Its later records have no watermark.

@@ -75,9 +75,9 @@ def _newest_ones(files: Sequence[StateFile]) -> list[str]:
 def act_stage(
     arrivals: Iterable[Mapping[str, Any]], files: Sequence[StateFile], move: Advance
 ) -> StagePlan:
-    """Join what is due of `arrivals` (from the scan) and of `files` (waiting rows, as pinned).
+    """Plan the join of `arrivals` (from the scan) and waiting rows (`files`, as pinned).
 
-    Rows leave in order of arrival by partition.
+    Due rows leave in order of arrival by partition.
     """
     after, upto = move.before.watermark, move.after.release_ms
     merged = to_merge(files)

@@ -269,7 +269,7 @@ class ProbeControl:
     def _next_life(self, request: Request, fault: Fault, choice: str, view: TopicView) -> Life:
         old, pin = self.lives.current, self.pins.newest()
         if pin is not None and pin.batch < old.first_batch:
-            pin = None  # of an earlier life, so committed
+            pin = None  # of an earlier life, and committed
         uncommitted = pin if pin is not None and not self._is_committed(pin) else None
         committed = self.progress.next_offsets
         resumed = resumption(old, committed, self._guard.marks, view)

@@ -37,7 +37,7 @@ class _Times:
 
 
 class Pace:
-    """Records per second and duration of the batches that this runner has run.
+    """Records per second and duration of batches, over those that this runner has finished.
 
     Times are seconds of one monotonic clock. One thread may write while another reads.
     """

@@ -115,7 +115,7 @@ class Loops:
         return loop is not None and loop.is_active
 
     def drop(self, name: str) -> None:
-        """Stop and forget a loop; it is not restarted."""
+        """Stop and forget a loop, until `start`."""
         loop = self._loops.pop(name, None)
         self._retry_at.pop(name, None)
         self._retry_delay.pop(name, None)

@@ -135,7 +135,8 @@ class JobParts:
         handlers: kind of request → handler; it receives the turn of the batches, which it takes to
             commit. `TemporalJoin` handles acknowledgements itself.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
-        writer_choice: the slowest current writer of the delta outputs; None for other sinks.
+        writer_choice: current writer of the delta outputs, Spark's if one needs it; None for other
+            sinks.
         event: None for a job that joins records as they come.
     """
 

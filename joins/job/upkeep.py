@@ -248,7 +248,7 @@ class JobUpkeep:
         self._maintenance = Maintenance(
             self._own,
             JobLogs(
-                # Of two INSERTs into one table the later one commits last: then both are committed.
+                # Of two INSERTs into one table the later commits last: what it has, both have.
                 [*{log.path: log for log in parts.outputs if log not in ours}.values()],
                 parts.dead_letters,
                 logs,
