@@ -204,7 +204,7 @@ class _StageRun:
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """Stages of one batch in this process; `answers` are those of the last stage."""
+    """Stages of one batch in this process; the last stage gives the `answers`."""
 
     task: EventTask
     pin: Pin
@@ -268,7 +268,7 @@ class Journey:
         arrival: the scanned record; None if it does not exist or is dead.
         rowtime_ms: None also for a record in processing time.
         released: the batch that joins it; None while it waits, or if it is not joined.
-        late: its row in the table of late records.
+        late: reason and watermark from the table of late records.
     """
 
     arrived: Pin

@@ -84,7 +84,7 @@ class RowExplainer:
         `in-open-transaction`, `held`, `before-start`, `after-end` (of a bounded stream), `skipped`,
         `expired`, `no-record`, `beyond-end` (of the topic); with event time or windows also
         `waiting`, `late` and `in-windows`; `reason` is a sentence. With event time, `event_time`
-        has the record's journey, and batch and pin are those of the batch that joined it.
+        has the record's journey, and batch and pin belong to the batch that joined it.
 
         Raises:
             UnknownTopicError: the job does not read that topic or partition.

@@ -52,7 +52,7 @@ class LetterWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LetterInsert:
-    """One INSERT of the job, with the history from its view."""
+    """One INSERT of the job; the kernel in its `history` tells all records that have no rows."""
 
     history: History
     writer: LetterWriter

@@ -160,7 +160,7 @@ class Replayer:
         Raises:
             UnknownBatchError: it has no pin.
             BatchNotCommittedError: it has no output.
-            NotReplayableError: the sink keeps no rows, or no longer those of the batch.
+            NotReplayableError: the sink keeps no rows, or has lost the rows of the batch.
             RecordsExpiredError: Kafka has lost all of its records or, with event time or windows,
                 some.
             PinnedVersionExpiredError: a version cannot be read any more.
@@ -427,9 +427,7 @@ class Replayer:
         rows: list[tuple[int | None, int | None, str]] = []
         seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
-        with KafkaRecords(
-            sink.kafka.uncommitted()
-        ) as records:  # Sluice's own records are in no transaction
+        with KafkaRecords(sink.kafka.uncommitted()) as records:  # sent without transactions
             ranges = self._sent_ranges(pin, sink)
             sent = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
             for (topic, partition, offset), key, value in sent:
