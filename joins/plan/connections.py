@@ -45,7 +45,7 @@ class RegistryOptions:
 
     Attributes:
         user_info: `user:password` for basic authentication.
-        ca: trusted certificates, PEM; None: those of the machine.
+        ca: trusted certificates, PEM; None: the machine's.
         cert: the client's certificate, PEM, with its `key`, if the registry requires one.
     """
 

@@ -393,7 +393,7 @@ class DeltaTableSource:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvidence:
-    """Sources of evidence that a connector has copied the whole table, and how strict it must be.
+    """Sources of evidence that a connector has copied the whole table, and requirements on it.
 
     Attributes:
         notifications_topic: of the connector, on the cluster of the table's topic.
@@ -461,7 +461,7 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Files of other writers, read once when the job begins.
+    """Files of other writers, read once, in their state when the job begins.
 
     Attributes:
         path: of a file, or of a directory of them; absolute, or relative to the warehouse.
@@ -645,7 +645,7 @@ class Windowing:
 
     The joined rows that pass `JoinPlan.where` go into windows; `JoinPlan.output` then reads the
     relation `WINDOW`, with the columns `window_start`, `window_end` (exclusive) and `window_time`
-    (its end less a millisecond), those of `keys` and of `aggregates`.
+    (its end less a millisecond), and the columns of `keys` and `aggregates`.
 
     Attributes:
         size_ms: of a window; the gap of a session.
@@ -654,6 +654,7 @@ class Windowing:
         time: the rowtime column; None for processing time: a row belongs to the batch's clock.
         keys: the other columns of GROUP BY.
         having: over the relation `WINDOW`.
+        lateness_ms: `table.exec.emit.allow-lateness`.
         time_type: of the window columns: TIMESTAMP(3), or TIMESTAMP_LTZ(3).
     """
 
@@ -744,7 +745,7 @@ Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink
 
 @dataclass(frozen=True, slots=True)
 class StreamTable:
-    """A table of the same stream as the first INSERT's, with topics of its own.
+    """A table of the same stream as the first INSERT's, but with other topics.
 
     `reads` are the indexes of its topics in the stream.
     """
