@@ -159,8 +159,7 @@ class Combination:
     def advance(self, channel: Channel, watermark: Watermark, now_ms: int) -> bool:
         """Apply a channel's watermark; True if the result may have changed.
 
-        A false watermark on an idle channel is discarded. A true one is kept: it makes the channel
-        active.
+        A false watermark on an idle channel is discarded. A true one makes the channel active.
 
         Raises:
             WatermarkRegressionError: the channel went back.

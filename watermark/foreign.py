@@ -58,12 +58,7 @@ class Missing(StrEnum):
 @checked
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The table is not complete.
-
-    Attributes:
-        text: what is missing, a fragment such as "12 of 1,000,000 snapshot rows are here".
-        evidence: what is already known.
-    """
+    """The table is not complete; `text` is a fragment that says what is missing."""
 
     missing: Missing
     text: str
@@ -99,7 +94,7 @@ class SnapshotRules:
 class ForeignSnapshot:
     """Decides whether one table of a topic is complete; the session that reads the topic owns it.
 
-    Its states are those of `COPY_STEPS`. Once the table is complete, a record can only begin a new
+    `COPY_STEPS` has its states. Once the table is complete, a record can only begin a new
     generation. `journal` is the durable part, a value that each step replaces.
     """
 
@@ -273,11 +268,7 @@ class ForeignSnapshot:
         self._note(committed_ms=greatest(self._facts.committed_ms, source_ms))
 
     def ended(self, offsets: Mapping[int, int]) -> None:
-        """Take the ends that `ask` waits for.
-
-        Raises:
-            InvalidTransitionError: it does not wait for them.
-        """
+        """Take the ends that `ask` waits for, else raise InvalidTransitionError."""
         self.journal = self.journal.after(CopyEvent.ENDS, ends=dict(offsets))
 
     def override(self, reason: str) -> None:
@@ -291,8 +282,7 @@ class ForeignSnapshot:
     def ask(self, now_ms: int, applied: Mapping[int, int]) -> Complete | Waiting:
         """Complete or waiting, by the clock; final once complete.
 
-        `applied` has the current offset of each partition. It is lower than before for a partition
-        that is read again.
+        `applied` has the offset of each partition; it is lower than before if one is read again.
         """
         if self.journal.complete is not None:
             return self.journal.complete
@@ -423,7 +413,7 @@ class ForeignSnapshot:
         return self._rules.opens_when_skipped and self._is_skipped()
 
     def _is_committed(self) -> bool:
-        """Compare in seconds, because some connectors have no finer times."""
+        """True if the connector's offset is after the snapshot; some have only seconds."""
         committed, sources = self._facts.committed_ms, self._facts.sources
         if committed is None or sources is None:
             return False
@@ -432,9 +422,9 @@ class ForeignSnapshot:
     def _quiet(self, evidence: Evidence, now_ms: int) -> Quiet | Waiting:
         """Why nothing is on its way.
 
-        A count is no proof without the last row, nor if rows were read at several times or
-        positions: some may be of an aborted snapshot, with the first row of the next one on its
-        way.
+        A count is no proof without the last row, nor if rows were read at several positions (if
+        positions are unknown: at several times): some may be of an aborted snapshot, with the first
+        row of the next one on its way.
         """
         facts = self._facts
         if evidence is Evidence.OPERATOR_OVERRIDE:

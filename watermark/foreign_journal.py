@@ -147,8 +147,6 @@ class CopyEvent(StrEnum):
         UNREST: rows may be on their way.
         ENDS: the ends of the partitions are read.
         OVERRIDE: an operator declares the table complete.
-        APPLIED: everything up to the ends is applied.
-        SUPERSEDE: a later snapshot begins a new generation.
     """
 
     PROOF = "proof"
@@ -328,7 +326,7 @@ class SnapshotJournal:
         complete: Complete | None = None,
         **changes: Any,  # noqa: ANN401
     ) -> Self:
-        """The value after `event`; fields that the new state does not have are dropped.
+        """The value after `event`, without fields of other states.
 
         `at_ms` belongs to `PROOF`, `ends` to `ENDS`, `complete` to `APPLIED`.
 
@@ -400,11 +398,7 @@ class SnapshotJournal:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read `as_json`; the state follows from the fields.
-
-        Raises:
-            StateFormatError: it is damaged.
-        """
+        """Read `as_json`; the state follows from the fields. Raises StateFormatError."""
         with reading_state("a foreign snapshot"):
             first_ms, done = value["first_source_ms"], value["complete"]
             facts = SnapshotFacts(

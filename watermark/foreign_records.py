@@ -29,8 +29,8 @@ class RecordRun:
 
     Attributes:
         first_ms: time of the oldest one in Kafka, `last_ms` of the newest.
-        source_ms: newest time in their source blocks, else that in Kafka; `oldest_source_ms`
-            likewise.
+        source_ms: newest time in their source blocks, else that in Kafka; `oldest_source_ms` is the
+            oldest.
         position: number of the position in the database's log where rows of a snapshot were read; 0
             if unknown. Rows read at one position are the same in every snapshot.
     """

@@ -16,9 +16,7 @@ from watermark.transitions import next_state
 class Phase(StrEnum):
     """Phase of a job.
 
-    Attributes:
-        LOAD: tables are copied; the stream is not read.
-        JOIN: each record is joined when it comes.
+    LOAD: tables are copied; the stream is not read. JOIN: each record is joined when it comes.
     """
 
     LOAD = "LOAD"
@@ -26,11 +24,10 @@ class Phase(StrEnum):
 
 
 class PhaseEvent(StrEnum):
-    """Events of a job's phase.
+    """Event of a job's phase.
 
-    Attributes:
-        GATE_OPENED: every channel of every table has committed its watermark.
-        RESTORED: a runner starts from the checkpoint.
+    GATE_OPENED: every channel of every table has committed its watermark. RESTORED: a runner starts
+    from the checkpoint.
     """
 
     GATE_OPENED = "gate_opened"
@@ -113,13 +110,10 @@ class Retention:
 @checked
 @dataclass(frozen=True, slots=True)
 class HeldPartition:
-    """The held offsets of one partition: `start` (fixed since submission) up to `end`.
+    """The held offsets of one partition: `start` (kept since submission) up to `end`.
 
-    Attributes:
-        retention_begin: the first offset that the partition still has.
-        first_retention_begin: the same at submission, None if unknown.
-        oldest_at_ms: timestamp of the oldest held record, None if unknown.
-        log_bytes: size of the whole partition, None if unknown.
+    `first_retention_begin` is the one at submission, `log_bytes` the size of the whole partition.
+    None is unknown.
     """
 
     partition: int
@@ -167,8 +161,7 @@ class HeldOffsets:
     ) -> "HeldOffsets":
         """From offsets by partition; without an end nothing is held, without a begin it is 0.
 
-        Raises:
-            InvalidParameterError: an offset is negative, or a partition has an end but no start.
+        InvalidParameterError: an offset is negative, or a partition has an end but no start.
         """
         unknown = sorted(set(end) - set(start))
         if unknown:

@@ -15,6 +15,7 @@ class CombinedWatermarkStatus:
 
     One rule differs from the valve's, by FLIP-326: an input that returns from idleness behind the
     operator's watermark takes part in the minimum at once, and holds it until it has caught up.
+    Unknown inputs raise UnknownChannelError, names in use InvalidParameterError.
 
     >>> combined = CombinedWatermarkStatus(["probe", "build"])
     >>> combined.update_watermark("probe", Watermark(5), now_ms=100)
@@ -51,7 +52,6 @@ class CombinedWatermarkStatus:
         return tuple(self._combination.channels)
 
     def watermark_of(self, name: str) -> Watermark:
-        """The newest watermark of one input; raises UnknownChannelError."""
         return self._combination.channel(name).watermark
 
     @unchecked
@@ -61,17 +61,13 @@ class CombinedWatermarkStatus:
         """Apply the newest watermark of an input; returns the output downstream, in order.
 
         Raises:
-            UnknownChannelError: there is no such input.
             WatermarkRegressionError: the input went back, or left processing time.
             FutureWatermarkError: `(T, true)` with T, or an earlier promise, after `now_ms`.
         """
         return self._combination.input_watermark(name, watermark, now_ms)
 
     def update_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
-        """Apply the newest status of an input; returns the output downstream, in order.
-
-        Raises UnknownChannelError.
-        """
+        """Apply the newest status of an input; returns the output downstream, in order."""
         return self._combination.input_status(name, status)
 
     @unchecked
@@ -87,17 +83,11 @@ class CombinedWatermarkStatus:
         return self._combination.emit()
 
     def add_input(self, name: str) -> None:
-        """Add an active input at the start of time; it holds the watermark until it has caught up.
-
-        Raises InvalidParameterError if the name is taken.
-        """
+        """Add an active input at the start of time; it holds the watermark until it catches up."""
         self._combination.add(name)
 
     def remove_input(self, name: str) -> None:
-        """Remove an input; the watermark moves with the next update, and never without inputs.
-
-        Raises UnknownChannelError.
-        """
+        """Remove an input; the watermark moves with the next update, and never without inputs."""
         self._combination.remove(name)
 
     def snapshot(self) -> dict[str, object]:
@@ -132,7 +122,8 @@ class StatusWatermarkValve:
     A channel that returns from idleness behind the last output is unaligned: it neither holds back
     nor advances the output until it has caught up. A false watermark on an idle channel is
     discarded. When the last channel goes idle, the valve emits the maximum, then IDLE. A valve
-    without channels never emits.
+    without channels never emits. Unknown channels raise UnknownChannelError, names in use
+    InvalidParameterError.
 
     >>> valve = StatusWatermarkValve(["items/0", "items/1"])
     >>> valve.input_watermark("items/0", Watermark(-(2**63), True), now_ms=1000)
@@ -161,7 +152,6 @@ class StatusWatermarkValve:
         """Apply the newest watermark of a channel; returns the output downstream, in order.
 
         Raises:
-            UnknownChannelError: `channel` was never added.
             WatermarkRegressionError: the channel went back, or left processing time.
             FutureWatermarkError: `(T, true)` with T, or an earlier promise of the channel, after
                 `now_ms`.
@@ -171,27 +161,20 @@ class StatusWatermarkValve:
     def input_status(self, channel: str, status: WatermarkStatus) -> tuple[Progress, ...]:
         """Apply the newest status of a channel; returns the output downstream, in order.
 
-        The output is a watermark that the status set free, and the valve's status if it changed.
-        Raises UnknownChannelError.
+        This is a watermark that the status set free, and the valve's status if it changed.
         """
         return self._combination.input_status(channel, status)
 
     def add_channel(self, channel: str) -> None:
-        """Add an active channel; one that starts behind the last output is unaligned.
-
-        Raises InvalidParameterError if the name is taken.
-        """
+        """Add an active channel; one that starts behind the last output is unaligned."""
         self._combination.add(channel)
 
     def remove_channel(self, channel: str) -> None:
-        """Remove a channel; the output moves with the next input at the earliest.
-
-        Raises UnknownChannelError.
-        """
+        """Remove a channel; the output moves with the next input at the earliest."""
         self._combination.remove(channel)
 
     def watermark_of(self, channel: str) -> Watermark:
-        """The newest watermark that was not discarded; raises UnknownChannelError."""
+        """The newest watermark that was not discarded."""
         return self._combination.channel(channel).watermark
 
     def channels(self) -> tuple[ChannelState, ...]:

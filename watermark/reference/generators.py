@@ -159,7 +159,7 @@ class AscendingTimestamps(BoundedOutOfOrderness):
 
 @checked
 class BoundedOutOfOrdernessTimestampExtractor(BoundedOutOfOrderness):
-    """Flink's older rule of that name: greatest time so far less the bound, no millisecond.
+    """The older rule of that name: greatest time so far less the bound, no millisecond.
 
     A later record of the same greatest time is late. For programs that expect its numbers.
     """
@@ -362,11 +362,7 @@ class WatermarkStrategy:
         return replace(self, idle_timeout_ms=timeout_ms)
 
     def create_generator(self) -> WatermarkGenerator:
-        """A new generator for one split.
-
-        Raises:
-            InvalidParameterError: `new_generator` has returned another type.
-        """
+        """A new generator for one split; InvalidParameterError if it is of another type."""
         generator = self.new_generator()
         if not all(hasattr(generator, name) for name in _METHODS):
             raise refused("watermark strategy", "generator", generator, "WatermarkGenerator")
@@ -378,8 +374,7 @@ class WatermarkStrategy:
     def timestamp_of(self, value: Value, native_ms: int | None) -> int:
         """Event time of a record: from the assigner, else the source's, else `MIN_TIMESTAMP`.
 
-        Raises:
-            InvalidParameterError: the source or the assigner gave something that is no int.
+        InvalidParameterError if the source or the assigner gave something that is no int.
         """
         timestamp_ms = MIN_TIMESTAMP if native_ms is None else native_ms
         if type(timestamp_ms) is not int:

@@ -130,10 +130,7 @@ class WatermarkMultiplexer:
         return tuple(self._outputs)
 
     def register(self, split: str) -> None:
-        """Add a split, which holds the watermark until it has caught up.
-
-        Raises InvalidParameterError if it is registered.
-        """
+        """Add a split, which holds the watermark until it has caught up."""
         self._combined.add_input(split)
         self._outputs[split] = MonotonicOutput()
 

@@ -259,11 +259,7 @@ class TimerService:
         *,
         namespace_of: Callable[[Namespace], Namespace] = lambda stored: stored,
     ) -> None:
-        """Continue from a `snapshot`; `namespace_of` gives stored namespaces their type.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`; `namespace_of` gives stored namespaces their type."""
         self.event, self.processing = TimerQueue(), TimerQueue()
         with reading_state("timers"):
             self.watermark = Watermark(*state["watermark"])

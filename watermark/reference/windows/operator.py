@@ -139,7 +139,7 @@ class _Context:
 class WindowOperator(Operator):
     """Groups the records of each key by window.
 
-    `late_records_dropped` is Flink's `numLateRecordsDropped`: too late, and no side output.
+    `late_records_dropped` (`numLateRecordsDropped`): too late, and no side output.
     """
 
     def __init__(

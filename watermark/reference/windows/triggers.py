@@ -41,7 +41,7 @@ GLOBAL_WINDOW = TimeWindow(MIN_TIMESTAMP, MAX_TIMESTAMP + 1)
 
 
 class TriggerResult(Enum):
-    """Whether the window emits and clears its contents now."""
+    """What the window does now: it may emit, clear its contents, or both."""
 
     CONTINUE = (False, False)
     FIRE = (True, False)
