@@ -165,11 +165,7 @@ class BatchPlanner:
         return advance(self._parts.spec, state, batch_input(plan.event, plan.start, steps))
 
     def pinned(self, plan: BatchPlan, number: int) -> Pin:
-        """The pin of `plan`, durable when this returns.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-        """
+        """Durable when this returns; FencedError if a newer runner has taken over."""
         # the pin binds newer runners too
         check_fence(self._hooks.pins, self._hooks.dead_letters, self._hooks.epoch)
         pin = self._hooks.pins.create(
@@ -226,7 +222,6 @@ class ProbeSteps:
         self._planner.close()
 
     def recover(self) -> None:
-        """Go on from the newest pin: retry it, or follow it if it is committed."""
         life, pin = self._settings.life, self._hooks.pins.newest()
         self._hooks.guards.failpoints.hit("C1", self._next if pin is None else pin.batch)
         self._batches.sweep()
@@ -241,7 +236,7 @@ class ProbeSteps:
         self._follow(done)
 
     def step(self) -> bool:
-        """Run a batch if there is a reason for one; returns True if there was."""
+        """True if there was a reason for a batch."""
         if self._retry is not None:
             self._run(self._retry)
             return True

@@ -125,11 +125,7 @@ class EventBatches:
         self._tables = parts.tables
 
     def committed(self, pin: Pin) -> FinishedBatch | None:
-        """The batch of `pin`, if its output is complete.
-
-        Raises:
-            CheckpointError: the state does not know of it.
-        """
+        """The batch of `pin`, if its output is complete; CheckpointError if the state lacks it."""
         counts = self._parts.writer.committed_counts(pin)
         if counts is None:
             return None
@@ -140,11 +136,6 @@ class EventBatches:
         return EventState() if stored is None else EventState.of(stored)
 
     def run(self, pin: Pin) -> FinishedBatch:
-        """Run the batch of `pin` and commit it.
-
-        Raises:
-            SluiceError: a part failed; nothing is visible, or the rest is not yet.
-        """
         hit, clock = self._parts.hooks.guards.failpoints.hit, StageClock()
         self._parts.task.probe.attach(pin.versions)
         clock.ends("index")

@@ -262,11 +262,6 @@ class StagedEvents:
 
 
 def run_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
-    """Run all stages of the batch of `pin`, in order.
-
-    Raises:
-        SluiceError: a stage failed, or the state cannot be read.
-    """
     scanned, move = _scanned(spec, pin, stages)
     reports, removed = [scanned], {}
     partials = details(scanned, "partials")
@@ -283,7 +278,6 @@ def run_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
 
 
 def _scanned(spec: EventSpec, pin: Pin, stages: Stages) -> tuple[BatchReport, Advance]:
-    """Scan, then advance the time; with a watermark for each record, the time advances first."""
     if spec.on_event:
         move = pinned_advance(spec, pin, NOTHING, steps_told(stages.steps()))
         return stages.scan(move.merged.by_partition), move

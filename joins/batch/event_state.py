@@ -334,7 +334,6 @@ def shown_ms(timestamp_ms: int) -> int | None:
 
 
 def _duration(millis: int) -> str:
-    """`850 ms`, `40 s`, `12 min`, `3 h` or `2 d`."""
     if millis < 1_000:
         return f"{millis} ms"
     seconds = millis // 1_000

@@ -79,7 +79,7 @@ class Inserts:
         return counts_of_all(self.committed(pin))
 
     def stage(self, work_of: WorkOf, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
-        """Join and stage what is not yet `committed`; raises as the writers do."""
+        """Raises as the writers do."""
         reports = tuple(
             _staged(insert, work_of, pin) if counts is None else None
             for insert, counts in zip(self._all, committed, strict=True)
@@ -91,7 +91,7 @@ class Inserts:
         return StagedBatch(reports, counts_of_all(counts) or {})
 
     def commit(self, batch: StagedBatch, pin: Pin, epoch: int, between: Callable[[], None]) -> None:
-        """Commit what is staged; call `between` before each commit but the first."""
+        """Call `between` before each commit but the first."""
         waiting = [
             (insert.writer, report)
             for insert, report in zip(self._all, batch.reports, strict=True)
@@ -144,11 +144,6 @@ class JoinBatches:
         return None if counts is None else FinishedBatch(pin, counts)
 
     def run(self, pin: Pin) -> FinishedBatch:
-        """Run the batch of `pin` and commit it.
-
-        Raises:
-            SluiceError: a part failed; nothing is visible, or the rest is not yet.
-        """
         hit, number, epoch = self._hooks.guards.failpoints.hit, pin.batch, self._hooks.epoch
         clock, committed = StageClock(), self._inserts.committed(pin)
         self._inserts.attach(pin.versions)

@@ -184,7 +184,7 @@ class ProbeControl:
     # ------------------------------------------------------------------------------------------
 
     def add_topics(self, topics: StreamTopics) -> None:
-        """Add topics to the stream, read from their beginnings; no loop may run.
+        """Read them from their beginnings; no loop may run.
 
         Raises:
             RequestError: the batch of a stopped loop still runs.

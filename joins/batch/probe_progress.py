@@ -112,7 +112,6 @@ class ProbeCounts:
     next_offsets: Mapping[int, int] = field(default_factory=dict)
 
     def after(self, batch: FinishedBatch) -> "ProbeCounts":
-        """Adds `batch`, unless it is already counted."""
         offsets = dict(batch.pin.end_offsets)
         if self.batch is not None and batch.pin.batch <= self.batch:
             return replace(self, next_offsets=offsets)
@@ -202,7 +201,7 @@ class ProbeProgress:
         self.pace.begin(time.monotonic())
 
     def record(self, batch: FinishedBatch) -> None:
-        """Count a committed batch; durable when this returns."""
+        """Durable when this returns."""
         counts = self.counts.after(batch)
         self.committed = CommittedProbe(counts, batch.pin, batch.stages_ms)
         self.pace.end(time.monotonic(), batch.counts.get("records", 0))
