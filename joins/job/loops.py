@@ -60,7 +60,6 @@ class Reporter:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step of the main loop without a time limit."""
         self.activity = Activity(name, time.monotonic())
         try:
             yield
@@ -115,7 +114,6 @@ class Loops:
         return loop is not None and loop.is_active
 
     def drop(self, name: str) -> None:
-        """Stop and forget a loop, until `start`."""
         loop = self._loops.pop(name, None)
         self._retry_at.pop(name, None)
         self._retry_delay.pop(name, None)
@@ -146,7 +144,6 @@ class Loops:
             loop.stop()
 
     def _next_delay(self, name: str, loop: Loop) -> float:
-        """Twice the last delay; the minimum if `loop` has progressed."""
         last = self._retry_delay.get(name)
         if last is None or loop.has_progressed:
             return _RETRY_MIN_S

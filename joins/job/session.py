@@ -225,10 +225,7 @@ def run_driver(settings: SparkSettings, address: Path) -> int:
 def attach_session(address: Path, job_id: str, is_coming: Callable[[], bool]) -> SparkSession:
     """A session on the driver of `run_driver`; cancels Spark jobs of an earlier runner of `job_id`.
 
-    Waits for the driver while `is_coming`.
-
-    Raises:
-        JoinError: the driver is not there.
+    Waits for the driver while `is_coming`; JoinError if it is not there.
     """
     try:
         session = _attached(_await(address, is_coming)).newSession()

@@ -345,7 +345,6 @@ class TemporalJoin:
             self.parts.stalls.note("kafka", exc)
 
     def _look_for_topics(self) -> None:
-        """Add new topics that match the pattern; the probe's loop restarts with them."""
         if self._discovery is None or self.control.lives.current.end_offsets is not None:
             return
         known = self.control.lives.current.topics
@@ -382,7 +381,6 @@ class TemporalJoin:
         return self.control.acknowledge(request)
 
     def _acknowledge_source(self, request: Request) -> Mapping[str, Any]:
-        """Ask the sources in turn, stalled ones first."""
         stalled = [part for part, _ in self.parts.stalls.all()]
         sources = sorted(self.parts.sources, key=lambda source: source.part not in stalled)
         refusal: NothingToAcknowledgeError | None = None
@@ -427,7 +425,6 @@ def _discovery(parts: JobParts) -> TopicDiscovery | None:
 
 
 def _batch_limit(parts: JobParts) -> BatchLimit:
-    """The stream's own limits win."""
     source, settings = parts.plan.probe.source, parts.settings
     records, size = None, None
     if isinstance(source, KafkaSource):
