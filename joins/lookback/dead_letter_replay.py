@@ -113,7 +113,6 @@ class DeadLetterReplay:
                 _log.warning("replay is abandoned", replay=number, error=exc.message)
 
     def _done(self, request_id: str) -> dict[str, Any] | None:
-        """The result of a replay of this request from before a crash."""
         for number in reversed(self._parts.replays.numbers()):
             replay = self._parts.replays.read(number)
             outcome = self._parts.replays.outcome(number)
@@ -188,7 +187,6 @@ class DeadLetterReplay:
                 )
 
     def _pending(self) -> tuple[tuple[ChosenLetter, ...], int]:
-        """The first letters without rows, and the number of further ones."""
         chosen: list[ChosenLetter] = []
         remaining = 0
         is_finished = cache(self._is_finished)
@@ -208,7 +206,6 @@ class DeadLetterReplay:
     # -----------------------------------------------------------------------------------------
 
     def _finish(self, replay: LetterReplay) -> dict[str, Any]:
-        """Complete `replay` from any point of interruption."""
         if replay.discarded is not None:
             nothing = {"replay": replay.number, "rows": 0, "still_bad": []}
             self._parts.replays.finish(replay.number, nothing)
@@ -313,7 +310,6 @@ def _none_there(
 
 
 def _outcome_of_all(replay: LetterReplay, outcomes: Outcomes) -> dict[str, Any]:
-    """The outcome over all INSERTs; each letter once, with all reasons."""
     bad: dict[Coordinates, dict[int, str]] = {}
     for number, outcome in sorted(outcomes.items()):
         for each in outcome["still_bad"]:

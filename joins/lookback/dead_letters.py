@@ -199,11 +199,7 @@ class DeadLetters:
             yield batch, {letter.coordinates: letter for letter in letters_by_place}
 
     def find(self, partition: int, offset: int, batch: int | None = None) -> DeadLetter:
-        """The letter at an offset; without `batch` the newest one.
-
-        Raises:
-            UnknownLetterError: there is none.
-        """
+        """The letter at an offset; without `batch` the newest one. Raises UnknownLetterError."""
         letter_key: Wanted = (batch, partition, offset)
         place, _ = self.locate([letter_key])[letter_key]
         ((_, letters),) = self.of_batches([place[0]])
@@ -233,11 +229,7 @@ class DeadLetters:
         return f"{letter.topic}/{place}" if several else place
 
     def locate(self, places: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
-        """Find letters by (batch, partition, offset) in one pass; without a batch, the newest.
-
-        Raises:
-            UnknownLetterError: one of them does not exist.
-        """
+        """Find letters in one pass; without a batch, the newest. Raises UnknownLetterError."""
         replayed, batches, missing = self._replays.replayed(), self._batches(), set(places)
         topics = self.topics()
         located: dict[Wanted, tuple[Coordinates, Standing]] = {}

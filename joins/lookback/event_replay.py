@@ -150,7 +150,7 @@ class EventReplay:
         self.state = PastState(event.places, app_id)
 
     def run(self, pin: Pin, records: Records, indexes: Mapping[str, DimensionIndex]) -> BatchAgain:
-        """Run the batch of `pin` again; `indexes` by alias of the role, of the pinned versions.
+        """`indexes` are those of the pinned versions, by alias of the role.
 
         Raises:
             PinnedVersionExpiredError: the state is gone.

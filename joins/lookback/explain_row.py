@@ -213,7 +213,6 @@ class RowExplainer:
     def _with_journey(
         self, journeys: EventJourneys, place: Coordinates, arrived: Pin
     ) -> dict[str, Any]:
-        """Explain a record that may have waited, or that windows may have counted."""
         letter = self._letter(place, arrived)
         record = self._record(place, arrived, letter)
         journey = journeys.of(record, (place.partition, place.offset), arrived)
@@ -282,7 +281,6 @@ class RowExplainer:
     def _record(
         self, place: Coordinates, pin: Pin, letter: DeadLetter | None
     ) -> pa.RecordBatch | None:
-        """The record from Kafka, or from its dead letter once Kafka has removed it."""
         try:
             self._records.check_topics(pin)
             record = self._record_now(place)

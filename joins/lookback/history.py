@@ -134,11 +134,7 @@ class BatchCommits:
         yield from self._log.files.table_rows().of_files(commit.added)
 
     def rows_removed(self, commit: BatchCommit) -> Iterator[pa.Table]:
-        """The rows of the files that `commit` removed, one table a file.
-
-        Raises:
-            OSError: VACUUM has removed a file.
-        """
+        """One table a file; OSError if VACUUM has removed one."""
         yield from self._log.files.table_rows().of_files(commit.removed)
 
     def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
@@ -198,7 +194,6 @@ class History:
         return None if commit is None else _pin_of(commit.metadata)
 
     def is_committed(self, batch: int) -> bool:
-        """True if the output of `batch` is complete."""
         if self.output is not None:
             return self.output.of(batch) is not None
         for name in (sent_note(self.places.insert), "progress.json"):

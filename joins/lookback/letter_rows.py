@@ -166,7 +166,6 @@ def bad_letter(place: Coordinates, reason: str) -> dict[str, Any]:
 def _records(
     chosen: Sequence[ChosenLetter], letters: Mapping[Coordinates, DeadLetter]
 ) -> pa.RecordBatch:
-    """The letters as records of the probe, with corrected bytes if there are any."""
     rows = []
     for item in chosen:
         letter = letters[item.place]

@@ -99,11 +99,7 @@ class PastRecords:
         self._cluster.close()
 
     def check_topics(self, pin: Pin) -> None:
-        """Check that the topics are still those that the batch has read.
-
-        Raises:
-            RecordsExpiredError: one is gone, or another one has its name.
-        """
+        """RecordsExpiredError if a topic is gone, or another one has its name."""
         expected = self._history.life_of(pin.batch).topics
         read = [expected.topics[i] for i in sorted({*map(index_of, pin.end_offsets)})]
         described = self._cluster.describe_all([topic.name for topic in read])

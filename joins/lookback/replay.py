@@ -381,7 +381,6 @@ class Replayer:
         commit: BatchCommit,
         meant: Callable[[pa.Table], pa.Table] = lambda added: added,
     ) -> CanonicalRows | None:
-        """The records that a commit has added to a table of records; None if its files are gone."""
         try:
             tables = [meant(added) for added in table.rows_added(commit)]
         except OSError:
@@ -391,7 +390,6 @@ class Replayer:
         )
 
     def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
-        """The dead letters that the batch committed, None if unknown."""
         commit = self._history.dead_letters.of(pin.batch)
         if commit is None:
             return None
@@ -513,7 +511,6 @@ def _number(text: bytes | None) -> int | None:
 
 
 def _sent_text(sink: KafkaSink, key: bytes | None, value: bytes | None) -> str:
-    """A record of a Kafka sink as JSON text; one without a value deletes its key."""
     if value is not None:
         return _json_text(sink.value, value)
     shown = "null" if key is None or sink.key is None else _json_text(sink.key.format, key)
@@ -569,7 +566,6 @@ def _event_differences(
 
 
 def _with_single(rows: set[Difference], gone: tuple[Range, ...]) -> list[Range]:
-    """`gone`, and the offsets of `rows` outside of it."""
     ranges = list(gone)
     for partition, offset in sorted({(d.partition or 0, d.offset or 0) for d in rows}):
         if not any(p == partition and first <= offset < end for p, first, end in gone):

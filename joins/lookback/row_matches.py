@@ -168,7 +168,6 @@ def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> Probe
 def _key_and_matches(
     matches: pa.RecordBatch, join: DimensionJoin, index: DimensionIndex
 ) -> tuple[dict[str, Any] | None, pa.Table]:
-    """The key that was looked up, and the identities of the matching rows, each once."""
     names = index.spec.identity
     keys = matches.select([name for name in matches.schema.names if not name.startswith("found")])
     matched = pa.table({name: matches.column(f"found{n}") for n, name in enumerate(names)})
