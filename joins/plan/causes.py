@@ -118,7 +118,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _code_of(error: BaseException) -> tuple[int | None, str | None]:
-    """The errno of an exception and the file, each None if unknown."""
     if isinstance(error, MemoryError):
         return errno.ENOMEM, None
     if isinstance(error, OSError) and error.errno in errno.errorcode:
@@ -185,7 +184,6 @@ def _kind_of(fault: str) -> type[SluiceError]:
 
 
 def _sentence(error: BaseException) -> str:
-    """The last line that names an error, else the first line."""
     lines = [line.strip() for line in redacted(str(error)).splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     line = (errors or lines or [type(error).__name__])[-1 if errors else 0]

@@ -103,7 +103,7 @@ class StoreTable:
 
     @classmethod
     def of(cls, path: str) -> "StoreTable":
-        """Parse `path`, which must be `is_in_store`."""
+        """`path` must be `is_in_store`."""
         parts = urlsplit(path)
         container, _, host = parts.netloc.rpartition("@")
         match = _AZURE_HOST.fullmatch(host) if container else None
@@ -122,7 +122,6 @@ class StoreTable:
         return f"{self.scheme}://{self.bucket}"
 
     def server(self, options: StoreOptions) -> str:
-        """host:port that receives the requests."""
         chosen = dict(options)
         endpoint = chosen.get(AZURE_ENDPOINT if self.is_azure else S3_ENDPOINT)
         if endpoint is not None:

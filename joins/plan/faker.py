@@ -80,11 +80,7 @@ class FakerCall:
 
 
 def parts_of(expression: str) -> list[str | FakerCall]:
-    """The parts of an expression, text and calls, in order; no text is empty.
-
-    Raises:
-        ExpressionFault: a part is unknown.
-    """
+    """Text and calls, in order; no text is empty. ExpressionFault if a part is unknown."""
     parts, at = list[str | FakerCall](), 0
     for match in _CALL.finditer(expression):
         parts += [expression[at : match.start()], _call(match)]

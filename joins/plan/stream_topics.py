@@ -100,11 +100,7 @@ class StreamTopics:
         return ", ".join(self.names[:_SHOWN]) + more
 
     def with_more(self, topics: Iterable[StreamTopic]) -> "StreamTopics":
-        """Append those of `topics` whose names are new, in their order.
-
-        Raises:
-            SourceError: there are more than a stream can have.
-        """
+        """Append those whose names are new; SourceError if there are too many for a stream."""
         known = set(self.names)
         new = {topic.name: topic for topic in topics if topic.name not in known}
         if len(self) + len(new) > MOST_TOPICS:
@@ -136,11 +132,7 @@ class StreamTopics:
     # ------------------------------------------------------------------------------------------
 
     def topic_of(self, number: int) -> StreamTopic:
-        """The topic of a partition.
-
-        Raises:
-            CheckpointError: no topic has it; the job's files contradict each other.
-        """
+        """CheckpointError if no topic has the number: the job's files contradict each other."""
         if not 0 <= index_of(number) < len(self):
             raise CheckpointError(
                 f"partition {number} is of none of the topics {self.text} that the job knows of",
