@@ -131,7 +131,7 @@ class Combination:
         self._membership_changed = True
 
     def channel(self, name: str) -> Channel:
-        """The record of `name`; raises UnknownChannelError."""
+        """Raises UnknownChannelError."""
         try:
             channel = self.channels.get(name)
         except TypeError as exc:
@@ -153,7 +153,6 @@ class Combination:
         return self.emit() if self.advance(channel, watermark, now_ms) else _NOTHING
 
     def input_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
-        """Apply the newest status of `name`; returns the output downstream."""
         return self.emit() if self.set_status(self.channel(name), status) else _NOTHING
 
     def advance(self, channel: Channel, watermark: Watermark, now_ms: int) -> bool:
@@ -189,7 +188,7 @@ class Combination:
         return self._membership_changed or (bool(self._heap) and self._heap[0][2] is channel)
 
     def set_status(self, channel: Channel, status: WatermarkStatus) -> bool:
-        """Mark idle or active; True if the result may have changed."""
+        """True if the result may have changed."""
         if not isinstance(status, WatermarkStatus):
             raise refused(f'channel "{channel.name}"', "status", status, "WatermarkStatus")
         idle = status is WatermarkStatus.IDLE
@@ -250,7 +249,7 @@ class Combination:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], *, laggards_hold_back: bool) -> "Combination":
-        """A combination that continues from a `snapshot`; raises StateFormatError."""
+        """Continues from a `snapshot`; raises StateFormatError."""
         combination = cls((), laggards_hold_back=laggards_hold_back)
         with reading_state("channels"):
             combination.last = Watermark(*state["last"])
@@ -277,7 +276,6 @@ class Combination:
             heappush(self._heap, (timestamp_ms, channel.number, channel))
 
     def _result(self) -> Watermark | None:
-        """The new combined watermark, None if it has not moved."""
         if self.last.use_processing_time or not self.channels:
             return None
         if not self._in_event_time:

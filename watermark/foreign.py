@@ -313,7 +313,6 @@ class ForeignSnapshot:
         return complete
 
     def _run(self) -> int:
-        """The run of the connector's snapshot that this generation belongs to."""
         rows = self._facts.rows
         return self._runs.newest_run() if rows is None else self._runs.run_at(rows.oldest_ms)
 

@@ -94,9 +94,8 @@ class FeedPosition:
     ) -> "FeedPosition":
         """The position after `step`; None keeps a value.
 
-        Raises:
-            InvalidTransitionError: `FEED_STEPS` has no such step, or it changes what only another
-                step may change.
+        InvalidTransitionError: `FEED_STEPS` has no such step, or another step must change the
+        value.
         """
         after = FeedPosition(
             next_state(_JOURNAL, FEED_STEPS, self.phase, step),
@@ -246,7 +245,6 @@ class SnapshotFacts:
         return next(iter(self.positions)) if len(self.positions) == 1 else 0
 
     def with_run(self, run: RecordRun) -> Self:
-        """Add records of this snapshot, or changes after it."""
         if run.mark is Mark.STREAMED:
             return replace(
                 self,
@@ -326,12 +324,9 @@ class SnapshotJournal:
         complete: Complete | None = None,
         **changes: Any,  # noqa: ANN401
     ) -> Self:
-        """The value after `event`, without fields of other states.
+        """The value after `event`, without fields of other states; raises InvalidTransitionError.
 
         `at_ms` belongs to `PROOF`, `ends` to `ENDS`, `complete` to `APPLIED`.
-
-        Raises:
-            InvalidTransitionError: `COPY_STEPS` has no such step.
         """
         state = next_state("copy of a topic", COPY_STEPS, self.state, event)
         proven_at_ms = at_ms if self.proven_at_ms is None else self.proven_at_ms

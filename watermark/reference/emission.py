@@ -108,11 +108,10 @@ class SourceOperator:
     def process_record(
         self, value: Value, native_ms: int | None = None, *, now_ms: int, split: str = ONE_SPLIT[0]
     ) -> Sequence[Element]:
-        """Take a record of a split with the timestamp that its system gave it, if any.
+        """Take a record with the timestamp of its system, `native_ms`.
 
-        For Kafka this is CreateTime or LogAppendTime, as the topic has it; for Kinesis, the
-        approximate time of arrival. Returns the record with its event time, then the watermark that
-        it causes.
+        That is CreateTime or LogAppendTime for Kafka, the approximate time of arrival for Kinesis.
+        Returns the record with its event time, then the watermark that it causes.
         """
         require_time("source", "now_ms", now_ms)
         output = self._multiplexer.output(split)
@@ -139,10 +138,7 @@ class SourceOperator:
         return self.drain()
 
     def end_of_input(self, *, now_ms: int) -> Sequence[Element]:
-        """End a bounded input: emit the end of time, and no watermark after it.
-
-        A source in processing time emits nothing: it must not send a false watermark.
-        """
+        """End a bounded input: emit the end of time, unless the source is in processing time."""
         self._ended = True
         if not self._multiplexer.last.use_processing_time:
             for split in self._multiplexer.splits:

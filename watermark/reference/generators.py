@@ -68,7 +68,7 @@ class WatermarkAlignment:
         self._combined.remove_input(split)
 
     def paused(self) -> tuple[str, ...]:
-        """The splits that are ahead of the limit, in the order of their first report."""
+        """In the order of their first report."""
         limit_ms = self.max_allowed_ms
         if limit_ms is None:
             return ()
@@ -341,7 +341,6 @@ class WatermarkStrategy:
 
     @classmethod
     def for_bounded_out_of_orderness(cls, bound_ms: int) -> "WatermarkStrategy":
-        """See `BoundedOutOfOrderness`."""
         require_not_negative("out-of-orderness", "bound", bound_ms)
         return cls(lambda: BoundedOutOfOrderness(bound_ms))
 
@@ -357,7 +356,6 @@ class WatermarkStrategy:
         return replace(self, timestamp_assigner=assigner)
 
     def with_idleness(self, timeout_ms: int) -> "WatermarkStrategy":
-        """See `WithIdleness`."""
         require_positive("idleness", "timeout", timeout_ms)
         return replace(self, idle_timeout_ms=timeout_ms)
 

@@ -72,9 +72,7 @@ class Operator(ABC):
     ) -> Sequence[Element]:
         """Take a record of the input `source`, after all that the clock has made due.
 
-        Raises:
-            UnknownChannelError: there is no such input.
-            InvalidParameterError: this is no record, or no time.
+        UnknownChannelError: there is no such input. InvalidParameterError: no record, or no time.
         """
         if type(record) is not Record:
             raise refused(f'operator "{self.uid}"', "record", record, "Record")
@@ -94,13 +92,7 @@ class Operator(ABC):
     def process_watermark(
         self, watermark: Watermark, *, now_ms: int, source: str = SINGLE_INPUT
     ) -> Sequence[Element]:
-        """Take a watermark of the input `source`.
-
-        Raises:
-            UnknownChannelError: there is no such input.
-            WatermarkRegressionError: the input went back, or left processing time.
-            FutureWatermarkError: `(T, true)` with T after `now_ms`.
-        """
+        """Take a watermark of the input `source`; raises as `CombinedWatermarkStatus`."""
         if source not in self._ignored:
             # A clock that stepped back must not turn an earlier promise into one of the future.
             now_ms = max(now_ms, self.timers.now_ms)
@@ -191,10 +183,8 @@ class Operator(ABC):
 class ProcessContext:
     """Access of a process function while it handles one record or timer.
 
-    Attributes:
-        timestamp_ms: the record's event time, or the time of the timer.
-        source: name of the record's input, empty for a timer.
-        state: the function's dictionary for the key.
+    `timestamp_ms` is that of the record or timer; `source` is empty for a timer; `state` belongs to
+    the function and the key.
     """
 
     __slots__ = ("_operator", "_out_ms", "key", "source", "state", "timestamp_ms")

@@ -135,7 +135,6 @@ class WatermarkMultiplexer:
         self._outputs[split] = MonotonicOutput()
 
     def unregister(self, split: str) -> None:
-        """Raises UnknownChannelError."""
         self._combined.remove_input(split)
         del self._outputs[split]
 

@@ -149,7 +149,6 @@ class TemporalJoinOperator(Operator):
             self._release(watermark.timestamp_ms)
 
     def _release(self, watermark_ms: int) -> None:
-        """Join what is due, in the order of arrival."""
         waiting, self._waiting, self._next_due_ms = self._waiting, [], None
         for record in waiting:
             if _has_time(record) and _time_of(record) <= watermark_ms:

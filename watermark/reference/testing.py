@@ -120,7 +120,6 @@ class OperatorHarness:
         return caused
 
     def restart(self) -> None:
-        """Store the state as bytes, and continue with a new operator that has restored it."""
         stored = pickle.dumps(self.operator.snapshot())
         self.operator = self._new_operator()
         self.operator.restore(pickle.loads(stored))
@@ -148,7 +147,6 @@ class OperatorHarness:
 
 
 def log(elements: Iterable[Element]) -> list[LoggedRecord]:
-    """The records of a stream as a sink would log them."""
     logged: list[LoggedRecord] = []
     watermark_ms = MIN_TIMESTAMP
     for element in elements:

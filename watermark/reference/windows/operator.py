@@ -171,10 +171,7 @@ class WindowOperator(Operator):
 
     @unchecked
     def cleanup_ms(self, window: TimeWindow) -> int:
-        """When the window ends for good: its max timestamp plus the lateness, clamped to 64 bits.
-
-        A window that follows the clock has no lateness.
-        """
+        """Max timestamp plus the lateness, clamped to 64 bits; no lateness if it follows the clock."""
         if not self._event:
             return window.max_timestamp_ms
         return min(window.end_ms - 1 + self.spec.allowed_lateness_ms, MAX_TIMESTAMP)
@@ -436,7 +433,7 @@ class KeyedStream:
     def time_window(
         self, size_ms: int, slide_ms: int | None = None, *, offset_ms: int = 0
     ) -> WindowedStream:
-        """Tumbling or sliding windows in the stream's time: the same program for both times."""
+        """Tumbling or sliding windows in the stream's time."""
         if slide_ms is None:
             return self.window(TumblingWindows(size_ms, offset_ms, time=self.time))
         return self.window(SlidingWindows(size_ms, slide_ms, offset_ms, time=self.time))

@@ -251,7 +251,6 @@ class ContinuousProcessingTimeTrigger(Trigger):
     def on_processing_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire at the planned time, or at the end if that comes first."""
         if context.state is None or time_ms != _until_end(context.state, window):
             return TriggerResult.CONTINUE
         self._plan(time_ms, window, context)
