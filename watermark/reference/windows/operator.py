@@ -171,7 +171,7 @@ class WindowOperator(Operator):
 
     @unchecked
     def cleanup_ms(self, window: TimeWindow) -> int:
-        """Max timestamp plus the lateness, clamped to 64 bits; no lateness if it follows the clock."""
+        """Max timestamp plus the lateness, clamped to 64 bits; without lateness by the clock."""
         if not self._event:
             return window.max_timestamp_ms
         return min(window.end_ms - 1 + self.spec.allowed_lateness_ms, MAX_TIMESTAMP)
