@@ -124,8 +124,8 @@ class ForeignSnapshot:
         """Take records of one mark.
 
         Returns:
-            The later snapshot that they belong to: then they are not taken; after
-                `begin_generation` the caller passes them again, from its beginning on.
+            The later snapshot that they belong to, if any. Then they are not taken; after
+            `begin_generation` the caller passes them again, from its beginning on.
         """
         if run.mark is Mark.TRUNCATE:
             return self._truncate(run)
