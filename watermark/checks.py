@@ -1,7 +1,7 @@
-"""Checks of arguments: what a signature says is what is taken, nothing else is let through.
+"""Checks of arguments against the annotations of a signature.
 
-Python would count the letters of a string as channels and take half a millisecond for a size; a
-wrong result of that comes much later and somewhere else.
+Python would count the letters of a string as channels and take half a millisecond for a size; the
+wrong result would come much later and somewhere else.
 
 >>> @checked
 ... class Bucket:
@@ -27,9 +27,9 @@ _LONGEST = 60
 
 
 def checked(cls: type[_C]) -> type[_C]:
-    """Hold constructor and public methods of a class to their annotations, as a decorator.
+    """Check the arguments of a class's constructor and public methods, as a decorator.
 
-    Methods that are called for each record are left out with `unchecked`; they look themselves.
+    Methods that run for each record are `unchecked` and check their arguments themselves.
     """
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name != "__init__":
@@ -54,21 +54,13 @@ def refused(where: str, parameter: str, value: object, expected: str) -> Invalid
 
 
 def require_time(where: str, parameter: str, value: object) -> None:
-    """Return if `value` is a whole number of milliseconds.
-
-    Raises:
-        InvalidParameterError: it is not.
-    """
+    """Raise InvalidParameterError unless `value` is a whole number of milliseconds."""
     if type(value) is not int:
         raise refused(where, parameter, value, "int")
 
 
 def require_positive(what: str, parameter: str, value: int, unit: str = " ms") -> None:
-    """Return if `value` is a whole number above 0.
-
-    Raises:
-        InvalidParameterError: it is not.
-    """
+    """Raise InvalidParameterError unless `value` is a whole number above 0."""
     require_time(what, parameter, value)
     if value <= 0:
         raise InvalidParameterError(
@@ -78,11 +70,7 @@ def require_positive(what: str, parameter: str, value: int, unit: str = " ms") -
 
 
 def require_not_negative(what: str, parameter: str, value: int, unit: str = " ms") -> None:
-    """Return if `value` is a whole number, 0 or above.
-
-    Raises:
-        InvalidParameterError: it is not.
-    """
+    """Raise InvalidParameterError unless `value` is a whole number, 0 or above."""
     require_time(what, parameter, value)
     if value < 0:
         raise InvalidParameterError(
@@ -92,16 +80,15 @@ def require_not_negative(what: str, parameter: str, value: int, unit: str = " ms
 
 
 def _holding(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function`, which refuses arguments that are not what its annotations say."""
     names = list(signature(function).parameters)
     if len(names) == 1:
-        return function  # it takes nothing but its object
+        return function  # only `self`
     checks: dict[str, tuple[_Check, str]] | None = None
 
     @wraps(function)
     def held(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 (those of the function)
         nonlocal checks
-        if checks is None:  # annotations may name what is defined further down: read late
+        if checks is None:  # late, because annotations may name later definitions
             checks = _checks_of(function)
         named = zip(names, args, strict=False)
         for name, value in (*named, *kwargs.items()) if kwargs else named:

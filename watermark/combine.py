@@ -2,13 +2,13 @@
 
 - A channel in processing time counts as active and takes no part in the minimum.
 - While any channel is in event time, the result is the minimum over the active ones among those;
-  idle ones do not hold it back. When none is (and there is at least one channel), it is
+  idle ones do not hold it back. Without any in event time (and with at least one channel), it is
   `(MIN_TIMESTAMP, true)`. An idle channel in event time therefore keeps the result out of
   processing time.
-- The result never decreases and, once in processing time, never leaves it. It gets there when the
-  clock is at what was promised last, which a channel may have said that has been removed since.
-- A channel at `MAX_TIMESTAMP` has ended. It takes no part while another one has not: the result
-  and the status are those of the others. `MAX_TIMESTAMP` is the result when every channel in event
+- The result never decreases and never leaves processing time. It gets there when the clock has
+  reached the last promise, which may come from a removed channel.
+- A channel at `MAX_TIMESTAMP` has ended. It takes no part while another one has not ended: the
+  others make the result and the status. `MAX_TIMESTAMP` is the result when every channel in event
   time has ended. An idle channel therefore finds its records on time when it returns.
 - When all channels that take part are idle, the result is the maximum over them.
 
@@ -48,7 +48,7 @@ class Channel:
         number: unique for the life of the combination, the tie-break of the heap.
         timestamp_ms: of its last false watermark.
         processing: its last watermark had `use_processing_time`.
-        idle: what it said last; without effect while `processing`.
+        idle: its last status; without effect while `processing`.
         aligned: it takes part in the minimum; never once it has ended.
         queued: the heap has an entry for it, at or below `timestamp_ms`.
     """
@@ -74,10 +74,10 @@ class Channel:
 
 
 class Combination:
-    """Channels and the watermark that they add up to.
+    """Channels and their combined watermark.
 
     The heap holds one entry for each channel that takes part, at or below that channel's time. An
-    input that does not come from the channel at its top changes one number and nothing else.
+    input that does not come from the channel at its top changes one number only.
 
     Attributes:
         last: the newest result.
@@ -95,20 +95,16 @@ class Combination:
         self._heap: list[tuple[int, int, Channel]] = []
         self._numbers = 0
         self._in_event_time = 0
-        self._not_ended = 0  # of those in event time
+        self._not_ended = 0  # among those in event time
         self._active = 0
-        self._active_ended = 0  # of the active ones, those that have ended
+        self._active_ended = 0  # among the active ones
         self._clock_ms = MIN_TIMESTAMP
         self._membership_changed = False
         for name in names:
             self.add(name)
 
     def add(self, name: str) -> None:
-        """Add an active channel at `MIN_TIMESTAMP`.
-
-        Raises:
-            InvalidParameterError: the name is taken.
-        """
+        """Add an active channel at `MIN_TIMESTAMP`; InvalidParameterError if the name is taken."""
         if name in self.channels:
             raise InvalidParameterError(
                 f'channel "{name}" was declared twice', hint="Give each channel its own name."
@@ -123,7 +119,7 @@ class Combination:
         self._align(channel)
 
     def remove(self, name: str) -> None:
-        """Forget a channel; the result moves with the next input at the earliest."""
+        """Remove a channel; the result moves with the next input at the earliest."""
         channel = self.channel(name)
         del self.channels[name]
         self._active -= not channel.idle or channel.processing
@@ -135,11 +131,7 @@ class Combination:
         self._membership_changed = True
 
     def channel(self, name: str) -> Channel:
-        """The record of `name`.
-
-        Raises:
-            UnknownChannelError: there is no such channel.
-        """
+        """Raises UnknownChannelError."""
         try:
             channel = self.channels.get(name)
         except TypeError as exc:
@@ -153,13 +145,7 @@ class Combination:
         return channel
 
     def input_watermark(self, name: str, watermark: Watermark, now_ms: int) -> tuple[Progress, ...]:
-        """Take the newest watermark of `name`; what goes downstream, in order.
-
-        Raises:
-            UnknownChannelError: there is no such channel.
-            WatermarkRegressionError: the channel went back.
-            FutureWatermarkError: processing time was claimed before the clock is there.
-        """
+        """Apply the newest watermark of `name` (see `advance`); returns the output downstream."""
         try:
             channel = self.channels[name]
         except (KeyError, TypeError):
@@ -167,18 +153,12 @@ class Combination:
         return self.emit() if self.advance(channel, watermark, now_ms) else _NOTHING
 
     def input_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
-        """Take the newest status of `name`; what goes downstream, in order.
-
-        Raises:
-            UnknownChannelError: there is no such channel.
-        """
         return self.emit() if self.set_status(self.channel(name), status) else _NOTHING
 
     def advance(self, channel: Channel, watermark: Watermark, now_ms: int) -> bool:
-        """Take a channel's watermark; whether the result may have changed.
+        """Apply a channel's watermark; True if the result may have changed.
 
-        A false watermark on an idle channel is thrown away. A true one is kept: it makes the
-        channel active.
+        A false watermark on an idle channel is discarded. A true one makes the channel active.
 
         Raises:
             WatermarkRegressionError: the channel went back.
@@ -208,7 +188,7 @@ class Combination:
         return self._membership_changed or (bool(self._heap) and self._heap[0][2] is channel)
 
     def set_status(self, channel: Channel, status: WatermarkStatus) -> bool:
-        """Mark idle or active; whether the result may have changed."""
+        """True if the result may have changed."""
         if not isinstance(status, WatermarkStatus):
             raise refused(f'channel "{channel.name}"', "status", status, "WatermarkStatus")
         idle = status is WatermarkStatus.IDLE
@@ -227,7 +207,7 @@ class Combination:
         return True
 
     def emit(self) -> tuple[Progress, ...]:
-        """What has changed since the last call, in order; to be called after a change."""
+        """The changes since the last call, in order."""
         self._membership_changed = False
         result = self._result()
         idle = not self._is_active()
@@ -237,7 +217,7 @@ class Combination:
         self.status = status
         if result is None:
             return (status,)
-        # ACTIVE goes before what it announces, IDLE after the last word.
+        # ACTIVE goes before the watermark that it announces, IDLE after the last one.
         return (result, status) if idle else (status, result)
 
     def lowest_ms(self) -> int | None:
@@ -269,11 +249,7 @@ class Combination:
 
     @classmethod
     def restored(cls, state: Mapping[str, Any], *, laggards_hold_back: bool) -> "Combination":
-        """A combination that goes on where `snapshot` was taken, with the channels of then.
-
-        Raises:
-            StateFormatError: `state` is no snapshot of a combination.
-        """
+        """Continues from a `snapshot`; raises StateFormatError."""
         combination = cls((), laggards_hold_back=laggards_hold_back)
         with reading_state("channels"):
             combination.last = Watermark(*state["last"])
@@ -300,12 +276,11 @@ class Combination:
             heappush(self._heap, (timestamp_ms, channel.number, channel))
 
     def _result(self) -> Watermark | None:
-        """The new combined watermark, None if it has not moved."""
         if self.last.use_processing_time or not self.channels:
             return None
         if not self._in_event_time:
             if self.last.timestamp_ms > self._clock_ms:
-                return None  # a removed channel had promised more: the clock has to get there
+                return None  # a removed channel had promised more: wait for the clock
             self.last = PROCESSING_TIME
             self._heap.clear()
             return self.last

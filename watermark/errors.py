@@ -56,10 +56,9 @@ class Secret(str):
 
 
 def redacted(text: str) -> str:
-    """`text` with references in place of the living secrets, also of such as it has cut short.
+    """`text` with references in place of the living secrets, also of truncated ones.
 
-    A value below 4 characters is replaced where it is a whole word: all the letters of a text are
-    no secret.
+    A secret below 4 characters is replaced only where it is a whole word.
     """
     living = [reference() for reference in _living.valuerefs()]
     forms = {form: s.reference for s in living if s is not None for form in s.forms}
@@ -69,7 +68,7 @@ def redacted(text: str) -> str:
 
 
 def redact(error: BaseException | None) -> None:
-    """Redact what `error` and its causes tell; they are shown in tracebacks."""
+    """Redact the texts of `error` and its causes, which tracebacks show."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen and _living:
         seen.add(id(error))
@@ -182,14 +181,7 @@ class StateFormatError(WatermarkError, fault="state-format"):
 
 @contextmanager
 def reading_state(what: str) -> Iterator[None]:
-    """Turn what a damaged state makes Python raise into one error.
-
-    Args:
-        what: whose state, for the message.
-
-    Raises:
-        StateFormatError: the block could not make sense of the state.
-    """
+    """Turn what a damaged state of `what` makes Python raise into StateFormatError."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, InvalidParameterError) as exc:

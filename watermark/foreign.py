@@ -1,15 +1,15 @@
-"""When a table in a foreign topic is complete: marks, notifications, counts, offsets, time.
+"""Decides when a table in a foreign topic is complete: marks, notifications, counts, offsets, time.
 
 A connector copies a table and then streams its changes into a topic of several partitions. The
-reader of the topic tells `ForeignSnapshot` what it met, in the order of the records' times, and
-asks whether the table is complete. It is complete when
+reader of the topic reports records to `ForeignSnapshot`, in the order of their times, and asks
+whether the table is complete. It is complete when
 
 1. there is evidence that the connector has read all of it (`Evidence`),
 2. nothing of that can still be on its way into the topic (`Quiet`), and
 3. everything up to the ends that the partitions had *after* that is applied.
 
-A later snapshot begins a new generation: its rows, and everything behind its beginning. Rows that
-it does not have are deleted once it is complete, not before.
+A later snapshot begins a new generation: its rows, and everything after its beginning. Rows that it
+does not have are deleted only once it is complete.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ _WITHOUT_ROWS = (
 
 
 class Missing(StrEnum):
-    """What a table waits for; `ABORTED` to `TRUNCATED` do not come by waiting."""
+    """What a table waits for; waiting does not help from `ABORTED` to `TRUNCATED`."""
 
     EVIDENCE = "evidence"
     ROWS = "rows"
@@ -58,12 +58,7 @@ class Missing(StrEnum):
 @checked
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The table is not complete.
-
-    Attributes:
-        text: what is missing, a fragment such as "12 of 1,000,000 snapshot rows are here".
-        evidence: what is known already.
-    """
+    """The table is not complete; `text` is a fragment that says what is missing."""
 
     missing: Missing
     text: str
@@ -73,17 +68,17 @@ class Waiting:
 @checked
 @dataclass(frozen=True, slots=True)
 class SnapshotRules:
-    """What counts as evidence for one table.
+    """Rules of evidence for one table.
 
     Attributes:
         settle_ms: without better proof: how long a record may be on its way into the topic.
-        is_compacted: Kafka removes records that later ones of their key replace: rows are counted,
-            but some may be missing.
-        opens_when_skipped: a connector that copies nothing first is taken for one that has.
-        replaces: a later snapshot is a new generation; else its rows are changes like others.
+        is_compacted: Kafka removes records that later ones of their key replace: the count of rows
+            may be low.
+        opens_when_skipped: a connector without a snapshot counts as one that has copied the table.
+        replaces: a later snapshot is a new generation; else its rows are ordinary changes.
         counts: rows can be told apart by their keys.
-        ends: of a topic that is no connector's: it is complete there. Else None.
-        has_end: there is no record of the table behind the `ends`.
+        ends: where a topic of no connector is complete; None for a connector's.
+        has_end: the table has no record after the `ends`.
     """
 
     settle_ms: int = 120_000
@@ -99,11 +94,8 @@ class SnapshotRules:
 class ForeignSnapshot:
     """Decides whether one table of a topic is complete; the session that reads the topic owns it.
 
-    Its states are those of `COPY_STEPS`. Once the table is complete a record can only begin a new
-    generation.
-
-    Attributes:
-        journal: what is durable, a value that each step replaces.
+    `COPY_STEPS` has its states. Once the table is complete, a record can only begin a new
+    generation. `journal` is the durable part, a value that each step replaces.
     """
 
     # reads better long: each kind of evidence has its method.
@@ -125,15 +117,15 @@ class ForeignSnapshot:
     def _facts(self) -> SnapshotFacts:
         return self.journal.facts
 
-    # What is reported
+    # Reports
     # -----------------------------------------------------------------------------------------
 
     def take(self, run: RecordRun) -> NewSnapshot | None:
         """Take records of one mark.
 
         Returns:
-            Where a later snapshot begins that they belong to: then they are not taken; after
-            `begin_generation` the caller gives them again, from there on.
+            The later snapshot that they belong to, if any. Then they are not taken; after
+            `begin_generation` the caller passes them again, from its beginning on.
         """
         if run.mark is Mark.TRUNCATE:
             return self._truncate(run)
@@ -165,7 +157,7 @@ class ForeignSnapshot:
     def _began_ms(self, run: RecordRun) -> int:
         at_ms = self._facts.positions.get(run.position, 0) if run.position else 0
         rows = self._facts.rows
-        is_own = at_ms > (rows.oldest_ms if rows else 0)  # not of the snapshot before
+        is_own = at_ms > (rows.oldest_ms if rows else 0)  # not of the previous snapshot
         return min(at_ms, run.first_ms) if is_own else run.first_ms
 
     def _started_within(self, run: RecordRun) -> int | None:
@@ -177,12 +169,12 @@ class ForeignSnapshot:
         return starts[-1] if starts else None
 
     def _is_later(self, run: RecordRun) -> bool:
-        """Whether the rows belong to a later snapshot; rows that are sent twice do not.
+        """True if the rows belong to a later snapshot; rows that are sent twice do not.
 
-        They come behind what only comes behind the current snapshot, and their source time is
-        newer; or they begin with another first row. Rows that were read at a position of this
-        snapshot belong to it. (In chunks that threads read side by side the first row may come
-        behind others, and a snapshot in the midst of a stream may have several positions.)
+        They come after a record that only comes after the current snapshot, and their source time
+        is newer; or they begin with another first row. Rows that were read at a position of this
+        snapshot belong to it. (With parallel chunks the first row may come after others, and a
+        snapshot in the midst of a stream may have several positions.)
         """
         facts = self._facts
         if run.mark is Mark.FIRST and facts.first is not None:
@@ -213,11 +205,10 @@ class ForeignSnapshot:
         )
 
     def begin_generation(self, new: NewSnapshot) -> None:
-        """Read a later snapshot from now on."""
         self.journal = self.journal.superseded(new)
 
     def is_older(self, mark: Mark, at_ms: int, position: int = 0) -> bool:
-        """Whether a late record belongs to an earlier snapshot; then it is not taken.
+        """True if a late record belongs to an earlier snapshot; then it is not taken.
 
         A row that was read at the position of the row that began this snapshot does not: its
         partition was slower.
@@ -249,7 +240,7 @@ class ForeignSnapshot:
         self.journal = replace(self.journal, notices=frozenset())
 
     def _announced(self) -> NewSnapshot | None:
-        """A later snapshot of which no record tells: it found no rows, or they are compacted."""
+        """A later snapshot without any record here: it found no rows, or they are compacted."""
         facts, scan = self._facts, self._runs.newest(NoticeKind.SCANNED)
         if scan is None:
             return None
@@ -271,17 +262,13 @@ class ForeignSnapshot:
     def committed(self, source_ms: int) -> None:
         """Take the source time of an offset that the connector committed outside of a snapshot.
 
-        It commits only what the brokers have acknowledged. An offset that is older than the rows
-        of the snapshot says nothing about them.
+        It commits only what the brokers have acknowledged. An offset that is older than the
+        snapshot's rows is no evidence about them.
         """
         self._note(committed_ms=greatest(self._facts.committed_ms, source_ms))
 
     def ended(self, offsets: Mapping[int, int]) -> None:
-        """Take the ends that `ask` waits for.
-
-        Raises:
-            InvalidTransitionError: it does not wait for them.
-        """
+        """Take the ends that `ask` waits for, else raise InvalidTransitionError."""
         self.journal = self.journal.after(CopyEvent.ENDS, ends=dict(offsets))
 
     def override(self, reason: str) -> None:
@@ -289,16 +276,13 @@ class ForeignSnapshot:
             facts = replace(self._facts, override=reason)
             self.journal = self.journal.after(CopyEvent.OVERRIDE, facts=facts)
 
-    # What is answered
+    # Answers
     # -----------------------------------------------------------------------------------------
 
     def ask(self, now_ms: int, applied: Mapping[int, int]) -> Complete | Waiting:
-        """Whether the table is complete, else what it waits for; once complete it stays so.
+        """Complete or waiting, by the clock; final once complete.
 
-        Args:
-            now_ms: the clock.
-            applied: partition → offset up to which it is applied now. A partition that is read
-                again has a lower one than before.
+        `applied` has the offset of each partition; it is lower than before if one is read again.
         """
         if self.journal.complete is not None:
             return self.journal.complete
@@ -329,7 +313,6 @@ class ForeignSnapshot:
         return complete
 
     def _run(self) -> int:
-        """The run of the connector's snapshot that this generation is of."""
         rows = self._facts.rows
         return self._runs.newest_run() if rows is None else self._runs.run_at(rows.oldest_ms)
 
@@ -339,8 +322,8 @@ class ForeignSnapshot:
     def _own(self, kind: NoticeKind) -> Notice | None:
         """The newest notification of a kind about the snapshot of this generation.
 
-        The connector reads a row before it says that it has read all of them. A notification that
-        is older than a row is about an earlier snapshot, even if only its STARTED arrived.
+        The connector reads a row before it reports that it has read all. A notification that is
+        older than a row is about an earlier snapshot, even if only its STARTED arrived.
         """
         notice, facts = self._runs.of(self._run(), kind), self._facts
         if notice is None:
@@ -348,7 +331,7 @@ class ForeignSnapshot:
         if facts.sources is not None and notice.at_ms < facts.sources.newest_ms:
             return None
         if facts.changes is not None and notice.at_ms > facts.changes.oldest_ms + _CLOCKS_MS:
-            return None  # of a later snapshot: changes come behind the notifications of theirs
+            return None  # of a later snapshot: changes come after the notifications of their own
         return notice
 
     def _evidence(self) -> Evidence | Waiting:
@@ -408,16 +391,16 @@ class ForeignSnapshot:
         return Waiting(Missing.EVIDENCE, f"{self._rows_text()}, and no sign of its end")
 
     def _is_skipped(self) -> bool:
-        """Whether the connector says, or its records show, that nothing was copied."""
+        """True if the connector reports, or its records show, that nothing was copied."""
         if self._facts.rows is not None or self._scan() is not None:
             return False
         skipped = self._runs.newest(NoticeKind.SKIPPED)
         return skipped is not None or self._facts.changes is not None
 
     def _has_ended(self) -> bool:
-        """Whether each partition has what only comes behind all rows of the snapshot.
+        """True if each partition has a record that only comes after all rows of the snapshot.
 
-        Changes may be behind a later snapshot, of which compaction has left no row.
+        The changes may come after a later snapshot of which compaction has left no row.
         """
         facts = self._facts
         is_hidden = self._rules.is_compacted and facts.rows is not None
@@ -429,7 +412,7 @@ class ForeignSnapshot:
         return self._rules.opens_when_skipped and self._is_skipped()
 
     def _is_committed(self) -> bool:
-        """Whether the connector's offset is behind the snapshot; some tell seconds only."""
+        """True if the connector's offset is after the snapshot; some have only seconds."""
         committed, sources = self._facts.committed_ms, self._facts.sources
         if committed is None or sources is None:
             return False
@@ -438,9 +421,9 @@ class ForeignSnapshot:
     def _quiet(self, evidence: Evidence, now_ms: int) -> Quiet | Waiting:
         """Why nothing is on its way.
 
-        A count is no proof without the last row, nor where rows were read at several times, or
-        positions if they are told: some may be of a snapshot that was aborted, with the first row
-        of the next one on its way.
+        A count is no proof without the last row, nor if rows were read at several positions (if
+        positions are unknown: at several times): some may be of an aborted snapshot, with the first
+        row of the next one on its way.
         """
         facts = self._facts
         if evidence is Evidence.OPERATOR_OVERRIDE:

@@ -1,7 +1,7 @@
-"""What is durable of a foreign topic's copy: two state machines, and the entry that a step writes.
+"""The durable part of a foreign topic's copy: two state machines, and the entry of the journal.
 
-`FEED_STEPS` holds the steps of the journal: each is one durable write. `COPY_STEPS` holds how one
-generation, the rows of one snapshot, comes to count as complete.
+`FEED_STEPS` has the steps of the journal, each of which is one durable write. `COPY_STEPS` has how
+one generation, the rows of one snapshot, comes to count as complete.
 """
 
 from collections.abc import Mapping
@@ -19,10 +19,9 @@ _JOURNAL = "journal of a topic"
 
 
 class FeedPhase(StrEnum):
-    """How far the copy of a topic is, as its journal says.
+    """Progress of a topic's copy in its journal.
 
     Attributes:
-        NEW: nothing is read.
         COPYING: the current generation is not proven complete.
         WHOLE: the current generation is proven complete.
         ABANDONED: the topic cannot be followed; it is read again from its beginning.
@@ -35,15 +34,15 @@ class FeedPhase(StrEnum):
 
 
 class FeedStep(StrEnum):
-    """What one durable write of a journal makes true.
+    """One durable write of a journal.
 
     Attributes:
         BEGIN: reads the topic from its beginning, in a new generation.
         ADVANCE: moves offsets up.
         SUPERSEDE: begins the generation of a later snapshot; offsets move back where its records
             were read already.
-        PROVE: says that the generation is complete.
-        ABANDON: says that the topic cannot be followed.
+        PROVE: the generation is complete.
+        ABANDON: the topic cannot be followed.
     """
 
     BEGIN = "begin"
@@ -70,16 +69,14 @@ FEED_STEPS: Mapping[tuple[FeedPhase, FeedStep], FeedPhase] = {
 @checked
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """What the rules of a journal are about; the rest of an entry belongs to it.
+    """The part of a journal entry that `FEED_STEPS` governs.
 
     >>> new = FeedPosition()
     >>> begun = new.after(FeedStep.BEGIN, topic_id="a", generation=1, offsets={0: 5})
     >>> begun.phase.value, begun.after(FeedStep.ADVANCE, offsets={0: 7}).offsets
     ('copying', {0: 7})
 
-    Attributes:
-        topic_id: of the topic that the offsets belong to.
-        offsets: partition → next offset; everything below is sent and acknowledged.
+    `offsets` are the next ones by partition; everything below is sent and acknowledged.
     """
 
     phase: FeedPhase = FeedPhase.NEW
@@ -95,11 +92,10 @@ class FeedPosition:
         generation: int | None = None,
         offsets: Mapping[int, int] | None = None,
     ) -> "FeedPosition":
-        """The position after `step`; what is not given stays.
+        """The position after `step`; None keeps a value.
 
-        Raises:
-            InvalidTransitionError: `FEED_STEPS` has no such step, or it changes what only another
-                step may change.
+        InvalidTransitionError: `FEED_STEPS` has no such step, or another step must change the
+        value.
         """
         after = FeedPosition(
             next_state(_JOURNAL, FEED_STEPS, self.phase, step),
@@ -126,13 +122,13 @@ class FeedPosition:
 
 
 class CopyState(StrEnum):
-    """How far the proof is that one generation is complete.
+    """State of the proof that one generation is complete.
 
     Attributes:
         READING: nothing shows that the connector has read the whole table.
         PROVEN: there is evidence of it; rows may still be on their way into the topic.
         BOUNDED: nothing is on its way, and the ends of the partitions were read after that.
-        COMPLETE: everything up to the ends is applied. It stays so until a later snapshot begins.
+        COMPLETE: everything up to the ends is applied; final until a later snapshot begins.
     """
 
     READING = "reading"
@@ -142,16 +138,14 @@ class CopyState(StrEnum):
 
 
 class CopyEvent(StrEnum):
-    """What changes the proof of a generation.
+    """Events of the proof.
 
     Attributes:
         PROOF: there is evidence.
         DOUBT: there is no evidence, or it does not hold any more.
         UNREST: rows may be on their way.
         ENDS: the ends of the partitions are read.
-        OVERRIDE: an operator says that the table is complete.
-        APPLIED: everything up to the ends is applied.
-        SUPERSEDE: a later snapshot begins a new generation.
+        OVERRIDE: an operator declares the table complete.
     """
 
     PROOF = "proof"
@@ -211,22 +205,22 @@ class FirstRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """What records, Connect and the operator have said about one generation.
+    """Facts about one generation, from records, Connect and the operator.
 
     Attributes:
         rows: times in Kafka of the snapshot's rows, None before the first one.
-        sources: their times in the database; together with `rows`.
+        sources: their times in the database; set together with `rows`.
         changes: times in Kafka of changes.
         newest_other_ms: time in Kafka of the newest record of another table.
         last_ms: time in Kafka of the newest row that is marked as the last one.
         positions: where rows were read → the oldest time in Kafka of such a row.
-        ended: partitions that have what only comes behind all rows.
+        ended: partitions with a record that only comes after all rows.
         truncated: partitions whose oldest records were removed before they were read.
-        counted: rows, told apart by their keys.
+        counted: rows, with distinct keys.
         committed_ms: time in the database of the newest offset that Connect has committed.
         empty_ms: when the connector's newest run began, once the generation is complete without
             rows.
-        override: the operator's reason to call the table complete.
+        override: the operator's reason to declare the table complete.
         was_truncated: the generation began by TRUNCATE.
     """
 
@@ -247,11 +241,10 @@ class SnapshotFacts:
 
     @property
     def position(self) -> int:
-        """Where all rows were read; 0 if they were read at several positions or at none."""
+        """Position where all rows were read; 0 if there are several or none."""
         return next(iter(self.positions)) if len(self.positions) == 1 else 0
 
     def with_run(self, run: RecordRun) -> Self:
-        """With records of this snapshot, or changes behind it."""
         if run.mark is Mark.STREAMED:
             return replace(
                 self,
@@ -275,7 +268,7 @@ class SnapshotFacts:
         )
 
     def without_ends(self, run: RecordRun) -> Self:
-        """Before `run`, rows of a later snapshot that count as changes until it ends."""
+        """Prepare for `run`, rows of a later snapshot that count as changes until it ends."""
         return replace(
             self,
             rows=self.rows and TimeSpan(run.first_ms, self.rows.newest_ms),
@@ -289,14 +282,14 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotJournal:
-    """What is durable of a `ForeignSnapshot`; a step makes another value of it.
+    """The durable part of a `ForeignSnapshot`; a step makes another value of it.
 
     Attributes:
-        generation: number of the snapshot that is read now, from 1 on; 0 before the first one.
+        generation: number of the current snapshot, from 1 on; 0 before the first one.
         changes_from_ms: older changes belong to an earlier generation; None for the first one.
         rows_after_ms: rows that are not newer belong to an earlier snapshot.
         position: where the row was read that began the snapshot; 0 if it began otherwise.
-        proven_at_ms: clock at which the evidence was met, None in `READING`.
+        proven_at_ms: clock when the evidence appeared, None in `READING`.
         ends: partition → end, in `BOUNDED` and later.
         complete: the proof, in `COMPLETE`.
         oldest_ms: partition → time of its oldest record.
@@ -318,7 +311,7 @@ class SnapshotJournal:
 
     @classmethod
     def first(cls, generation: int, begins: Mapping[int, int]) -> Self:
-        """Of a topic that is read from its beginning offsets `begins`."""
+        """For a topic that is read from its beginning offsets `begins`."""
         removed = frozenset(partition for partition, offset in begins.items() if offset > 0)
         return cls(generation=generation, facts=SnapshotFacts(truncated=removed), removed=removed)
 
@@ -331,17 +324,9 @@ class SnapshotJournal:
         complete: Complete | None = None,
         **changes: Any,  # noqa: ANN401
     ) -> Self:
-        """The value after `event`; what the new state does not have is dropped.
+        """The value after `event`, without fields of other states; raises InvalidTransitionError.
 
-        Args:
-            event: what happened.
-            at_ms: the clock, of `PROOF`.
-            ends: partition → end, of `ENDS`.
-            complete: the proof, of `APPLIED`.
-            changes: other fields.
-
-        Raises:
-            InvalidTransitionError: `COPY_STEPS` has no such step.
+        `at_ms` belongs to `PROOF`, `ends` to `ENDS`, `complete` to `APPLIED`.
         """
         state = next_state("copy of a topic", COPY_STEPS, self.state, event)
         proven_at_ms = at_ms if self.proven_at_ms is None else self.proven_at_ms
@@ -356,7 +341,6 @@ class SnapshotJournal:
         )
 
     def superseded(self, new: NewSnapshot) -> Self:
-        """The next generation."""
         seen_before = {p for p, oldest in self.oldest_ms.items() if oldest < new.at_ms}
         facts = SnapshotFacts(
             truncated=frozenset() if new.is_empty else self.removed - seen_before,
@@ -409,11 +393,7 @@ class SnapshotJournal:
 
     @classmethod
     def of_json(cls, value: Mapping[str, Any]) -> Self:
-        """What `as_json` described; the state follows from the fields that are there.
-
-        Raises:
-            StateFormatError: it is damaged.
-        """
+        """Read `as_json`; the state follows from the fields. Raises StateFormatError."""
         with reading_state("a foreign snapshot"):
             first_ms, done = value["first_source_ms"], value["complete"]
             facts = SnapshotFacts(

@@ -1,7 +1,7 @@
-"""What a reader of a foreign topic reports: runs of records, and notifications of the connector.
+"""Reports of a reader of a foreign topic: runs of records, and notifications of the connector.
 
-Notifications come late, twice, not at all and in any order; a run of the snapshot reaches from the
-time of one STARTED to that of the next.
+Notifications come late, twice, not at all and in any order. A run of the connector's snapshot spans
+from one STARTED to the next.
 """
 
 from bisect import bisect_right
@@ -13,7 +13,7 @@ from watermark.checks import checked
 
 
 class Mark(StrEnum):
-    """What a record says of the snapshot; rows of incremental ones say nothing."""
+    """A record's mark for its snapshot; rows of incremental snapshots have none."""
 
     FIRST = "first"
     ROW = "row"
@@ -25,14 +25,14 @@ class Mark(StrEnum):
 @checked
 @dataclass(frozen=True, slots=True)
 class RecordRun:
-    """Records of one mark, next to each other in the order of their times, in any partitions.
+    """Records of one mark, adjacent in the order of their times, in any partitions.
 
     Attributes:
         first_ms: time of the oldest one in Kafka, `last_ms` of the newest.
-        source_ms: newest time that their source blocks give, else that in Kafka.
-        oldest_source_ms: the oldest one.
-        position: a number of where in the database's log rows of a snapshot were read; 0 where
-            nobody tells. What was read at one position is the same, whichever snapshot it is of.
+        source_ms: newest time in their source blocks, else that in Kafka; `oldest_source_ms` is the
+            oldest.
+        position: number of the position in the database's log where rows of a snapshot were read; 0
+            if unknown. Rows read at one position are the same in every snapshot.
     """
 
     mark: Mark
@@ -50,11 +50,11 @@ class NewSnapshot:
     """A later snapshot has begun, or all rows are gone.
 
     Attributes:
-        at_ms: changes from this time on are behind its beginning.
-        rows_after_ms: rows of snapshots behind this time are its own.
-        must_read_again: records of that time and later were taken for the older one's.
-        is_empty: it is none, the table was truncated.
-        position: where the row was read that has begun it; 0 if it began otherwise.
+        at_ms: changes from this time on come after its beginning.
+        rows_after_ms: snapshot rows after this time belong to it.
+        must_read_again: records of that time and later were taken as the older snapshot's.
+        is_empty: the table was truncated; there is no snapshot.
+        position: where the row was read that began it; 0 if it began otherwise.
     """
 
     at_ms: int
@@ -65,7 +65,7 @@ class NewSnapshot:
 
 
 class NoticeKind(StrEnum):
-    """What a notification about a snapshot of the connector, or of our table, says."""
+    """Kind of a notification about a snapshot of the connector, or about the table."""
 
     STARTED = "started"
     SCANNED = "scanned"
@@ -78,11 +78,11 @@ class NoticeKind(StrEnum):
 @checked
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A notification; those of other tables are left out before.
+    """A notification that is not about another table.
 
     Attributes:
-        at_ms: when the connector made it, by its clock.
-        rows: of `SCANNED`: rows of the table that were scanned, None if it does not say.
+        at_ms: by the connector's clock.
+        rows: of `SCANNED`: rows of the table that were scanned, None if unknown.
     """
 
     kind: NoticeKind
@@ -93,7 +93,7 @@ class Notice:
 @checked
 @dataclass(slots=True)
 class SnapshotRuns:
-    """The notifications so far; asked for what belongs to a time."""
+    """The notifications so far, by run of the connector's snapshot."""
 
     notices: set[Notice] = field(default_factory=set)
     _starts_ms: list[int] = field(default_factory=list)

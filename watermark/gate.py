@@ -1,7 +1,6 @@
-"""The gate between a probe side that waits and a build side that is still being copied.
+"""The gate between a waiting probe side and a build side that is still being copied.
 
-Nothing is stored while the gate is closed: held records stay in their topic and are known by their
-offsets.
+It stores nothing: held records stay in their topic, identified by offsets.
 """
 
 from collections.abc import Mapping
@@ -15,11 +14,9 @@ from watermark.transitions import next_state
 
 
 class Phase(StrEnum):
-    """Where a job is.
+    """Phase of a job.
 
-    Attributes:
-        LOAD: tables are copied; the stream is not read.
-        JOIN: each record is joined when it comes.
+    LOAD: tables are copied; the stream is not read. JOIN: each record is joined when it comes.
     """
 
     LOAD = "LOAD"
@@ -27,11 +24,10 @@ class Phase(StrEnum):
 
 
 class PhaseEvent(StrEnum):
-    """What happens to a job's phase.
+    """Event of a job's phase.
 
-    Attributes:
-        GATE_OPENED: every channel of every table has committed its watermark.
-        RESTORED: a runner starts from the checkpoint.
+    GATE_OPENED: every channel of every table has committed its watermark. RESTORED: a runner starts
+    from the checkpoint.
     """
 
     GATE_OPENED = "gate_opened"
@@ -46,13 +42,10 @@ TRANSITIONS: dict[tuple[Phase, PhaseEvent], Phase] = {
 
 
 def advance(phase: Phase, event: PhaseEvent) -> Phase:
-    """The phase after `event`.
+    """The phase after `event`; a second opening raises InvalidTransitionError.
 
     >>> advance(Phase.LOAD, PhaseEvent.GATE_OPENED).name
     'JOIN'
-
-    Raises:
-        InvalidTransitionError: the table has no such step; opening twice is one.
     """
     return next_state("phase of a job", TRANSITIONS, phase, event)
 
@@ -62,11 +55,10 @@ NEAR_LOSS = 0.8
 
 @checked
 class ProbeGate:
-    """Opens once, for good, when the valve of all build-side channels says that they are complete.
+    """Opens once, for good, when the valve of all build-side channels is complete.
 
-    Complete is a watermark in processing time, or the end of time. The gate is fed with what
-    `StatusWatermarkValve` puts out and with nothing else: a status, idleness for instance, cannot
-    open it.
+    Complete is a watermark in processing time, or the end of time. Only the output of
+    `StatusWatermarkValve` feeds the gate; a status, such as idleness, cannot open it.
 
     >>> gate = ProbeGate()
     >>> gate.on_watermark(Watermark(5))
@@ -76,9 +68,7 @@ class ProbeGate:
     >>> gate.on_watermark(Watermark(5, use_processing_time=True)), gate.is_open
     (False, True)
 
-    Attributes:
-        is_open: probe records may be joined.
-        opened_by: the watermark that opened it, None before.
+    `opened_by` is the watermark that opened it, None before.
     """
 
     def __init__(self) -> None:
@@ -87,11 +77,7 @@ class ProbeGate:
         self.last = START_OF_TIME
 
     def on_watermark(self, watermark: Watermark) -> bool:
-        """Take an output of the valve.
-
-        Returns:
-            True if, and only if, this call opened the gate.
-        """
+        """True only if this call opened the gate."""
         self.last = watermark
         if self.is_open or not is_complete(watermark):
             return False
@@ -105,7 +91,7 @@ def is_complete(watermark: Watermark) -> bool:
 
 
 class LossRisk(Enum):
-    """What brings retention close to a held record."""
+    """The limit of retention that a held record approaches."""
 
     AGE = "age"
     SIZE = "size"
@@ -115,12 +101,7 @@ class LossRisk(Enum):
 @checked
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a topic keeps; None is unlimited.
-
-    Attributes:
-        max_age_ms: `retention.ms`.
-        max_bytes: `retention.bytes`, of a partition.
-    """
+    """Limits of a topic, `max_bytes` for each partition; None is unlimited."""
 
     max_age_ms: int | None = None
     max_bytes: int | None = None
@@ -131,11 +112,8 @@ class Retention:
 class HeldPartition:
     """The held offsets of one partition: `start` (kept since submission) up to `end`.
 
-    Attributes:
-        retention_begin: the first offset that the partition still has.
-        first_retention_begin: the same at submission, None if it was not looked at.
-        oldest_at_ms: timestamp of the oldest held record, None if unknown.
-        log_bytes: size of the whole partition, None if unknown.
+    `first_retention_begin` is the one at submission, `log_bytes` the size of the whole partition.
+    None is unknown.
     """
 
     partition: int
@@ -158,11 +136,7 @@ class HeldPartition:
 @checked
 @dataclass(frozen=True, slots=True)
 class LossWarning:
-    """Held records of a partition are close to being removed.
-
-    Attributes:
-        used: share of what retention allows, 1.0 being the loss.
-    """
+    """Held records of a partition are about to expire; at `used` 1.0 they are lost."""
 
     partition: int
     risk: LossRisk
@@ -172,7 +146,7 @@ class LossWarning:
 @checked
 @dataclass(frozen=True, slots=True)
 class HeldOffsets:
-    """What waits before the gate, by partition, and what threatens it.
+    """Records held before the gate, by partition.
 
     >>> held = HeldOffsets.of(start={0: 10, 1: 0}, end={0: 25, 1: 5}, retention_begin={0: 0, 1: 0})
     >>> held.held_records
@@ -187,8 +161,7 @@ class HeldOffsets:
     ) -> "HeldOffsets":
         """From offsets by partition; without an end nothing is held, without a begin it is 0.
 
-        Raises:
-            InvalidParameterError: an offset is negative, or a partition has an end but no start.
+        InvalidParameterError: an offset is negative, or a partition has an end but no start.
         """
         unknown = sorted(set(end) - set(start))
         if unknown:
@@ -220,11 +193,7 @@ class HeldOffsets:
         return sum(each.lost_records for each in self.partitions)
 
     def check(self, topic: str) -> None:
-        """Return if everything that is held still exists.
-
-        Raises:
-            LostRecordsError: retention has passed a start offset.
-        """
+        """Raise LostRecordsError if retention has passed a start offset."""
         for each in self.partitions:
             if each.lost_records:
                 raise LostRecordsError(

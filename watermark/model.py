@@ -19,7 +19,7 @@ from watermark.errors import InvalidParameterError
 
 
 class Evidence(StrEnum):
-    """Why a table counts as complete; shown wherever the opening is shown."""
+    """Why a table counts as complete."""
 
     IN_BAND_WATERMARK = "in_band_watermark"
     BOUNDED_INPUT_ENDED = "bounded_input_ended"
@@ -34,7 +34,7 @@ class Evidence(StrEnum):
 
 
 class Quiet(StrEnum):
-    """Why no row of a snapshot of somebody else can still be on its way into the topic."""
+    """Why no row of a connector's snapshot can still be on its way into the topic."""
 
     ROWS_COUNTED = "rows_counted"
     PARTITIONS_ENDED = "partitions_ended"
@@ -49,7 +49,7 @@ MAX_TIMESTAMP = 2**63 - 1
 
 
 def clamp(timestamp_ms: int) -> int:
-    """`timestamp_ms`, or the nearest end of the signed 64-bit range.
+    """Clamp to the signed 64-bit range.
 
     >>> clamp(-(2**80)) == MIN_TIMESTAMP, clamp(5)
     (True, 5)
@@ -67,16 +67,9 @@ def add_clamped(timestamp_ms: int, duration_ms: int) -> int:
 class Watermark:
     """A promise that no record at or before this time is still to come.
 
-    With `use_processing_time` the time follows the wall clock from here on, and `timestamp_ms` is
-    the last effective time: `(t, true)` requires t <= now, hence it means the same as
-    `(MIN_TIMESTAMP, true)`.
-
-    Attributes:
-        timestamp_ms: milliseconds since the Unix epoch, UTC; clamped to 64 bits.
-        use_processing_time: the wall clock is the time; final once set.
-
-    Raises:
-        InvalidParameterError: the timestamp is no int, or the flag no bool.
+    With `use_processing_time` the time follows the wall clock from here on, for good, and
+    `timestamp_ms` is the last effective time: `(t, true)` requires t <= now, so it means the same
+    as `(MIN_TIMESTAMP, true)`. Timestamps are clamped to 64 bits.
 
     Source: FLIP-326, "Public Interfaces" 1.
     """
@@ -101,7 +94,7 @@ class Watermark:
 
 
 class WatermarkStatus(Enum):
-    """Whether records and watermarks are to be expected from a channel."""
+    """ACTIVE if records and watermarks are expected from a channel."""
 
     ACTIVE = "active"
     IDLE = "idle"
@@ -110,10 +103,10 @@ class WatermarkStatus(Enum):
 Progress = Watermark | WatermarkStatus
 
 START_OF_TIME = Watermark(MIN_TIMESTAMP)
-"""Where each stream starts: nothing is promised yet."""
+"""Start of each stream: no promise yet."""
 
 END_OF_TIME = Watermark(MAX_TIMESTAMP)
-"""What a source says that has ended."""
+"""Watermark of a source that has ended."""
 
 PROCESSING_TIME = Watermark(MIN_TIMESTAMP, use_processing_time=True)
 """From here on the clock is the time."""

@@ -13,11 +13,7 @@ Event = TypeVar("Event", bound=StrEnum)
 def next_state(
     machine: str, table: Mapping[tuple[State, Event], State], state: State, event: Event
 ) -> State:
-    """The state after `event`.
-
-    Raises:
-        InvalidTransitionError: `table` has no such transition.
-    """
+    """Raise InvalidTransitionError if `table` has no such transition."""
     following = table.get((state, event))
     if following is None:
         raise illegal_step(machine, f'state "{state}" has no transition for "{event}"')

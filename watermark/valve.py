@@ -11,10 +11,11 @@ from watermark.model import Progress, Watermark, WatermarkStatus
 
 @checked
 class CombinedWatermarkStatus:
-    """The watermark and status of an operator with several inputs, a stream's splits included.
+    """The watermark and status of an operator with several inputs, or a stream with several splits.
 
     One rule differs from the valve's, by FLIP-326: an input that returns from idleness behind the
     operator's watermark takes part in the minimum at once, and holds it until it has caught up.
+    Unknown inputs raise UnknownChannelError, names in use InvalidParameterError.
 
     >>> combined = CombinedWatermarkStatus(["probe", "build"])
     >>> combined.update_watermark("probe", Watermark(5), now_ms=100)
@@ -36,7 +37,7 @@ class CombinedWatermarkStatus:
 
     @property
     def lowest_ms(self) -> int | None:
-        """Where the slowest active input in event time is now, None if there is none.
+        """Minimum over the active inputs in event time, None without any.
 
         Unlike the watermark, this goes back when a slow input joins.
         """
@@ -51,48 +52,27 @@ class CombinedWatermarkStatus:
         return tuple(self._combination.channels)
 
     def watermark_of(self, name: str) -> Watermark:
-        """The newest watermark of one input.
-
-        Raises:
-            UnknownChannelError: there is no such input.
-        """
         return self._combination.channel(name).watermark
 
     @unchecked
     def update_watermark(
         self, name: str, watermark: Watermark, *, now_ms: int
     ) -> tuple[Progress, ...]:
-        """Take the newest watermark of an input.
-
-        Returns:
-            What the operator says downstream, in order.
+        """Apply the newest watermark of an input; returns the output downstream, in order.
 
         Raises:
-            UnknownChannelError: there is no such input.
             WatermarkRegressionError: the input went back, or left processing time.
             FutureWatermarkError: `(T, true)` with T, or an earlier promise, after `now_ms`.
         """
         return self._combination.input_watermark(name, watermark, now_ms)
 
     def update_status(self, name: str, status: WatermarkStatus) -> tuple[Progress, ...]:
-        """Take the newest status of an input.
-
-        Returns:
-            What the operator says downstream, in order.
-
-        Raises:
-            UnknownChannelError: there is no such input.
-        """
+        """Apply the newest status of an input; returns the output downstream, in order."""
         return self._combination.input_status(name, status)
 
     @unchecked
     def stage(self, name: str, progress: Progress, *, now_ms: int) -> None:
-        """Take a watermark or status without an answer, until `emit` is asked for one.
-
-        Raises:
-            UnknownChannelError, WatermarkRegressionError, FutureWatermarkError: as
-                `update_watermark`.
-        """
+        """Apply a watermark or status without output until `emit`; raises as `update_watermark`."""
         channel = self._combination.channel(name)
         if isinstance(progress, Watermark):
             self._combination.advance(channel, progress, now_ms)
@@ -103,40 +83,28 @@ class CombinedWatermarkStatus:
         return self._combination.emit()
 
     def add_input(self, name: str) -> None:
-        """Add an active input at the start of time; it holds the watermark until it has caught up.
-
-        Raises:
-            InvalidParameterError: the name is taken.
-        """
+        """Add an active input at the start of time; it holds the watermark until it catches up."""
         self._combination.add(name)
 
     def remove_input(self, name: str) -> None:
-        """Forget an input; nothing moves before the next update, and nothing at all without inputs.
-
-        Raises:
-            UnknownChannelError: there is no such input.
-        """
+        """Remove an input; the watermark moves with the next update, and never without inputs."""
         self._combination.remove(name)
 
     def snapshot(self) -> dict[str, object]:
         return self._combination.snapshot()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`; raises StateFormatError."""
         self._combination = Combination.restored(state, laggards_hold_back=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelState:
-    """What the valve knows of one channel.
+    """State of one channel of the valve.
 
     Attributes:
         status: ACTIVE also for a channel that said IDLE but is in processing time.
-        watermark: its newest watermark that was not thrown away.
+        watermark: the newest that was not discarded.
         aligned: it counts for the valve's output: active and not behind it, in event time before
             the valve has switched, in processing time after.
     """
@@ -152,9 +120,10 @@ class StatusWatermarkValve:
     """Combines the channels of one input, by the rule of `watermark.combine`.
 
     A channel that returns from idleness behind the last output is unaligned: it neither holds back
-    nor advances anything until it has caught up. A false watermark on an idle channel is thrown
-    away. When the last channel goes idle, the maximum goes out, then IDLE. A valve without
-    channels never emits.
+    nor advances the output until it has caught up. A false watermark on an idle channel is
+    discarded. When the last channel goes idle, the valve emits the maximum, then IDLE. A valve
+    without channels never emits. Unknown channels raise UnknownChannelError, names in use
+    InvalidParameterError.
 
     >>> valve = StatusWatermarkValve(["items/0", "items/1"])
     >>> valve.input_watermark("items/0", Watermark(-(2**63), True), now_ms=1000)
@@ -180,13 +149,9 @@ class StatusWatermarkValve:
     def input_watermark(
         self, channel: str, watermark: Watermark, *, now_ms: int
     ) -> tuple[Progress, ...]:
-        """Take `watermark`, the newest promise of `channel` (say ``"shop.items/0"``).
-
-        Returns:
-            What goes downstream, in order.
+        """Apply the newest watermark of a channel; returns the output downstream, in order.
 
         Raises:
-            UnknownChannelError: `channel` was never added.
             WatermarkRegressionError: the channel went back, or left processing time.
             FutureWatermarkError: `(T, true)` with T, or an earlier promise of the channel, after
                 `now_ms`.
@@ -194,39 +159,22 @@ class StatusWatermarkValve:
         return self._combination.input_watermark(channel, watermark, now_ms)
 
     def input_status(self, channel: str, status: WatermarkStatus) -> tuple[Progress, ...]:
-        """Take the newest status of `channel`.
+        """Apply the newest status of a channel; returns the output downstream, in order.
 
-        Returns:
-            What goes downstream, in order: a watermark that the status set free, and the valve's
-            status if it changed.
-
-        Raises:
-            UnknownChannelError: `channel` was never added.
+        This is a watermark that the status set free, and the valve's status if it changed.
         """
         return self._combination.input_status(channel, status)
 
     def add_channel(self, channel: str) -> None:
-        """Add an active channel; one that starts behind the last output is unaligned.
-
-        Raises:
-            InvalidParameterError: the name is taken.
-        """
+        """Add an active channel; one that starts behind the last output is unaligned."""
         self._combination.add(channel)
 
     def remove_channel(self, channel: str) -> None:
-        """Forget a channel; the output moves with the next input at the earliest.
-
-        Raises:
-            UnknownChannelError: `channel` was never added.
-        """
+        """Remove a channel; the output moves with the next input at the earliest."""
         self._combination.remove(channel)
 
     def watermark_of(self, channel: str) -> Watermark:
-        """The newest watermark of one channel that was not thrown away.
-
-        Raises:
-            UnknownChannelError: `channel` was never added.
-        """
+        """The newest watermark that was not discarded."""
         return self._combination.channel(channel).watermark
 
     def channels(self) -> tuple[ChannelState, ...]:
@@ -247,9 +195,5 @@ class StatusWatermarkValve:
         return self._combination.snapshot()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`; raises StateFormatError."""
         self._combination = Combination.restored(state, laggards_hold_back=False)

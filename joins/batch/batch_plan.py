@@ -1,4 +1,4 @@
-"""What the next batch of the stream is: its offsets, its versions, its clock, and its pin."""
+"""Plans and pins the stream's next batch (offsets, versions, clock) and runs the loop's steps."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -23,17 +23,17 @@ from joins.worker.work import spread
 
 _WAIT_S = 0.5
 _KNOWN_S = 1.0  # readers know a topic by its id
-_RECORDS_ON_EVENT = 20_000  # each may move the watermark, and every work item has all moves
+_RECORDS_ON_EVENT = 20_000  # each may move the watermark; every work item has all moves
 
 
 @dataclass(frozen=True, slots=True)
 class EventParts:
-    """What the loop of a job with event time or windows asks and tells beside `ProbeHooks`.
+    """What the loop of a job with event time or windows calls beside `ProbeHooks`.
 
     Attributes:
         heard: versions of dimensions → name → partition → (watermark, newest change), JSON values.
-        seen: how the time stands; the newest of them is for the status.
-        trim: no row will ask for a version of a dimension before this time any more.
+        seen: receives the state of time for the status.
+        trim: no row will need a version of a dimension before this time.
     """
 
     spec: EventSpec
@@ -45,12 +45,7 @@ class EventParts:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """What the next batch would be.
-
-    Attributes:
-        event: what its pin says of time and state before it; None where there is none.
-        now_ms: its clock.
-    """
+    """The next batch before it is pinned; `event` is None without event time or windows."""
 
     start: Mapping[int, int]
     end: Mapping[int, int]
@@ -64,12 +59,6 @@ class BatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the cluster has said of the topics.
-
-    Attributes:
-        at_s: when they were described; their ends are no older.
-    """
-
     at_s: float
     topics: StreamDescription
     ends: Mapping[int, int]
@@ -93,17 +82,17 @@ class BatchPlanner:
         self._records.close()
 
     def wait(self, behind: Mapping[int, int]) -> None:
-        """Return when there are records behind these offsets, at the latest in half a second."""
+        """Return once there are records after these offsets, or after half a second."""
         ends = self._settings.life.end_offsets
         open_ones = {p: o for p, o in behind.items() if ends is None or o < ends.get(p, 0)}
         if open_ones:
             self._records.wait(self._settings.topics, open_ones, _WAIT_S)
 
     def next(self, number: int, behind: Mapping[int, int], state: EventState) -> BatchPlan:
-        """Batch `number`, behind these offsets and this state, as things are now.
+        """Plan batch `number` after these offsets and this state.
 
         Raises:
-            GuardError: the topic lacks what it had, or is another one.
+            GuardError: the topic has lost records, or is another one.
             SourceUnavailableError: no broker answers.
         """
         life, limit = self._settings.life, self._hooks.limit()
@@ -115,10 +104,7 @@ class BatchPlanner:
         return self._planned(number, (start, spread(start, there, limit)), state)
 
     def _ends(self, behind: Mapping[int, int], limit: int) -> Mapping[int, int]:
-        """Where the partitions end; or did within the last second, if that makes a whole batch.
-
-        Of a bounded stream none beyond its end.
-        """
+        """End offsets, at most a second old if they suffice for a whole batch."""
         bounds = self._settings.life.end_offsets
         known, now_s = self._known, time.monotonic()
         if known is None or now_s - known.at_s > _KNOWN_S:
@@ -172,19 +158,15 @@ class BatchPlanner:
         )
 
     def moved(self, plan: BatchPlan, state: EventState) -> Advance:
-        """Where `plan`, of a job with event time or windows, would go without its records."""
+        """How far `plan` would advance event time without its records."""
         assert self._parts is not None, "the job has event time or windows"
         assert plan.event is not None, "as its plans say"
         steps: Steps | None = {} if self._parts.spec.on_event else None
         return advance(self._parts.spec, state, batch_input(plan.event, plan.start, steps))
 
     def pinned(self, plan: BatchPlan, number: int) -> Pin:
-        """The pin of `plan`, durable when this returns.
-
-        Raises:
-            FencedError: a newer runner has taken over.
-        """
-        # it binds newer runners, too
+        """Durable when this returns; FencedError if a newer runner has taken over."""
+        # the pin binds newer runners too
         check_fence(self._hooks.pins, self._hooks.dead_letters, self._hooks.epoch)
         pin = self._hooks.pins.create(
             Pin(
@@ -208,16 +190,12 @@ class BatchPlanner:
         return pin
 
 
-_SHOW_EVERY_S = 0.5  # while batch follows batch; what is due next is read from files
+_SHOW_EVERY_S = 0.5  # at most, between batches: due times are read from files
 _NextTimes = tuple[int | None, int | None]  # of rows that wait, of windows
 
 
 class ProbeSteps:
-    """The steps of one loop.
-
-    Args:
-        event: of a job with event time or windows.
-    """
+    """The steps of one loop; `event` for a job with event time or windows."""
 
     def __init__(
         self,
@@ -244,7 +222,6 @@ class ProbeSteps:
         self._planner.close()
 
     def recover(self) -> None:
-        """Find where the newest pin has come to."""
         life, pin = self._settings.life, self._hooks.pins.newest()
         self._hooks.guards.failpoints.hit("C1", self._next if pin is None else pin.batch)
         self._batches.sweep()
@@ -259,7 +236,7 @@ class ProbeSteps:
         self._follow(done)
 
     def step(self) -> bool:
-        """Run a batch if there is a reason for one; returns whether there was."""
+        """True if there was a reason for a batch."""
         if self._retry is not None:
             self._run(self._retry)
             return True
@@ -289,7 +266,6 @@ class ProbeSteps:
             self._time.moved(self._next, self._start, self._state)
 
     def _follow(self, done: FinishedBatch) -> None:
-        """Go on behind a batch that is committed."""
         self._state, self._retry = done.state, None
         self._start = dict(done.pin.end_offsets)
         self._next = done.pin.batch + 1
@@ -297,7 +273,7 @@ class ProbeSteps:
 
 
 class _EventTime:
-    """What in a job with event time or windows is a reason for a batch, and how its time stands."""
+    """In a job with event time or windows: due times as a reason for a batch, and the status."""
 
     def __init__(self, settings: ProbeSettings, planner: BatchPlanner, parts: EventParts) -> None:
         self._settings = settings
@@ -306,7 +282,7 @@ class _EventTime:
         self._shown_at = 0.0
 
     def is_due(self, plan: BatchPlan, state: EventState) -> bool:
-        """Whether something waits for where `plan` goes, or the stream's time ends by it."""
+        """True if rows or windows become due by `plan`, or the stream's time ends by it."""
         move, times = self._planner.moved(plan, state), self._next_times(state)
         if _is_due(move, times, state):
             return True
@@ -314,7 +290,6 @@ class _EventTime:
         return False
 
     def moved(self, number: int, start: Mapping[int, int], state: EventState) -> None:
-        """A batch is done: `number` is the next one, from `start` on."""
         self._parts.trim(state.release_ms)
         if time.monotonic() - self._shown_at >= _SHOW_EVERY_S:
             plan = self._planner.quiet(number, start, state)
@@ -331,7 +306,6 @@ class _EventTime:
     def _show(
         self, start: Mapping[int, int], state: EventState, move: Advance, times: _NextTimes
     ) -> None:
-        """Tell how the time stands."""
         self._shown_at = time.monotonic()
         waiting, windows = times
         tables = self._parts.tables

@@ -1,4 +1,4 @@
-"""What the probe's loop and the batches of either kind have in common."""
+"""Types that the probe's loop and both kinds of batches share."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,15 +23,10 @@ from joins.worker.work import Work, parallelism, split
 
 
 def check_fence(pins: PinStore, log: DeltaLog, epoch: int) -> None:
-    """See that no newer runner has taken over.
-
-    Args:
-        pins: of the job; where they are stored, so are the claims of runners.
-        log: of a table that each runner fences at its start.
-        epoch: of this runner.
+    """Check that no newer runner has taken over, in the pins' store or else in the table `log`.
 
     Raises:
-        FencedError: one has.
+        FencedError: a newer runner has taken over.
         SourceUnavailableError: a store does not answer.
     """
     stored = pins.stored
@@ -47,9 +42,8 @@ class FinishedBatch:
 
     Attributes:
         counts: `joined`, `matched`, `unmatched`, `dead_letters`; sums over all INSERTs or stages.
-        state: of time, for the next batch; of a job without event time or windows always the same.
-        stages_ms: stage (`index`, `join`, `commit`) → how long it took; nothing of a batch that was
-            committed before.
+        state: of time, for the next batch; constant for a job without event time or windows.
+        stages_ms: by stage (`index`, `join`, `commit`); empty for a batch committed before.
     """
 
     pin: Pin
@@ -59,7 +53,7 @@ class FinishedBatch:
 
 
 class StageClock:
-    """How long each stage of a batch took, from the end of the one before it."""
+    """Duration of each stage of a batch, from the end of the previous one."""
 
     def __init__(self) -> None:
         self._at_s = time.monotonic()
@@ -73,12 +67,7 @@ class StageClock:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """Settings of the probe's loop.
-
-    Attributes:
-        life: says where the stream ends.
-        start_offsets: where the life begins, for the partitions that are there.
-    """
+    """Settings of the probe's loop; `start_offsets` belong to the life, for existing partitions."""
 
     kafka: KafkaOptions
     life: Life
@@ -92,17 +81,16 @@ class ProbeSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProbeHooks:
-    """What the probe's loop uses, asks and tells, all on its thread.
+    """What the probe's loop calls, all on its thread.
 
     Attributes:
-        epoch: the runner's.
         versions: dimension → newest version that can be looked up.
         source_times: versions → when the newest change in each was made, None if unknown.
-        limit: records of the next batch, at the most.
-        restore: make the indexes of pinned versions anew, which are lost or damaged.
+        limit: maximum records of the next batch.
+        restore: rebuilds lost or damaged indexes of pinned versions.
         on_pin: a batch begins under this pin.
-        check: see, once a batch has read, that the stream still is what it was.
-        on_finish: a batch whose output is committed.
+        check: fails if the stream has changed while a batch was reading.
+        on_finish: the output of a batch is committed.
     """
 
     epoch: int
@@ -126,7 +114,7 @@ class BatchRunner(Protocol):
         ...
 
     def newest_state(self) -> EventState:
-        """What the newest batch has left that was not abandoned."""
+        """State after the newest batch that was not abandoned."""
         ...
 
     def committed(self, pin: Pin) -> FinishedBatch | None:
@@ -134,10 +122,10 @@ class BatchRunner(Protocol):
         ...
 
     def run(self, pin: Pin) -> FinishedBatch:
-        """Run the batch of `pin`, of which nothing or a part is committed, and commit it.
+        """Run the batch of `pin` and commit what is not committed yet.
 
         Raises:
-            SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
+            SluiceError: a part failed; nothing is visible, or the rest is not yet.
         """
         ...
 
@@ -150,9 +138,9 @@ def records_work(
     whole: bool = False,
     reads: Sequence[int] = (),
 ) -> Work:
-    """The records of the batch of `pin`; with `whole` each partition's in one task.
+    """The records of the batch of `pin`; with `whole`, one task reads a whole partition.
 
-    With `reads` only those of the topics at these indexes; one task even if there are none.
+    `reads` restricts them to the topics at these indexes; without records there is still one task.
     """
     ranges = {n: r for n, r in pin.ranges().items() if not reads or index_of(n) in reads}
     parts = split(ranges, parallelism(spark), whole=whole)
@@ -165,7 +153,7 @@ def records_work(
 def worker_errors(
     topics: StreamTopics, pin: Pin, restore: Callable[[Mapping[str, int]], None]
 ) -> Iterator[None]:
-    """Say what a worker's error means; where nothing is known, the index files may be the reason.
+    """Translate a worker's error; an unknown one may be due to the index files, so restore them.
 
     Raises:
         IndexDirectoryError: a node cannot write its index.

@@ -1,8 +1,8 @@
-"""One event batch: its stages on the workers and, when all is staged, its commits.
+"""One event batch: its stages on the workers, then its commits.
 
-The stages and their order are those of `joins.batch.event_stages`; the last one is run through the
-sink. Then come the commits: dead letters, late records, state, output. A batch that is run again
-under its pin stages the same and repeats no commit.
+`joins.batch.event_stages` defines the stages; the last one runs through the sink. The commits
+follow: dead letters, late records, state, output. A batch that runs again under its pin stages the
+same and repeats no commit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,13 +37,7 @@ from joins.worker.work import Stage, Work
 
 @dataclass(frozen=True, slots=True)
 class EventTables:
-    """The tables of one job with event time; all are fenced.
-
-    Attributes:
-        waiting: rows that wait for a watermark; None if none does.
-        windows: what is in windows; None without.
-        late: records that came behind the watermark.
-    """
+    """The tables of one job with event time, all fenced; None for a state that it does not have."""
 
     dead_letters: DeltaLog
     late: DeltaLog
@@ -63,7 +57,7 @@ class EventTables:
         return {name: log.version() for name, log in named.items() if log is not None}
 
     def undo(self, pin: Pin, epoch: int) -> None:
-        """Give up what the batch of `pin` has committed before its output, once and for all.
+        """Undo what the batch of `pin` has committed before its output, for good.
 
         Raises:
             FencedError: a newer runner has taken over.
@@ -79,11 +73,7 @@ class EventTables:
 
 @dataclass(frozen=True, slots=True)
 class EventBatchParts:
-    """What event batches are run with.
-
-    Attributes:
-        writer: of the output.
-    """
+    """What `EventBatches` works with."""
 
     spark: SparkSession
     spec: EventSpec
@@ -96,11 +86,7 @@ class EventBatchParts:
 
 @dataclass(frozen=True, slots=True)
 class _OnWorkers:
-    """Stages of one batch as Spark's tasks; the last one is run through the sink.
-
-    Attributes:
-        records: of the batch, None if it has none.
-    """
+    """Stages of one batch as Spark's tasks; the last one runs through the sink."""
 
     parts: EventBatchParts
     records: Work | None
@@ -139,11 +125,7 @@ class EventBatches:
         self._tables = parts.tables
 
     def committed(self, pin: Pin) -> FinishedBatch | None:
-        """What the batch of `pin` has done, if its output is complete.
-
-        Raises:
-            CheckpointError: the state does not know of it.
-        """
+        """The batch of `pin`, if its output is complete; CheckpointError if the state lacks it."""
         counts = self._parts.writer.committed_counts(pin)
         if counts is None:
             return None
@@ -154,11 +136,6 @@ class EventBatches:
         return EventState() if stored is None else EventState.of(stored)
 
     def run(self, pin: Pin) -> FinishedBatch:
-        """Run the batch of `pin`, commit it and say what it has done.
-
-        Raises:
-            SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
-        """
         hit, clock = self._parts.hooks.guards.failpoints.hit, StageClock()
         self._parts.task.probe.attach(pin.versions)
         clock.ends("index")
@@ -178,7 +155,6 @@ class EventBatches:
 
     @contextmanager
     def _scratch(self, pin: Pin) -> Iterator[EventTask]:
-        """The task with a place of this runner for what stages give each other."""
         task = self._parts.task
         place = task.places.scratch / f"{task.epoch:05d}" / f"{pin.batch:010d}"
         remove_below(place)
@@ -191,7 +167,6 @@ class EventBatches:
         remove_below(self._parts.task.places.scratch)
 
     def _staged(self, task: EventTask, pin: Pin) -> tuple[StagedEvents, Mapping[str, StateChange]]:
-        """All stages, and what becomes of the state."""
         records = self._records(pin)
         done = run_stages(self._parts.spec, pin, _OnWorkers(self._parts, records, task, pin))
         changes = {
@@ -205,8 +180,6 @@ class EventBatches:
             return None
         return records_work(self._parts.spark, self._parts.reader, pin, whole=True)
 
-    # Commits
-
     def _commit(
         self,
         pin: Pin,
@@ -214,7 +187,7 @@ class EventBatches:
         changes: Mapping[str, StateChange],
         after: EventState,
     ) -> None:
-        """Everything before the output: its commit is the end of the batch."""
+        """Commit the output last: it ends the batch."""
         tables, epoch = self._tables, self._parts.task.epoch
         hit = self._parts.hooks.guards.failpoints.hit
         letters = report.files.get(DEAD_LETTERS, ())

@@ -1,26 +1,23 @@
-"""The watermarks of a job with event time: from partitions to inputs to the operator.
+"""Event time of a job: watermarks go from partitions to inputs to the operator.
 
-Each Kafka partition of the stream, and each one of a versioned dimension's changelog, is a channel
-of a valve; the valves are the inputs of one combined status, whose watermark is the operator's.
-What channels add up to is defined in `watermark/`; here is only who is fed with what, and when:
+Each partition of the stream, and of a versioned dimension's changelog, is a channel of a valve; the
+valves are the inputs of one combined status. `watermark/` defines how channels combine. This module
+decides which channel receives what, and when:
 
-- within a batch the stream goes first, then the dimensions, so that no record of the batch is late
-  by what the dimensions have just said;
-- of the stream, a partition with records is active before its watermark counts. The greatest
-  watermarks of a batch are taken from the lowest on, so that the batch itself leaves no partition
-  behind. With a watermark for each record they are taken in the order of the records;
-- a partition that has been read up to the stream's end says that event time has ended;
-- one that has been read up to its backlog's end says at the end of that batch that the clock is
-  the time. Its later records say nothing. If it has promised more than the clock has reached, it
-  says so when the clock is there;
-- a partition without records for longer than its timeout is idle, by the batch's clock;
-- when the stream has ended and its dimensions are idle, event time has ended: no record of the
-  stream is left that could be late.
+- Within a batch the stream goes before the dimensions, so that a dimension's new watermark makes no
+  record of the batch late.
+- A partition with records turns active before its watermark counts. A batch applies its watermarks
+  in ascending order, so that it leaves no partition behind; with a watermark for each record, in
+  the order of the records.
+- A partition read up to the stream's end has the watermark `END_OF_TIME`.
+- A partition read up to its backlog's end changes to processing time at the end of that batch, or
+  once the clock has reached its watermark. Its later records have no watermark.
+- A partition without records for longer than its timeout is idle, by the batch's clock.
+- Event time ends when the stream has ended and its dimensions are idle.
 
-A stream without watermarks is in processing time. So is a dimension without them, once its
-snapshot is complete, which is before anything here begins.
-
-Everything is a function of the state that a batch has pinned, of what it has read and of its clock.
+A stream without watermarks is in processing time. So is a dimension without them, because its
+snapshot is complete before the first batch. The result depends only on the pinned state, on the
+records of the batch and on its clock.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -40,13 +37,7 @@ Steps = Mapping[int, Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True)
 class EventInput:
-    """One input of the operator.
-
-    Attributes:
-        name: `PROBE`, or the dimension's.
-        has_watermarks: otherwise it is in processing time.
-        idle_timeout_ms: None for partitions that are never idle.
-    """
+    """One input of the operator; `idle_timeout_ms` is None for partitions that are never idle."""
 
     name: str
     has_watermarks: bool = True
@@ -55,12 +46,12 @@ class EventInput:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is known of one channel.
+    """News of one channel.
 
     Attributes:
-        watermark_ms: its greatest watermark, None before the first.
-        records: what changes with new records: of the stream the number of their batch, of a
-            dimension when its newest ones were committed; None if nothing is known of new ones.
+        watermark_ms: greatest watermark, None before the first.
+        records: changes when records arrive: for the stream the batch number, for a dimension the
+            commit time of its newest records; None if unknown.
     """
 
     watermark_ms: int | None
@@ -72,14 +63,13 @@ class BatchInput:
     """What one batch says about progress.
 
     Attributes:
-        now_ms: its clock.
-        partitions: of the stream, all that are there.
-        heard: of the partitions with records in the batch.
-        ended: the partitions that are read up to the stream's end.
-        backlog_read: those that are read up to their backlog's end when the batch is through.
-        backlog_read_before: those that were so before it.
-        dimensions: name → partition of its changelog → what was heard of it.
-        steps: with a watermark for each record; None where the greatest of the batch counts.
+        partitions: all partitions of the stream.
+        heard: only the partitions with records in the batch.
+        ended: partitions read up to the stream's end.
+        backlog_read: partitions read up to the backlog's end after the batch.
+        backlog_read_before: the same before the batch.
+        dimensions: name → partition of its changelog → news.
+        steps: None if only the greatest watermark of the batch counts.
     """
 
     now_ms: int
@@ -94,15 +84,13 @@ class BatchInput:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What a batch has made of the operator's watermark.
+    """The operator's watermark before and after a batch.
 
     Attributes:
-        before: the watermark at its start.
-        after: the watermark at its end.
         by_partition: with a watermark for each record: partition → (offset, the operator's
             watermark for the records from there on), ascending.
-        steps: likewise: (partition, offset, the operator's watermark behind that record) wherever
-            a record has raised it, in the order of arrival.
+        steps: with a watermark for each record: (partition, offset, the operator's watermark after
+            that record) for each record that raises it, in order of arrival.
     """
 
     before: Watermark
@@ -113,11 +101,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """One channel, for people.
-
-    Attributes:
-        active_at_ms: the clock of the batch that saw its newest record, or its beginning.
-    """
+    """A channel's state; `active_at_ms` is the batch clock of its newest record or its creation."""
 
     input: EventInput
     partition: int
@@ -128,12 +112,8 @@ class ChannelView:
 class EventChannels:
     """Valves, their channels and the operator's watermark; for one thread.
 
-    Args:
-        inputs: of the operator, the stream's first.
-        state: what `snapshot` gave; None at the beginning.
-
-    Raises:
-        StateFormatError: `state` is no such snapshot, or one of other inputs.
+    The stream's input is the first. `state` is a value of `snapshot`; `StateFormatError` if it is
+    damaged or has other inputs.
     """
 
     def __init__(
@@ -175,7 +155,7 @@ class EventChannels:
     # Batches
 
     def take(self, batch: BatchInput) -> Merged:
-        """Take what a batch says; the same state and batch always give the same."""
+        """Apply a batch; the result depends only on the state and the batch."""
         before = self.watermark
         self._now_ms = batch.now_ms
         by_partition: Mapping[int, tuple[tuple[int, int], ...]] = {}
@@ -183,7 +163,7 @@ class EventChannels:
         stream, *dimensions = self.inputs
         for each in dimensions:
             if not each.has_watermarks:
-                self._know(each, set())  # its snapshot is complete before any batch
+                self._know(each, set())  # the snapshot is complete before any batch
         self._know(stream, set(batch.partitions))
         heard, steps_there = _in_event_time(batch)
         if stream.has_watermarks and steps_there is not None:
@@ -202,7 +182,7 @@ class EventChannels:
         return Merged(before, self.watermark, by_partition, steps)
 
     def _know(self, each: EventInput, partitions: set[int]) -> None:
-        """Channels for exactly these partitions; one without watermarks is in processing time."""
+        """Make the channels exactly these; an input without watermarks is in processing time."""
         valve, active_at = self._valves[each.name], self._active_at[each.name]
         if not each.has_watermarks:
             self._say(each, (PROCESSING_TIME,))
@@ -227,9 +207,9 @@ class EventChannels:
     def _take_steps(
         self, stream: EventInput, heard: Mapping[int, Heard], steps: Steps
     ) -> tuple[dict[int, tuple[tuple[int, int], ...]], tuple[tuple[int, int, int], ...]]:
-        """Record by record: partitions ascending, in a partition by offset.
+        """Apply each record: partitions ascending, in a partition by offset.
 
-        Nothing of it where the clock is the time: all records have seen what was before the batch.
+        In processing time there are no steps: all records see the watermark from before the batch.
         """
         if self.watermark.use_processing_time:
             self._take_greatest(stream, heard)
@@ -249,7 +229,6 @@ class EventChannels:
         return steps_of, tuple(places)
 
     def _notice(self, each: EventInput, partition: int, heard: Heard) -> None:
-        """A channel with new records is active, by the clock of the batch that sees them."""
         noted = self._noted[each.name]
         if heard.records is not None and noted.get(partition) != heard.records:
             noted[partition] = heard.records
@@ -257,10 +236,7 @@ class EventChannels:
             self._mark(each, partition, WatermarkStatus.ACTIVE)
 
     def _raise(self, each: EventInput, partition: int, watermark_ms: int) -> None:
-        """A channel's watermark never goes back: what is lower was said before.
-
-        One in processing time has no event time to give, nor an end of it.
-        """
+        """Ignore lower watermarks, and all watermarks of a channel in processing time."""
         channel, valve = _channel(each, partition), self._valves[each.name]
         last = valve.watermark_of(channel)
         if watermark_ms > last.timestamp_ms and not last.use_processing_time:
@@ -275,7 +251,7 @@ class EventChannels:
             self._raise(stream, partition, END_OF_TIME.timestamp_ms)
 
     def _end_beside_idle(self, dimensions: Sequence[EventInput]) -> None:
-        """Leave idle dimensions out once the stream has ended, if no other input is waited for."""
+        """After the stream's end, remove dimensions still in event time if all of them are idle."""
         ended = self.watermark_of(PROBE) == END_OF_TIME
         if not ended or self.watermark == END_OF_TIME:
             return
@@ -291,7 +267,7 @@ class EventChannels:
             self._combined.emit()
 
     def _switch(self, stream: EventInput, partitions: Collection[int]) -> None:
-        """These follow the clock, unless it has not come to where they, or all of them, were.
+        """Change to processing time once the clock has reached both the channel and the valve.
 
         Source: FLIP-326, "WatermarkToDataOutput": time in the future is no processing time.
         """
@@ -306,7 +282,6 @@ class EventChannels:
                 self._say(stream, progress)
 
     def _rest(self, each: EventInput, done: set[int]) -> None:
-        """Channels that were quiet for longer than the timeout are idle, but for those done."""
         if each.idle_timeout_ms is None or not each.has_watermarks:
             return
         for partition, at_ms in sorted(self._active_at[each.name].items()):
@@ -317,7 +292,7 @@ class EventChannels:
         self._say(each, self._valves[each.name].input_status(_channel(each, partition), status))
 
     def _say(self, each: EventInput, promises: Sequence[Progress]) -> None:
-        """What an input says goes to the operator, which nothing moves once time has ended."""
+        """Pass an input's progress to the operator, which ignores all after `END_OF_TIME`."""
         if self.watermark == END_OF_TIME:
             return
         for progress in promises:
@@ -353,7 +328,7 @@ class EventChannels:
 
 
 def _in_event_time(batch: BatchInput) -> tuple[Mapping[int, Heard], Steps | None]:
-    """What is heard of the stream, and its steps, but for what is said behind a backlog."""
+    """Drop the watermarks of partitions that had passed their backlog before the batch."""
     if not batch.backlog_read_before:
         return batch.heard, batch.steps
     silent = set(batch.backlog_read_before)

@@ -1,14 +1,14 @@
-"""The stages of one event batch and their order, wherever they are run.
+"""The stages of one event batch and their order, independent of where they run.
 
-| stage | what is done |
+| stage | what it does |
 |---|---|
-| steps | with a watermark for each record: say which records raise it |
-| scan | parse the records; late and dead ones go to files, the others to files of arrivals |
-| act | what is due is joined; what is not goes to files of the state |
-| windows | what is in windows that are due, or late and allowed, becomes rows |
+| steps | with a watermark for each record: finds the records that raise it |
+| scan | parses the records; writes late and dead ones to files, the others to files of arrivals |
+| act | joins the rows that are due; writes the others to files of the state |
+| windows | makes rows of the windows that are due, or late and allowed |
 
-Between scan and act the watermark moves. The last stage gives the rows of the sink. A job in which
-nothing waits has no act: its scan joins.
+Between scan and act the watermark advances. The last stage produces the sink's rows. A job whose
+records do not wait has no act: its scan joins.
 """
 
 import json
@@ -36,12 +36,7 @@ _MAX_MERGED_ROWS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:
-    """One stage of a batch.
-
-    Attributes:
-        items: what tasks are told, at least one.
-        removed: files of the state that are superfluous once the batch is committed.
-    """
+    """One stage: the input of its tasks, and the state files that the commit makes obsolete."""
 
     items: tuple[str, ...]
     removed: tuple[str, ...]
@@ -62,10 +57,9 @@ def to_merge(files: Sequence[StateFile]) -> frozenset[str]:
 
 
 def _newest_ones(files: Sequence[StateFile]) -> list[str]:
-    """The newest files, each at the most a few times as large as those behind it.
+    """The newest files, each at most `_MERGE_FACTOR` times as large as all newer ones together.
 
-    No file between two of them stays: rows are read in the order of the files' names, which is that
-    of their batches.
+    They are contiguous, because rows are read in the order of file names, which is batch order.
     """
     names: list[str] = []
     total = 0
@@ -81,12 +75,9 @@ def _newest_ones(files: Sequence[StateFile]) -> list[str]:
 def act_stage(
     arrivals: Iterable[Mapping[str, Any]], files: Sequence[StateFile], move: Advance
 ) -> StagePlan:
-    """Arrivals and the rows that wait: who is due leaves, in order of arrival by partition.
+    """Plan the join of `arrivals` (from the scan) and waiting rows (`files`, as pinned).
 
-    Args:
-        arrivals: the files that the scan has reported.
-        files: of the rows that wait, as the batch has pinned them.
-        move: of the watermark.
+    Due rows leave in order of arrival by partition.
     """
     after, upto = move.before.watermark, move.after.release_ms
     merged = to_merge(files)
@@ -116,9 +107,9 @@ def window_stage(
     move: Advance,
     kind: WindowKind,
 ) -> StagePlan:
-    """Partials and the state of windows, by bucket; each bucket with news or something due.
+    """Select the buckets with new partials, due windows or files to merge.
 
-    Sessions may merge: a bucket with news is written anew as a whole.
+    Sessions may merge, so a session bucket with news is rewritten as a whole.
     """
     after, upto = move.before.window_watermark, move.after.window_watermark
     merged = set(to_merge(files))
@@ -166,7 +157,6 @@ def _by_bucket(files: Iterable[StateFile]) -> dict[int, list[StateFile]]:
 
 
 def _items(head: Mapping[str, Any], parts: Sequence[_WorkItem]) -> tuple[str, ...]:
-    """The parts in as many items as they are worth; one without parts where there is nothing."""
     groups: list[list[Mapping[str, Any]]] = [[]]
     rows = 0
     for part in parts:
@@ -182,7 +172,6 @@ NOTHING = BatchReport({}, {}, ())
 
 
 def steps_told(report: BatchReport) -> Steps:
-    """What stage `steps` has found."""
     steps: dict[int, list[tuple[int, int]]] = {}
     for detail in report.details:
         for partition, rises in detail.get("steps", {}).items():
@@ -191,13 +180,7 @@ def steps_told(report: BatchReport) -> Steps:
 
 
 def pinned_advance(spec: EventSpec, pin: Pin, scanned: BatchReport, steps: Steps | None) -> Advance:
-    """Where the batch of `pin` takes the time.
-
-    Args:
-        spec: of its job.
-        pin: says what was before.
-        scanned: the report of the scan; with steps it is not needed.
-        steps: with a watermark for each record: those of the batch.
+    """How far the batch of `pin` advances the time; `steps` replaces the report of the scan.
 
     Raises:
         StateFormatError: the channels in the pin are damaged.
@@ -208,7 +191,6 @@ def pinned_advance(spec: EventSpec, pin: Pin, scanned: BatchReport, steps: Steps
 
 
 def _heard(pin: Pin, report: BatchReport) -> dict[int, Heard]:
-    """The partitions with records, and the greatest watermark of each as the scan tells it."""
     greatest: dict[int, int] = {}
     for detail in report.details:
         for partition, reported in detail.get("partitions", {}).items():
@@ -223,7 +205,6 @@ def details(report: BatchReport, name: str) -> list[Mapping[str, Any]]:
 
 
 def merged_reports(reports: Iterable[BatchReport]) -> BatchReport:
-    """The reports of several stages as one."""
     files: dict[str, tuple[StagedFile, ...]] = {}
     counts: dict[str, int] = {}
     for report in reports:
@@ -273,13 +254,7 @@ class Stages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StagedEvents:
-    """A batch whose stages are all done.
-
-    Attributes:
-        report: of all stages together.
-        move: of the time.
-        removed: name of a state → its files that are superfluous once the batch is committed.
-    """
+    """A batch that has run all stages; `removed` has the obsolete files by state."""
 
     report: BatchReport
     move: Advance
@@ -287,11 +262,6 @@ class StagedEvents:
 
 
 def run_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
-    """All stages of the batch of `pin`, in their order.
-
-    Raises:
-        SluiceError: a stage failed, or the state cannot be read.
-    """
     scanned, move = _scanned(spec, pin, stages)
     reports, removed = [scanned], {}
     partials = details(scanned, "partials")
@@ -308,7 +278,6 @@ def run_stages(spec: EventSpec, pin: Pin, stages: Stages) -> StagedEvents:
 
 
 def _scanned(spec: EventSpec, pin: Pin, stages: Stages) -> tuple[BatchReport, Advance]:
-    """Scan the records and move the time; with steps the other way round."""
     if spec.on_event:
         move = pinned_advance(spec, pin, NOTHING, steps_told(stages.steps()))
         return stages.scan(move.merged.by_partition), move

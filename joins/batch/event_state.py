@@ -1,7 +1,7 @@
-"""What a job with event time knows between two batches, and what a batch makes of it.
+"""State of event time between two batches, and how a batch changes it.
 
-The state before a batch is in its pin, the state after it in its last commit to the tables of the
-state: both are the same JSON values. Everything here is pure.
+The pin has the state before a batch, the last commit to the state tables the state after it, both
+as the same JSON values. This module is pure.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,12 +27,12 @@ from watermark.model import END_OF_TIME, MAX_TIMESTAMP, MIN_TIMESTAMP, Watermark
 
 @dataclass(frozen=True, slots=True)
 class EventSpec:
-    """What of a plan decides about time.
+    """The part of a plan that decides about time.
 
     Attributes:
         inputs: of the operator, the stream's first.
-        waits: whether records wait for a watermark.
-        on_event: whether each record's watermark holds for the next one of its partition.
+        waits: True if records wait for a watermark.
+        on_event: True if each record's watermark holds for the next one of its partition.
     """
 
     inputs: tuple[EventInput, ...]
@@ -42,7 +42,6 @@ class EventSpec:
 
     @classmethod
     def of(cls, plan: JoinPlan) -> "EventSpec":
-        """The one of a plan that needs event batches."""
         timed = {join.dimension for join in plan.joins if join.time is not None}
         dimensions = [each for each in plan.dimensions if each.name in timed]
         watermark = plan.probe.watermark
@@ -76,17 +75,13 @@ class EventState:
     """Time and sums between two batches.
 
     Attributes:
-        watermark: the operator's, in milliseconds; `MIN_TIMESTAMP` before the first one, and while
-            the clock is the time.
+        watermark: the operator's, in milliseconds; `MIN_TIMESTAMP` before the first one and in
+            processing time.
         processing_time: every input is in processing time: nothing waits, nothing is late.
-        window_watermark: the one that fires windows; in processing time the clock of the newest
-            batch, for windows of processing time less a millisecond.
+        window_watermark: fires windows; in processing time the clock of the newest batch, for
+            windows of processing time one millisecond less.
         clock_ms: of the newest batch; it never goes back.
-        has_ended: the stream has no event time to come.
         channels: snapshot of `EventChannels`, None at the beginning.
-        waiting: rows that wait.
-        late: records so far.
-        fired: rows of windows so far.
     """
 
     watermark: int = MIN_TIMESTAMP
@@ -136,11 +131,7 @@ class EventState:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """Where a batch takes the time.
-
-    Attributes:
-        channels: as they are then.
-    """
+    """How far a batch advances the time; `channels` is the state after it."""
 
     before: EventState
     after: EventState
@@ -149,7 +140,7 @@ class Advance:
 
 
 def advance(spec: EventSpec, before: EventState, batch: BatchInput) -> Advance:
-    """What `batch` makes of `before`; the same for the same arguments.
+    """Apply `batch` to `before`; deterministic.
 
     Raises:
         StateFormatError: the channels in `before` are damaged.
@@ -182,14 +173,6 @@ def batch_input(
     steps: Steps | None,
     heard: Mapping[int, Heard] | None = None,
 ) -> BatchInput:
-    """What a batch says about progress.
-
-    Args:
-        event: of its pin.
-        partitions: of the stream, all that are there.
-        steps: with a watermark for each record.
-        heard: of the partitions with records in the batch.
-    """
     backlog = {} if event.backlog is ABSENT else event.backlog
     return BatchInput(
         now_ms=event.clock_ms,
@@ -208,16 +191,14 @@ def batch_input(
 
 @dataclass(frozen=True, slots=True)
 class EventView:
-    """A consistent picture; nobody changes any of it.
+    """A consistent, immutable view for the status.
 
     Attributes:
-        state: behind the newest batch.
-        channels: as they would be in a batch without records now.
-        next_waiting_ms: the time of the first record that waits, None if none does.
+        channels: as a batch without records would leave them now.
+        next_waiting_ms: time of the first waiting record, None if none waits.
         next_window_ms: when the next window is due, None if none is open.
         is_drained: a bounded stream is read, nothing waits and nothing is open.
         backlog: partition of the stream → the offset where processing time begins, None without.
-        topics: of the stream; none where it has one.
     """
 
     spec: EventSpec
@@ -232,7 +213,6 @@ class EventView:
     topics: StreamTopics = NO_TOPICS
 
     def as_json(self) -> dict[str, Any]:
-        """The status's `event_time`."""
         state, windowed = self.state, self.spec.window is not None
         stream = self.spec.inputs[0]
         emit = "on-event" if self.spec.on_event else "on-periodic"
@@ -261,7 +241,6 @@ class EventView:
         }
 
     def _where(self, view: ChannelView) -> dict[str, Any]:
-        """A channel as people know it: of several topics by these."""
         if view.input.name != PROBE or not self.topics.are_several:
             return {"channel": view.state.channel, "topic": None, "partition": view.partition}
         place = self.topics.place(view.partition)
@@ -282,7 +261,7 @@ class EventView:
         }
 
     def waits_for(self) -> dict[str, Any] | None:
-        """Which partition holds back what waits, and by how much; None if nothing waits."""
+        """The partition that holds back rows or windows, and by how much; None if nothing waits."""
         due_ms, what = self._next_due()
         slowest = self._slowest() if due_ms is not None else None
         if due_ms is None or slowest is None:
@@ -302,7 +281,6 @@ class EventView:
         }
 
     def _next_due(self) -> tuple[int | None, str]:
-        """The first time that is waited for, and who waits."""
         if self.next_waiting_ms is not None:
             count = self.state.waiting
             return self.next_waiting_ms, f"{count:,} record{'s wait' if count != 1 else ' waits'}"
@@ -316,7 +294,6 @@ class EventView:
         return due_ms if stream_ms == MAX_TIMESTAMP else max(due_ms, stream_ms)
 
     def _slowest(self) -> ChannelView | None:
-        """The partition that holds back the slowest input."""
         every = self.channels.channels()
         views = [
             view
@@ -325,7 +302,7 @@ class EventView:
             and view.state.aligned
             and not view.state.watermark.use_processing_time
         ]
-        if not views:  # beside ended partitions the idle ones are waited for
+        if not views:  # beside ended partitions the idle ones hold back
             ended = {view.input.name for view in every if view.state.watermark == END_OF_TIME}
             views = [
                 view
@@ -357,7 +334,6 @@ def shown_ms(timestamp_ms: int) -> int | None:
 
 
 def _duration(millis: int) -> str:
-    """`850 ms`, `40 s`, `12 min`, `3 h` or `2 d`."""
     if millis < 1_000:
         return f"{millis} ms"
     seconds = millis // 1_000

@@ -1,8 +1,8 @@
-"""The INSERTs of one job: a batch is one pin, under which all of them have their rows.
+"""The INSERTs of one job: all of them write their rows of a batch under one pin.
 
-They are staged one after the other, each reads the records of its topics anew; nothing is committed
-before all are staged. Their outputs are committed in the order of the script. A batch is complete
-when all outputs have it; when it is run again, an INSERT whose output has it already is left out.
+They are staged in turn; each reads the records of its topics. Once all are staged, their outputs
+are committed in the order of the script. A batch is complete when all outputs have it; a batch that
+runs again skips the INSERTs whose output has it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from joins.worker.work import Work
 
 Counts = Mapping[str, int]
 WorkOf = Callable[[Pin, Sequence[int]], Work]
-"""The records of a batch that are of the topics at these indexes, all without any."""
+"""The records of a batch in the topics at these indexes; in all topics if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class ProbeInsert:
 
 @dataclass(frozen=True, slots=True)
 class StagedBatch:
-    """A batch of which nothing more is to be computed.
+    """A batch that is computed but not committed.
 
     Attributes:
         reports: by INSERT, None where the output has the batch already.
-        counts: of all INSERTs, those committed before too.
+        counts: of all INSERTs, including those committed before.
     """
 
     reports: tuple[BatchReport | None, ...]
@@ -53,11 +53,7 @@ class StagedBatch:
 
 
 class Inserts:
-    """The INSERTs of one job, in the order of the script.
-
-    Attributes:
-        first: the only one, unless the job is a statement set of several.
-    """
+    """The INSERTs of one job, in the order of the script."""
 
     def __init__(self, inserts: Sequence[ProbeInsert]) -> None:
         self.first = inserts[0]
@@ -73,7 +69,6 @@ class Inserts:
         return tuple(dict.fromkeys(name for columns in names for name in columns))
 
     def attach(self, versions: Mapping[str, int]) -> None:
-        """Map the indexes of `versions` into this process; raises as `ProbeTask.attach`."""
         for insert in self._all:
             insert.task.attach(versions)
 
@@ -84,7 +79,7 @@ class Inserts:
         return counts_of_all(self.committed(pin))
 
     def stage(self, work_of: WorkOf, pin: Pin, committed: Sequence[Counts | None]) -> StagedBatch:
-        """Join and stage what is not yet `committed`; raises as the writers do."""
+        """Raises as the writers do."""
         reports = tuple(
             _staged(insert, work_of, pin) if counts is None else None
             for insert, counts in zip(self._all, committed, strict=True)
@@ -96,7 +91,7 @@ class Inserts:
         return StagedBatch(reports, counts_of_all(counts) or {})
 
     def commit(self, batch: StagedBatch, pin: Pin, epoch: int, between: Callable[[], None]) -> None:
-        """Commit what is staged; `between` is called before each commit but the first."""
+        """Call `between` before each commit but the first."""
         waiting = [
             (insert.writer, report)
             for insert, report in zip(self._all, batch.reports, strict=True)
@@ -114,7 +109,7 @@ def _staged(insert: ProbeInsert, work_of: WorkOf, pin: Pin) -> BatchReport:
 
 
 def counts_of_all(counts: Sequence[Counts | None]) -> Counts | None:
-    """The counts of a batch from those of its INSERTs; None if one is not known."""
+    """The sums over the INSERTs of a batch; None if those of one are unknown."""
     known = [each for each in counts if each is not None]
     if len(known) < len(counts):
         return None
@@ -139,7 +134,7 @@ class JoinBatches:
         self._hooks = hooks
 
     def sweep(self) -> None:
-        """There is nothing that an earlier runner leaves: a batch removes what it needs to."""
+        """Does nothing: a batch removes its own leftovers."""
 
     def newest_state(self) -> EventState:
         return EventState()
@@ -149,11 +144,6 @@ class JoinBatches:
         return None if counts is None else FinishedBatch(pin, counts)
 
     def run(self, pin: Pin) -> FinishedBatch:
-        """Run the batch of `pin`, commit it and say what it has counted.
-
-        Raises:
-            SluiceError: a part of it failed; nothing is visible, or the rest is not yet.
-        """
         hit, number, epoch = self._hooks.guards.failpoints.hit, pin.batch, self._hooks.epoch
         clock, committed = StageClock(), self._inserts.committed(pin)
         self._inserts.attach(pin.versions)

@@ -1,4 +1,4 @@
-"""Whether the probe may run, and from where: lives, guards and acknowledgements."""
+"""Decides whether the probe may run, and from which offsets: lives, guards, acknowledgements."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,10 +40,9 @@ class ControlParts:
     """What `ProbeControl` works with.
 
     Attributes:
-        writer: tells which batches have their output.
-        available: versions by dimension → for each the oldest one not older that can be read.
+        available: versions by dimension → for each the oldest readable version that is not older.
         event: the tables of a job with event batches.
-        outputs: the Delta outputs of a job with several; one may have a batch that another lacks.
+        outputs: the Delta outputs of a job with several; one may lack a batch that another has.
     """
 
     checkpoint: Checkpoint
@@ -74,14 +73,14 @@ class ProbeControl:
 
     def open(self) -> None:
         self._abandon(self.lives.current)
-        with suppress(SinkError):  # an output that does not answer is asked by each later look
+        with suppress(SinkError):  # each later look asks the output again
             self._catch_up()
 
     def close(self) -> None:
         self.progress.close()
 
     def may_run(self) -> bool:
-        """Whether nothing waits for an acknowledgement; the stall is shown until then."""
+        """True unless a fault waits for acknowledgement; notes or clears the stall."""
         fault = self._guard.fault()
         if fault is None:
             self._parts.stalls.clear(_PART)
@@ -90,9 +89,9 @@ class ProbeControl:
         return fault is None
 
     def may_begin(self) -> bool:
-        """Whether all before where the stream goes on, and of a batch that is pinned, is stable.
+        """True if the offsets to start from, and those of a pinned batch, are stable.
 
-        It may not be where somebody chose the offsets, or a release that read open transactions.
+        They may be unstable if a user chose them, or if an earlier release read open transactions.
         """
         ends, pin = self.progress.next_offsets, self.pins.newest()
         if pin is not None and pin.batch >= self.lives.current.first_batch:
@@ -100,11 +99,7 @@ class ProbeControl:
         return self.progress.is_stable(ends)
 
     def look(self, *, holding: bool, running: bool) -> None:
-        """Look at the topic; what is found is in `may_run`.
-
-        Args:
-            holding: records wait for the gate.
-            running: the probe's loop is alive.
+        """Look at the topic; `may_run` has the result. `holding` if records wait for the gate.
 
         Raises:
             SourceUnavailableError: no broker answers.
@@ -114,7 +109,7 @@ class ProbeControl:
             self._catch_up()
         before = self.progress.reach(running=running)
         view = self.progress.look(holding=holding)
-        # A batch may be committed meanwhile, behind the ends that were seen.
+        # Meanwhile a batch may commit beyond the ends that the view has.
         after = self.progress.reach(running=running)
         self._guard.observe(view, Reach(before.committed, after.reading))
 
@@ -128,13 +123,7 @@ class ProbeControl:
             self._guard.report(error)
 
     def check(self) -> None:
-        """On the batch's thread, before what it has read is committed.
-
-        What it has read was of the right topics, as its readers have seen to.
-
-        Raises:
-            SluiceError: meanwhile the stream was found not to be what it was.
-        """
+        """On the batch's thread, before the commit, raise the stream's fault if there is one."""
         fault = self._guard.fault()
         if fault is not None:
             raise fault
@@ -143,11 +132,11 @@ class ProbeControl:
     # ----------------------------------------------------------------------------------------
 
     def prepare_start(self) -> None:
-        """Before the loop starts: see that the pins are all there.
+        """Check before the loop starts that no pin is missing.
 
         Raises:
-            LogsDisagreeError: batches are committed that have no pin any more.
-            JoinError: a batch of the loop before is still running.
+            LogsDisagreeError: committed batches have no pin.
+            RequestError: a batch of the previous loop is still running.
         """
         with self._quiet():
             self._catch_up()
@@ -172,7 +161,7 @@ class ProbeControl:
         return self._parts.writer.committed_counts(pin) is not None
 
     def _catch_up(self) -> None:
-        """Count a batch that is committed and was not counted before a crash."""
+        """Count a batch whose commit a crash left uncounted."""
         newest, done = self.pins.newest(), self.progress.counts.batch
         if newest is None or (done is not None and done >= newest.batch):
             return
@@ -195,11 +184,11 @@ class ProbeControl:
     # ------------------------------------------------------------------------------------------
 
     def add_topics(self, topics: StreamTopics) -> None:
-        """Read these from now on, too, from their beginnings; no loop runs.
+        """Read them from their beginnings; no loop may run.
 
         Raises:
-            RequestError: the batch of a loop that was stopped still runs.
-            FencedError: a newer runner has taken over, whose list of them holds.
+            RequestError: the batch of a stopped loop still runs.
+            FencedError: a newer runner has taken over; its list of topics holds.
         """
         with self._quiet():
             check_fence(self.pins, self._parts.dead_letters, self._parts.meta.epoch)
@@ -212,14 +201,14 @@ class ProbeControl:
     # --------------------------------------------------------------------------------
 
     def acknowledge(self, request: Request) -> Mapping[str, Any]:
-        """An operator accepts what a fault has cost: a new life begins with what is there.
+        """Accept what a fault has cost, and begin a new life with the records that are left.
 
         Returns:
-            The record that is kept; the same for the same request.
+            The stored record; the same for the same request.
 
         Raises:
             NothingToAcknowledgeError: the named fault is not the one that keeps the probe.
-            RequestError: the request is incomplete, or it is too early for it.
+            RequestError: the request is incomplete, or it comes too early.
         """
         kept = self.lives.acknowledgement(request.id)
         if kept is not None:
@@ -231,7 +220,7 @@ class ProbeControl:
             view = self.progress.look(holding=False)
             self._see_topics(view, error)
             life = self._next_life(request, fault, choice, view)
-            for batch in life.abandoned:  # its records come again in another batch
+            for batch in life.abandoned:  # another batch has its records again
                 for output in self._parts.outputs:
                     output.retract(batch, self._parts.meta.epoch)
             self.lives.begin(life)
@@ -243,11 +232,6 @@ class ProbeControl:
         return dict(life.acknowledgement or {})
 
     def _see_topics(self, view: TopicView, error: SluiceError) -> None:
-        """See that none is missing but those that `error` has shown, and not all.
-
-        Raises:
-            RequestError: it is not so.
-        """
         topics = self.lives.current.topics
         missing = topics.missing_in(view.topic_ids)
         shown = error.topics if isinstance(error, TopicMissingError) else ()
@@ -272,7 +256,7 @@ class ProbeControl:
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """While no batch runs, not even one whose loop was stopped."""
+        """Hold the turn, so that no batch runs, not even of a stopped loop."""
         if not self.turn.acquire(timeout=_BATCH_ENDS_S):
             raise RequestError(
                 "a batch of the stopped loop is still running", hint="Try it again soon."
@@ -315,11 +299,6 @@ class ProbeControl:
 
 
 def _choice(request: Request, fault: Fault) -> str:
-    """What the request chooses.
-
-    Raises:
-        RequestError: it gives no reason, or the fault has no such choice.
-    """
     reason_of(request)
     choice = request.body.get("choice") or fault.choices[0]
     if choice not in fault.choices:

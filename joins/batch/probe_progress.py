@@ -1,4 +1,4 @@
-"""How far the probe is: what its batches counted, and what waits in its topic."""
+"""Progress of the probe: counts of committed batches, and the offsets of its topic."""
 
 import time
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from joins.stream.watches import RetentionWatch, TransactionWatch, warning_json
 from watermark.gate import HeldOffsets
 
 _WINDOW_S = 10.0
-_LEAST_S = 1.0  # a shorter time says nothing
+_LEAST_S = 1.0  # a shorter time gives no useful rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +32,24 @@ class _EndedBatch:
 
 @dataclass(frozen=True, slots=True)
 class _Times:
-    """When the running batch has begun, None between batches; and the newest that have ended."""
-
     begun_at_s: float | None = None
     ended: tuple[_EndedBatch, ...] = ()
 
 
 class Pace:
-    """Records a second and the time of a batch, from the batches that one runner has ended.
+    """Records per second and duration of batches, over those that this runner has finished.
 
-    Times are seconds of one clock that never goes back. One thread may tell it while another asks.
+    Times are seconds of one monotonic clock. One thread may write while another reads.
     """
 
     def __init__(self) -> None:
-        self._times = _Times()  # replaced as a whole, so that another thread reads a whole one
+        self._times = _Times()  # replaced as a whole, for readers on other threads
 
     def begin(self, now_s: float) -> None:
         self._times = _Times(now_s, self._times.ended)
 
     def end(self, now_s: float, records: int) -> None:
-        """The batch that has begun is committed; one that this runner has not begun says nothing.
-
-        Args:
-            now_s: the time.
-            records: that it has read.
-        """
+        """Count the running batch; does nothing if `begin` was not called."""
         times = self._times
         if times.begun_at_s is None:
             return
@@ -65,15 +58,15 @@ class Pace:
 
     @property
     def batch_ms(self) -> int | None:
-        """Milliseconds from the pin of the newest batch to its commit; None before the first."""
+        """Milliseconds from the newest batch's pin to its commit; None before the first."""
         if not (ended := self._times.ended):
             return None
         return round(1000 * (ended[-1].ended_at_s - ended[-1].begun_at_s))
 
     def records_per_s(self, now_s: float) -> float | None:
-        """Over about the last ten seconds, or over the newest batch if it took longer.
+        """Over the last ten seconds, or over the newest batch if it took longer.
 
-        A batch that runs does not lower it until it takes clearly longer than the one before.
+        A running batch lowers the rate only once it takes clearly longer than the previous one.
         """
         times = self._times
         if not (known := times.ended):
@@ -99,11 +92,10 @@ _COUNTED = ("joined", "matched", "unmatched", "dead_letters", "records", "bytes"
 
 @dataclass(frozen=True, slots=True)
 class ProbeCounts:
-    """What the probe has committed; kept in `progress.json` so that it survives restarts.
+    """What the probe has committed; stored in `progress.json`.
 
     Attributes:
-        records: that were read.
-        bytes: of their values.
+        bytes: of the values of the records.
         late: records behind the watermark.
         fired: rows of windows.
     """
@@ -120,7 +112,6 @@ class ProbeCounts:
     next_offsets: Mapping[int, int] = field(default_factory=dict)
 
     def after(self, batch: FinishedBatch) -> "ProbeCounts":
-        """With `batch`, unless it was counted before."""
         offsets = dict(batch.pin.end_offsets)
         if self.batch is not None and batch.pin.batch <= self.batch:
             return replace(self, next_offsets=offsets)
@@ -135,12 +126,7 @@ class ProbeCounts:
 
 @dataclass(frozen=True, slots=True)
 class CommittedProbe:
-    """What the newest counted batch has left.
-
-    Attributes:
-        newest: its pin; None before the first one of this runner.
-        stages_ms: stage → how long it took; empty before the first one of this runner.
-    """
+    """What the newest counted batch has left; before this runner's first batch only `counts`."""
 
     counts: ProbeCounts
     newest: Pin | None = None
@@ -149,12 +135,12 @@ class CommittedProbe:
 
 @dataclass(frozen=True, slots=True)
 class TopicEnds:
-    """The offsets of the topic by the newest look.
+    """Offsets of the topic at the newest look.
 
     Attributes:
-        held_bytes: of the records that wait for the gate, None while nobody has asked.
-        at_ms: when the ends were read, by the clock; None while they are unknown: before the first
-            look, or since one that failed or found another topic.
+        held_bytes: of the records that wait for the gate, None until a look measures them.
+        at_ms: wall clock; None before the first look and after a look that failed or found
+            another topic.
     """
 
     end_offsets: Mapping[int, int] = field(default_factory=dict)
@@ -166,14 +152,8 @@ class TopicEnds:
 class ProbeProgress:
     """Counts and offsets of one job's probe.
 
-    The loop's thread calls `record` and `begins`, the main loop everything that looks at the topic;
-    any thread may read. What belongs together is one frozen value, replaced as a whole: a reader
-    takes it once.
-
-    Attributes:
-        committed: what the newest counted batch has left.
-        ends: the topic by the newest look.
-        pace: how fast batches go, by the monotonic clock.
+    The loop's thread calls `record` and `begins`, the main loop all that looks at the topic; any
+    thread may read. Related numbers are one frozen value, which a reader takes once.
     """
 
     # reads better long: all numbers that a status has of the stream, under one lock.
@@ -221,7 +201,7 @@ class ProbeProgress:
         self.pace.begin(time.monotonic())
 
     def record(self, batch: FinishedBatch) -> None:
-        """Count a batch whose output is committed; durable when this returns."""
+        """Durable when this returns."""
         counts = self.counts.after(batch)
         self.committed = CommittedProbe(counts, batch.pin, batch.stages_ms)
         self.pace.end(time.monotonic(), batch.counts.get("records", 0))
@@ -241,7 +221,7 @@ class ProbeProgress:
         return is_reached(self.next_offsets, self._lives.current.end_offsets)
 
     def average_bytes(self) -> float | None:
-        """Of a record: as earlier batches have seen them, else as the topic stores them."""
+        """Mean bytes of a record in earlier batches, else as the topic stores them."""
         if (counts := self.counts).records:
             return counts.bytes / counts.records
         stored = self._cluster.size_bytes()
@@ -255,7 +235,7 @@ class ProbeProgress:
         return None if stored is None or end <= begin else stored / (end - begin)
 
     def reach(self, *, running: bool) -> Reach:
-        """How far the probe is; `running` if a batch may have read more than is committed."""
+        """Offsets of the probe; `running` if a batch may have read more than is committed."""
         pinned, life, counts = self._pinned, self._lives.current, self.counts
         committed = _next_offsets(life, counts)
         done = max(-1 if counts.batch is None else counts.batch, life.first_batch - 1)
@@ -273,7 +253,6 @@ class ProbeProgress:
         return {p: start.get(p, 0) for p in there}
 
     def held(self) -> HeldOffsets:
-        """What waits in the topic, by the newest look."""
         start = self._lives.current.topics.read_of(self.next_offsets)
         ends = self.ends
         for partition in ends.end_offsets:
@@ -281,19 +260,16 @@ class ProbeProgress:
         return HeldOffsets.of(start=start, end=ends.end_offsets, retention_begin=ends.begin_offsets)
 
     def is_due(self) -> bool:
-        """Whether the last look is a second old."""
         return time.monotonic() - self._looked_at >= _LOOK_EVERY_S
 
     def look_soon(self) -> None:
         self._looked_at = float("-inf")
 
     def look(self, *, holding: bool) -> TopicView:
-        """Look at the topic's offsets; what they mean is for `joins.stream.guards` to say.
+        """Look at the topic's offsets up to the stream's end; records beyond it may come and go.
 
-        What lies beyond the stream's end is left out: it may come and go.
-
-        Args:
-            holding: records wait for the gate, and their size is asked for, too.
+        `holding` if records wait for the gate: then their size is read too. `joins.stream.guards`
+        interprets the view.
 
         Raises:
             SourceUnavailableError: no broker answers.
@@ -335,7 +311,6 @@ class ProbeProgress:
         return losses if group is None else [*losses, group]
 
     def read_topics(self, topics: StreamTopics) -> None:
-        """From now on these are the stream's."""
         self._cluster.topics = topics
         self.ends = replace(
             self.ends,

@@ -1,8 +1,7 @@
-"""What a JVM loads for a job: ``python -m joins.job.class_warm_up ARCHIVE JAVA_HOME SCRATCH JAR…``.
+"""Makes a class archive: ``python -m joins.job.class_warm_up ARCHIVE JAVA_HOME SCRATCH JAR…``.
 
-It runs a little of everything that Spark and Delta do for a job, and lets the JVM write the classes
-that this took into ARCHIVE as it ends. A JVM that maps the archive does not load, check and link
-them anew, which is a third of what its start and first batches cost.
+It runs a little of all that Spark and Delta do for a job; the JVM writes the loaded classes into
+ARCHIVE as it ends. A JVM with the archive saves a third of its start and first batches.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ from joins.job.session import SparkSettings, start_session
 
 
 def main() -> None:
-    """Run it; whoever started it looks whether the archive is there."""
+    """Make the archive; the caller checks that the file exists."""
     archive, java_home, scratch, *jars = map(Path, sys.argv[1:])
     settings = SparkSettings(
         app_name="warm up",

@@ -1,4 +1,4 @@
-"""The loops of one job: started, watched, started again with a growing delay."""
+"""The loops of one job: starts, watches and restarts them with a growing delay."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ from joins.plan.errors import CheckpointError, FencedError
 from watermark.errors import SluiceError
 
 HANGS_S = 60.0
-"""A main loop that neither goes on nor is in a long step for this long hangs."""
+"""A main loop without progress for this long hangs, unless it is in a named step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,8 @@ class Activity:
     """What the main loop does; replaced as a whole.
 
     Attributes:
-        step: of a step that may take long, its name; None of the others.
-        since_s: when it began, or when the loop last went on; monotonic.
+        step: name of a step that may take long; None for others.
+        since_s: when the step began, or when the loop last went on; monotonic.
     """
 
     step: str | None
@@ -32,7 +32,7 @@ class Activity:
 
 
 class Reporter:
-    """Reports while the main loop goes on or is in a step that it has named.
+    """Reports while the main loop goes on or is in a named step.
 
     It is silent while the main loop hangs, so that the control plane sees the hang.
     """
@@ -53,18 +53,13 @@ class Reporter:
         self._thread.start()
 
     def beat(self) -> None:
-        """The main loop goes on.
-
-        Raises:
-            Exception: what a report has failed with.
-        """
+        """The main loop goes on; raises the exception of a failed report."""
         self.activity = Activity(None, time.monotonic())
         if self._error is not None:
             raise self._error
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """A step of the main loop that may take as long as it needs."""
         self.activity = Activity(name, time.monotonic())
         try:
             yield
@@ -84,7 +79,7 @@ class Reporter:
                 continue
             try:
                 self._report()
-            except Exception as exc:  # whatever it is, the main loop ends by it
+            except Exception as exc:  # any error ends the main loop
                 self._error = exc
                 return
 
@@ -119,7 +114,6 @@ class Loops:
         return loop is not None and loop.is_active
 
     def drop(self, name: str) -> None:
-        """Stop loop `name` and forget it, until it is started again."""
         loop = self._loops.pop(name, None)
         self._retry_at.pop(name, None)
         self._retry_delay.pop(name, None)
@@ -128,7 +122,7 @@ class Loops:
             loop.stop()
 
     def watch(self) -> None:
-        """See which loops have ended, tell why, and start them again when it is time.
+        """Note why loops have ended, and restart them when their delay is over.
 
         Raises:
             FencedError: a newer runner has taken over.
@@ -150,7 +144,6 @@ class Loops:
             loop.stop()
 
     def _next_delay(self, name: str, loop: Loop) -> float:
-        """Twice the last one, unless `loop` did a step meanwhile that nobody had seen yet."""
         last = self._retry_delay.get(name)
         if last is None or loop.has_progressed:
             return _RETRY_MIN_S

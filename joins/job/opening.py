@@ -1,6 +1,6 @@
 """How a job opens: committed watermarks → valve → gate → phase.
 
-There is one valve over every channel of every dimension, and the gate takes nothing but its output.
+One valve covers every channel of every dimension; only its output feeds the gate.
 """
 
 import threading
@@ -19,7 +19,7 @@ def channel_name(dimension: str, partition: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpeningView:
-    """The valve and the gate as they stand, for status pages."""
+    """Valve and gate, for status pages."""
 
     phase: Phase
     combined: Watermark
@@ -52,7 +52,7 @@ class Opening:
         return self._phase is Phase.JOIN
 
     def receive(self, channel: str, watermark: Watermark, *, now_ms: int) -> None:
-        """Feed a committed watermark; `on_open` is called if this completes the valve."""
+        """Feed a committed watermark; calls `on_open` if it opens the gate."""
         with self._lock:
             outputs = self._valve.input_watermark(channel, watermark, now_ms=now_ms)
             opened = [
@@ -64,7 +64,7 @@ class Opening:
             self._on_open()
 
     def restart(self, channel: str) -> None:
-        """The copy of `channel` starts over: before the gate opens, its promise is void."""
+        """The copy of `channel` starts over: unless the gate is open, its watermark is void."""
         with self._lock:
             if not self._gate.is_open:
                 self._valve.remove_channel(channel)
@@ -78,13 +78,9 @@ class Opening:
         at_ms: int,
         evidence: Mapping[str, str] | None = None,
     ) -> None:
-        """Make the opening durable: from here on the job is in JOIN.
+        """Make the opening durable: the job is now in JOIN.
 
-        Args:
-            versions: of the tables.
-            held_records: of the stream.
-            at_ms: the time.
-            evidence: on which each table was found to be whole.
+        `evidence` shows for each table why its snapshot is complete.
         """
         with self._lock:
             phase = advance(self._phase, PhaseEvent.GATE_OPENED)

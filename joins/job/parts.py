@@ -1,4 +1,4 @@
-"""What a job is made of, as the wiring has put it together."""
+"""The parts of a job, as the wiring builds them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from joins.worker.topic_reader import TopicReader
 
 @dataclass(frozen=True, slots=True)
 class EventJob:
-    """What the wiring has put together for event batches."""
+    """The parts of a job with event batches."""
 
     spec: EventSpec
     task: EventTask
@@ -39,7 +39,7 @@ class EventSide:
     """The stream's side of a job with event batches, over all of its loops.
 
     Attributes:
-        view: how the time stands; None before the first look. Any thread may read it.
+        view: status of event time; None before the first look. Any thread may read it.
     """
 
     def __init__(
@@ -61,7 +61,6 @@ class EventSide:
     def steps(
         self, spark: SparkSession, reader: TopicReader, settings: ProbeSettings, hooks: ProbeHooks
     ) -> ProbeSteps:
-        """Of a new loop; the one before has ended, or soon does."""
         job = self._job
         batches = EventBatches(
             EventBatchParts(
@@ -108,10 +107,9 @@ class JobSettings:
     """Pace and limits of one job.
 
     Attributes:
-        replay_batches: how many of the newest batches can be replayed; their pins are kept.
-        replay_state_bytes: room in each table of the state for what only replays read.
+        replay_batches: number of newest batches that can be replayed; their pins are kept.
+        replay_state_bytes: per state table, space for files that only replays read.
         maintenance_interval_s: least time between two rounds of compaction and clean-up.
-        fold: which changes are worth a fold.
         current_retention_hours: how long files that `current` no longer needs are kept.
     """
 
@@ -129,19 +127,17 @@ class JobSettings:
 
 @dataclass(frozen=True, slots=True)
 class JobParts:
-    """What the wiring has put together for one job.
+    """The parts of one job.
 
     Attributes:
-        inserts: what batches need for each INSERT; event batches have one only.
-        changelog_kafka: the cluster of the changelog topics.
-        probe_kafka: the cluster and topic of the probe.
-        requests: where the control plane's requests lie.
-        handlers: kind → what carries out a request, and is given the turn of batches, which it
-            takes to commit; acknowledgements are our own.
+        inserts: event batches have only one.
+        requests: directory of the control plane's requests.
+        handlers: kind of request → handler; it receives the turn of the batches, which it takes to
+            commit. `TemporalJoin` handles acknowledgements itself.
         generator: keeps a datagen process alive; None when the probe is a topic of the user's.
-        writer_choice: who appends to the delta outputs now, a slower one first; None for other
+        writer_choice: current writer of the delta outputs, Spark's if one needs it; None for other
             sinks.
-        event: of a job with event time or windows; None for one that joins records as they come.
+        event: None for a job that joins records as they come.
     """
 
     job_id: str

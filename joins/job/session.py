@@ -25,11 +25,11 @@ from joins.worker.work import TAG
 
 _DAEMON = "spark.python.daemon.module"
 PYTHON = "spark.pyspark.python"
-"""The setting with the Python of executors; without it they have ours."""
+"""Setting with the Python of executors; without it they use that of this process."""
 _BY_SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKETS = "spark.python.unix.domain.socket.dir"
 OF_LOCAL_MASTERS = frozenset({"spark.authenticate", "spark.authenticate.secret"})
-"""What a session sets where Spark runs on this machine alone."""
+"""Settings of sessions whose Spark runs on this machine alone."""
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -54,8 +54,8 @@ _LONGEST_SOCKET = 103  # bytes of a path, on any system
 _NAME_OF_A_SOCKET = len("/sluice-run-01234567/.01234567-0123-0123-0123-012345678901.sock")
 _directories: list[OwnDirectory] = []
 _SECRET = re.compile("secret|passw|token|credential|key(?!tab)", re.IGNORECASE)
-# Whoever has less than its minShare of running tasks goes first, by the share of it that it has:
-# two tasks of the probe for one of the build side, and folds get what these leave.
+# A pool below its minShare of running tasks goes first, by the part of it that it has: the probe
+# gets two tasks for one of the build side, and folds get what is left.
 _POOLS = """\
 <allocations>
   <pool name="probe"><schedulingMode>FAIR</schedulingMode><minShare>8000</minShare></pool>
@@ -71,16 +71,14 @@ class SparkSettings:
     """What a session needs from outside.
 
     Attributes:
-        master: Spark master, `local[*,4]` by default: 4 attempts a task, so a killed worker is
-            retried.
-        jars: paths of Delta's, Kafka's and their helpers' jars.
+        master: by default with 4 attempts a task, so a killed worker is retried.
+        jars: of Delta, Kafka and their dependencies.
         scratch_directory: for shuffle and spill files; belongs to the job.
         java_home: None leaves the choice to Spark's own scripts.
-        class_archive: of `joins.job.class_warm_up`, for a JVM that starts faster.
-        extra: further Spark settings, which win; Java options are added to ours. Those whose names
-            look secret are not on the JVM's command line, where every user of the machine could
-            read them: the JVM gets them through its authenticated connection, before it makes the
-            Spark context.
+        class_archive: made by `joins.job.class_warm_up`; the JVM starts faster with it.
+        extra: further Spark settings, which win; Java options are added. Settings whose names look
+            secret are not on the JVM's command line, which every user of the machine can read: the
+            JVM gets them through its authenticated connection, before the Spark context.
     """
 
     app_name: str
@@ -96,9 +94,7 @@ class SparkSettings:
 def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> SparkSession:
     """Start a JVM and a session in it, on a thread that lives as long as the session.
 
-    Args:
-        settings: see `SparkSettings`.
-        inherit: descriptors that the JVM keeps open, such as the checkpoint's lock.
+    The JVM keeps the descriptors in `inherit` open, such as the checkpoint's lock.
 
     Raises:
         JoinError: the JVM did not start.
@@ -119,7 +115,7 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
         "spark.driver.memory": settings.driver_memory,
         "spark.scheduler.allocation.file": pools.as_uri(),
         "spark.jars": ",".join(str(jar) for jar in settings.jars),
-        # Also here, where the loader is whose classes can be archived.
+        # Also here: only the classes of this loader can be archived.
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in settings.jars),
         **_archive_options(settings.class_archive),
         "spark.local.dir": str(settings.scratch_directory),
@@ -147,10 +143,9 @@ def start_session(settings: SparkSettings, *, inherit: Sequence[int] = ()) -> Sp
 
 
 def _authentication(master: str) -> dict[str, str]:
-    """Spark's own ports answer only who knows a secret of this session.
+    """Make Spark's own ports require a secret of this session.
 
-    With `local` Spark makes one itself. On a cluster all processes must know one, so that the
-    operator sets it.
+    With `local`, Spark makes it. On a cluster all processes must know it, so the operator sets it.
     """
     if not master.startswith("local"):
         return {}
@@ -159,11 +154,10 @@ def _authentication(master: str) -> dict[str, str]:
 
 
 def worker_sockets() -> tuple[dict[str, str], tuple[int, ...]]:
-    """JVMs and the Python processes beside them talk by Unix sockets, also on a cluster.
+    """Settings that connect JVMs and their Python processes by Unix sockets, also on a cluster.
 
-    By TCP each job waits 40 ms for an acknowledgement that is delayed. The sockets are in a
-    directory of this session; where there is none, or its name is too long, it is TCP. Workers on
-    other machines have a directory of their own, see `joins.worker.daemon`.
+    By TCP each job waits 40 ms for a delayed acknowledgement. TCP remains if the sockets' directory
+    cannot be made or its name is too long. Workers on other machines: see `joins.worker.daemon`.
 
     Returns:
         Settings of Spark, and the descriptor that the JVM inherits to keep the directory.
@@ -185,7 +179,7 @@ def remove_directories() -> None:
 
 
 def _prepare_workers(values: Mapping[str, str]) -> None:
-    """Load what Python workers need while the JVM starts, which leaves a core to it."""
+    """Start the preparation of Python workers while the JVM starts, which leaves a core to it."""
     os.environ.pop(daemon.SOCKET, None)
     if _SOCKETS in values and values[_DAEMON] == daemon.MODULE:
         path = Path(values[_SOCKETS], "prepared")
@@ -197,7 +191,7 @@ def _prepare_workers(values: Mapping[str, str]) -> None:
 
 
 def _archive_options(archive: Path | None) -> dict[str, str]:
-    """Apart from the user's own options; an archive that does not fit is ignored in silence."""
+    """Separate from the user's Java options; the JVM ignores an archive that does not fit."""
     if archive is None:
         return {}
     options = f"-XX:SharedArchiveFile={archive} -Xshare:auto -Xlog:disable -Xlog:all=error:stderr"
@@ -209,12 +203,10 @@ _LOOK_S = 0.05
 
 
 def run_driver(settings: SparkSettings, address: Path) -> int:
-    """Start a JVM for others and wait until it ends; returns its exit code.
+    """Start a JVM for other processes and wait until it ends; returns its exit code.
 
-    Args:
-        settings: of its session.
-        address: the file that says where it is, once it is ready; its directory is this user's
-            alone, for whoever knows it can do all that the driver can.
+    Writes its port and secret to `address` once it is ready. Only this user may read the file's
+    directory: the secret gives full control of the driver.
 
     Raises:
         JoinError: the JVM did not start.
@@ -231,15 +223,9 @@ def run_driver(settings: SparkSettings, address: Path) -> int:
 
 
 def attach_session(address: Path, job_id: str, is_coming: Callable[[], bool]) -> SparkSession:
-    """A session of a driver that `run_driver` runs; what an earlier runner has left there ends.
+    """A session on the driver of `run_driver`; cancels Spark jobs of an earlier runner of `job_id`.
 
-    Args:
-        address: the file that says where the driver is.
-        job_id: the tag of the job's Spark jobs.
-        is_coming: whether to go on waiting for the driver.
-
-    Raises:
-        JoinError: the driver is not there.
+    Waits for the driver while `is_coming`; JoinError if it is not there.
     """
     try:
         session = _attached(_await(address, is_coming)).newSession()
@@ -266,11 +252,11 @@ def _await(address: Path, is_coming: Callable[[], bool]) -> dict[str, Any]:
 
 def _attached(where: dict[str, Any]) -> SparkSession:
     os.environ.update({_GATEWAY_PORT: str(where["port"]), _GATEWAY_SECRET: where["secret"]})
-    launch: Any = launch_gateway  # which launches nothing where these two are
+    launch: Any = launch_gateway  # launches nothing if these two are set
     try:
         gateway = launch()
     finally:
-        for name in (_GATEWAY_PORT, _GATEWAY_SECRET):  # children of this process need not know it
+        for name in (_GATEWAY_PORT, _GATEWAY_SECRET):  # children must not inherit them
             del os.environ[name]
     jvm = gateway.jvm
     java = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(

@@ -1,10 +1,10 @@
 """One job: it owns both sides, the opening between them and the faults of each part.
 
-LOAD: sources copy, build loops append, the valve waits; the probe consumes nothing. When the
-valve says that every channel is in processing time, the index of the committed versions is built,
-the opening is made durable and the probe's loop starts from the held offsets. JOIN: both sides go
-on until the job is stopped, or until all up to the end of a bounded stream is joined. A fault of
-the stream pauses the probe only, until it is acknowledged.
+LOAD: sources copy, build loops append, the valve waits; the probe consumes nothing. When every
+channel is in processing time, the job builds the indexes of the committed versions, makes the
+opening durable and starts the probe's loop from the held offsets. JOIN: both sides run until the
+job is stopped, or until a bounded stream is joined to its end. A fault of the stream pauses only
+the probe, until it is acknowledged.
 """
 # reads better long: a job's life from its start to its end, in one place.
 
@@ -52,7 +52,7 @@ from watermark.model import Watermark
 _log = structlog.get_logger(__name__)
 _PROBE = "probe"
 OF_A_SOURCE = (SnapshotUnprovenError.fault, ForeignRecordError.fault)
-"""What is acknowledged of a table; all else is of the stream."""
+"""Faults of a table that can be acknowledged; all others are faults of the stream."""
 _TICK_S = 0.25
 _STOP_BATCH_S = 20.0
 _PAUSE_BATCH_S = 3.0
@@ -95,7 +95,7 @@ class TemporalJoin:
             parts.requests,
             {
                 "acknowledge": self._acknowledge,
-                # Both batches and these commit to the same tables.
+                # These commit to the same tables as the batches.
                 **{k: partial(do, turn=self.control.turn) for k, do in parts.handlers.items()},
             },
             slow=parts.handlers,
@@ -121,8 +121,7 @@ class TemporalJoin:
     def run(self) -> None:
         """Work until `request_stop` or `is_finished`; returns after the loops have ended.
 
-        What was asked of a job that has come to its end is answered before that; where it had come
-        there before, nothing else is done.
+        A finished job answers its open requests before it returns.
 
         Raises:
             FencedError: a newer runner has taken over.
@@ -176,7 +175,7 @@ class TemporalJoin:
         self.reporter.beat()
 
     def _advance(self) -> None:
-        """Open when the valve has, and start the probe; what fails is tried at the next tick."""
+        """Open when the valve has, and start the probe; a failure is retried at the next tick."""
         try:
             opens = self._open_requested.is_set() and not self.parts.opening.is_open
             waits = self.parts.opening.is_open and _PROBE not in self._loops
@@ -199,8 +198,7 @@ class TemporalJoin:
     def _ready_indexes(self) -> Mapping[str, int] | None:
         """Dimension → version whose index is ready; None while one is being built.
 
-        Raises:
-            SluiceError, OSError: it cannot be built; the next call tries again.
+        An error is raised once; the next call tries again.
         """
         if self._indexes is None:
             self._indexes = in_background(self._serve_indexes, "indexes")
@@ -307,7 +305,6 @@ class TemporalJoin:
             raise
 
     def _end_probe(self) -> None:
-        """Stop the probe's loop until it may run again."""
         if self._probe is not None:
             self._probe.end()
             self.control.wait_for_batch(_PAUSE_BATCH_S)
@@ -348,7 +345,6 @@ class TemporalJoin:
             self.parts.stalls.note("kafka", exc)
 
     def _look_for_topics(self) -> None:
-        """Read topics that a pattern matches and that are new; the loop starts anew with them."""
         if self._discovery is None or self.control.lives.current.end_offsets is not None:
             return
         known = self.control.lives.current.topics
@@ -365,7 +361,7 @@ class TemporalJoin:
             self.parts.stalls.note("topics", exc)
 
     def _look_at_fence(self) -> None:
-        """A runner that was paused learns here that a newer one has taken over, if not before."""
+        """Detect that a newer runner took over while this one was paused."""
         try:
             check_fence(self.control.pins, self.parts.dead_letters, self.parts.meta.epoch)
             self.parts.stalls.clear("fence")
@@ -385,7 +381,6 @@ class TemporalJoin:
         return self.control.acknowledge(request)
 
     def _acknowledge_source(self, request: Request) -> Mapping[str, Any]:
-        """Of the first source that has stalled for it, else of the first that waits for it."""
         stalled = [part for part, _ in self.parts.stalls.all()]
         sources = sorted(self.parts.sources, key=lambda source: source.part not in stalled)
         refusal: NothingToAcknowledgeError | None = None
@@ -421,7 +416,6 @@ def _outputs_of_several(parts: JobParts) -> tuple[DeltaLog, ...]:
 
 
 def _discovery(parts: JobParts) -> TopicDiscovery | None:
-    """Of a stream whose topics match a pattern."""
     source = parts.plan.probe.source
     if not isinstance(source, KafkaSource) or source.topic_pattern is None:
         return None
@@ -431,7 +425,6 @@ def _discovery(parts: JobParts) -> TopicDiscovery | None:
 
 
 def _batch_limit(parts: JobParts) -> BatchLimit:
-    """The stream's own limits, else those of the settings."""
     source, settings = parts.plan.probe.source, parts.settings
     records, size = None, None
     if isinstance(source, KafkaSource):
@@ -442,9 +435,9 @@ def _batch_limit(parts: JobParts) -> BatchLimit:
 
 
 def watermark_sink(opening: Opening) -> Callable[[str, int, Watermark | None], None]:
-    """What a dimension calls after the commit that makes a channel's watermark true.
+    """The callback of a dimension after the commit that makes a channel's watermark true.
 
-    None instead of a watermark says that the channel is copied anew.
+    None instead of a watermark means that the channel is copied again.
     """
 
     def receive(dimension: str, partition: int, watermark: Watermark | None) -> None:

@@ -1,4 +1,4 @@
-"""What a job does behind its batches: folds, trims, prunes, and keeps its tables small."""
+"""Background work of a job: folds, trims, prunes, and maintenance of its tables."""
 
 import threading
 import time
@@ -42,13 +42,12 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UpkeepFault:
-    """A kind of work that does not succeed.
+    """A kind of work that fails or does not end.
 
     Attributes:
-        part: its name.
-        since_ms: when its first attempt failed, or when the one that runs began.
+        since_ms: when its first attempt failed, or when the running one began.
         failures: attempts since the last success.
-        error: of the newest one; None while the first one runs.
+        error: of the newest attempt; None while the first one runs.
     """
 
     part: str
@@ -59,7 +58,6 @@ class UpkeepFault:
 
     @property
     def text(self) -> str:
-        """As a sentence."""
         minutes = max(0, time.time_ns() // 1_000_000 - self.since_ms) // 60_000
         if self.error is None:
             return f"{self.part} has not ended for {minutes or 'about 1'} min"
@@ -68,13 +66,13 @@ class UpkeepFault:
 
 
 class UpkeepAttempts:
-    """The attempts of one job; `run` comes from one thread, `conditions` from any.
+    """The attempts of one job; one thread calls `run`, any thread `conditions`.
 
     Args:
-        stopping: nothing is begun and no failure is told after it.
-        enter: what each thread does first.
+        stopping: once set, no attempt begins and no failure is reported.
+        enter: called first on each attempt's thread.
         patience_s: how long `run` waits for an attempt to end.
-        slow_s: how long an attempt may run before it is told.
+        slow_s: how long an attempt may run before it is reported.
     """
 
     def __init__(
@@ -97,7 +95,7 @@ class UpkeepAttempts:
     def run(
         self, part: str, work: Callable[[], object], *, not_beside: Collection[str] = ()
     ) -> None:
-        """Begin `work` unless it, or a part that it is not to run beside, still runs."""
+        """Begin `work` unless its part, or one in `not_beside`, is still running."""
         if self._stopping.is_set() or any(map(self.is_running, (part, *not_beside))):
             return
         thread = threading.Thread(
@@ -137,7 +135,7 @@ class UpkeepAttempts:
         try:
             self._enter()
             work()
-        except Exception as exc:  # whatever it is, it is tried again
+        except Exception as exc:  # any error is retried
             error = exc
         with self._lock:
             self._begun = {name: at for name, at in self._begun.items() if name != part}
@@ -157,13 +155,7 @@ class UpkeepAttempts:
 
 @dataclass(frozen=True, slots=True)
 class JobLogs:
-    """The tables of a job beside those of its dimensions.
-
-    Attributes:
-        outputs: what users read.
-        letters: the dead letters, None where nobody writes any.
-        states: what event batches keep.
-    """
+    """The tables of a job beside those of its dimensions; `letters` None without dead letters."""
 
     outputs: Sequence[DeltaLog] = ()
     letters: DeltaLog | None = None
@@ -204,12 +196,12 @@ class Maintenance:
         states: Sequence[StateLease] = (),
         oldest_batch: int | None = None,
     ) -> Iterator[tuple[str, Callable[[], None]]]:
-        """What there is to do, by name: each may fail without keeping the others from going on.
+        """The steps by name; each may fail without stopping the others.
 
         Args:
             leased: dimension → the oldest version that must stay readable.
-            states: the same of each table of the state; none before the first batch.
-            oldest_batch: the oldest one whose pin is kept.
+            states: the same for each state table; none before the first batch.
+            oldest_batch: the oldest batch whose pin is kept.
         """
         for dimension in self._dimensions:
             name = dimension.dimension.name
@@ -240,9 +232,9 @@ Steps = list[tuple[str, Callable[[], object]]]
 
 
 class JobUpkeep:
-    """A thread that works until `stopping`; what fails is tried again in its next round.
+    """A thread that works until `stopping` and retries failed work in its next round.
 
-    Each kind of work has a name, under which `conditions` tells that it fails or does not end.
+    `conditions` names each kind of work that fails or does not end.
     """
 
     def __init__(self, parts: JobParts, control: ProbeControl, stopping: threading.Event) -> None:
@@ -256,7 +248,7 @@ class JobUpkeep:
         self._maintenance = Maintenance(
             self._own,
             JobLogs(
-                # Of two INSERTs into one table the later one commits last: what it has, both have.
+                # Of two INSERTs into one table the later commits last: what it has, both have.
                 [*{log.path: log for log in parts.outputs if log not in ours}.values()],
                 parts.dead_letters,
                 logs,
@@ -282,7 +274,7 @@ class JobUpkeep:
         return self._attempts.conditions()
 
     def _run(self) -> None:
-        """Fold, trim and keep the tables small, at a lower priority than both sides."""
+        """At a lower priority than both sides."""
         settings, attempt = self._parts.settings, self._attempts.run
         trimmed_at = maintained_at = time.monotonic()
         interval_s = min(settings.fold_interval_s, settings.maintenance_interval_s)
@@ -300,7 +292,6 @@ class JobUpkeep:
                 maintained_at = time.monotonic()
 
     def _keep_up(self) -> None:
-        """Compaction and clean-up of every table, below what is leased."""
         plans: list[Steps] = []
         self._attempts.run("plan of the upkeep", lambda: plans.append([*self._steps()]))
         for part, work in (step for steps in plans for step in steps):
@@ -308,7 +299,6 @@ class JobUpkeep:
             self._attempts.run(part, work, not_beside=[f"fold {name}"] if "current" in part else ())
 
     def _steps(self) -> Iterator[tuple[str, Callable[[], object]]]:
-        """What there is to do, by name."""
         pins, kept = self._parts.checkpoint.pins_directory, self._parts.settings.replay_batches
         leased = self._leased(pins, kept)
         for dimension in self._parts.dimensions:
@@ -326,7 +316,7 @@ class JobUpkeep:
         return oldest_leased(pins, kept, self._parts.opening.view().versions_at_open, ready)
 
     def _state_leases(self) -> tuple[StateLease, ...]:
-        """The versions of the state that the newest batch has read, and the kept ones before."""
+        """For each state table, the version that the newest batch has read and the oldest kept."""
         pin, event = self._control.pins.newest(), self._parts.event
         if pin is None or pin.event is None or event is None:
             return ()
@@ -339,7 +329,6 @@ class JobUpkeep:
         return tuple(StateLease(int(needed[n]), int(replayed[n])) for n in names)
 
     def _prune(self) -> None:
-        """Index versions and pins that no batch needs any more."""
         done, pin = self._control.progress.counts.batch, self._control.pins.newest()
         needed = {} if pin is None or (done is not None and done >= pin.batch) else pin.versions
         for dimension in self._parts.dimensions:

@@ -1,13 +1,11 @@
 """Replays of dead letters: joined as their batch would have joined them, and written once.
 
-Order: the numbered file that names the letters; for each INSERT that misses rows the join under
-each letter's own pin, then the rows' commit with the outcome in it; the file of the outcome.
-Whoever finds a replay without an outcome finishes it: if rows are committed the commit tells the
-outcome, else they are joined again.
+Order: the numbered file that names the letters; for each INSERT without rows the join under each
+letter's own pin, then the commit of the rows, which has the outcome; the file of the outcome. The
+next request finishes a replay without an outcome: committed rows have it, others are joined again.
 
-A letter of a statement set is replayed for the INSERTs that have no rows of it, each with its own
-output. They answer each for themselves, as in a batch: where one has no rows again, or its output
-refuses them, the letter stays for that INSERT alone.
+In a statement set a letter is replayed for each INSERT that has no rows of it. An INSERT that has
+no rows again, or whose output refuses them, keeps the letter; the others do not.
 """
 
 import base64
@@ -48,10 +46,8 @@ class ReplayParts:
     """What replays work with.
 
     Attributes:
-        inserts: all of the job, in the order of the script.
-        epoch: the runner's.
-        passed: told each step, for planted faults: `chosen`; for each INSERT `joined`, `staged`,
-            `committed` and, of several, `insert_noted`; `noted`.
+        passed: called at each step, for planted faults: `chosen`; for each INSERT `joined`,
+            `staged`, `committed` and, of several, `insert_noted`; `noted`.
     """
 
     letters: DeadLetters
@@ -62,10 +58,9 @@ class ReplayParts:
 
 
 class DeadLetterReplay:
-    """Carries out requests of the kind `replay-dead-letters`, one at a time.
+    """Handles requests of the kind `replay-dead-letters`, one at a time.
 
-    Letters are chosen, joined and staged beside the batches; only the commit of the rows takes
-    their turn.
+    Only the commit of the rows takes the turn of the batches.
     """
 
     def __init__(self, parts: ReplayParts) -> None:
@@ -75,21 +70,19 @@ class DeadLetterReplay:
     def handle(
         self, request: Request, *, turn: AbstractContextManager[object] | None = None
     ) -> dict[str, Any]:
-        """Replay what the request names; the same request again changes nothing.
+        """Replay the letters that the request names; idempotent by request.
 
-        Args:
-            request: names letters.
-            turn: held while a batch runs; None where none does.
+        `turn` is held while a batch runs; None where none does.
 
         Returns:
-            `replay` (None if nothing was to be done), `records`, `rows`, `still_bad`,
-            `already_replayed` and `remaining`; of a discard see `_result`.
+            `replay` (None if there was nothing to do), `records`, `rows`, `still_bad`,
+            `already_replayed` and `remaining`; for a discard see `_result`.
 
         Raises:
             RequestError: the request cannot be understood.
-            UnknownLetterError: it names a letter that is not there.
+            UnknownLetterError: it names a letter that does not exist.
             FencedError: a newer runner has taken over.
-            SinkError: the rows cannot be written to any output; nothing of them is there.
+            SinkError: no output takes the rows; none of them is written.
         """
         self._turn = nullcontext() if turn is None else turn
         self._finish_interrupted(request.id)
@@ -102,7 +95,7 @@ class DeadLetterReplay:
         return self._finish(replay)
 
     def _finish_interrupted(self, request_id: str) -> None:
-        """What fails of another request is abandoned and does not keep this one from its turn."""
+        """A replay of another request that fails is abandoned, so that this request can run."""
         for number in self._parts.replays.numbers():
             if self._parts.replays.outcome(number) is not None:
                 continue
@@ -120,7 +113,6 @@ class DeadLetterReplay:
                 _log.warning("replay is abandoned", replay=number, error=exc.message)
 
     def _done(self, request_id: str) -> dict[str, Any] | None:
-        """The result of a replay of this request from before a crash."""
         for number in reversed(self._parts.replays.numbers()):
             replay = self._parts.replays.read(number)
             outcome = self._parts.replays.outcome(number)
@@ -167,7 +159,6 @@ class DeadLetterReplay:
         )
 
     def _letter_key(self, record: Mapping[str, Any]) -> Wanted:
-        """The letter that a record of a request names."""
         batch = None if record.get("batch") is None else _number(record, "batch")
         topic = record.get("topic")
         partition = _number(record, "partition")
@@ -196,7 +187,6 @@ class DeadLetterReplay:
                 )
 
     def _pending(self) -> tuple[tuple[ChosenLetter, ...], int]:
-        """The first letters without rows, and how many more there are."""
         chosen: list[ChosenLetter] = []
         remaining = 0
         is_finished = cache(self._is_finished)
@@ -216,7 +206,6 @@ class DeadLetterReplay:
     # -----------------------------------------------------------------------------------------
 
     def _finish(self, replay: LetterReplay) -> dict[str, Any]:
-        """Bring `replay` to its end, from wherever it was interrupted."""
         if replay.discarded is not None:
             nothing = {"replay": replay.number, "rows": 0, "still_bad": []}
             self._parts.replays.finish(replay.number, nothing)
@@ -247,7 +236,7 @@ class DeadLetterReplay:
         return self._result(replay, outcome)
 
     def _insert_done(self, insert: LetterInsert, replay: LetterReplay) -> Mapping[str, Any]:
-        """The outcome in one INSERT, whose rows are there when this returns."""
+        """The outcome in one INSERT, whose rows are written when this returns."""
         parts, number = self._parts, replay.number
         noted = parts.replays.insert_outcome(number, insert.number)
         if noted is not None:
@@ -256,7 +245,7 @@ class DeadLetterReplay:
         if outcome is None:
             outcome = self._write(insert, replay)
         parts.passed("committed")
-        if len(parts.inserts) > 1:  # a topic does not tell what was sent
+        if len(parts.inserts) > 1:  # a topic has no record of the outcome
             parts.replays.finish_insert(number, insert.number, outcome)
             parts.passed("insert_noted")
         return outcome
@@ -275,7 +264,7 @@ class DeadLetterReplay:
         return rows.outcome()
 
     def _pin(self, batch: int) -> Pin:
-        """The pin of `batch`; once its file is pruned any output's commit may have it."""
+        """The pin of `batch`; once its file is pruned, the commit of any output may have it."""
         *others, last = self._parts.inserts
         for insert in others:
             try:
@@ -309,7 +298,6 @@ class DeadLetterReplay:
 def _none_there(
     insert: LetterInsert, replay: LetterReplay, error: SluiceError
 ) -> Mapping[str, Any]:
-    """The outcome in an INSERT whose output has refused the rows."""
     _log.warning(
         "rows of dead letters are refused",
         replay=replay.number,
@@ -322,7 +310,6 @@ def _none_there(
 
 
 def _outcome_of_all(replay: LetterReplay, outcomes: Outcomes) -> dict[str, Any]:
-    """What became of the letters in all INSERTs; a letter is told once, with all reasons."""
     bad: dict[Coordinates, dict[int, str]] = {}
     for number, outcome in sorted(outcomes.items()):
         for each in outcome["still_bad"]:
@@ -352,7 +339,7 @@ def _records_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _reason_of(body: Mapping[str, Any]) -> str | None:
-    """Why the letters are discarded; None if they are replayed."""
+    """The reason of a discard; None for a replay."""
     reason = body.get("discard")
     if reason is not None and (not isinstance(reason, str) or not reason.strip()):
         raise RequestError(
@@ -373,7 +360,7 @@ def _number(record: Mapping[str, Any], name: str) -> int:
 
 
 def _corrected(record: Mapping[str, Any]) -> bytes | None:
-    """The bytes to take in place of the record's own."""
+    """The bytes that replace the record's own, None if there are none."""
     text, encoded = record.get("value"), record.get("value_base64")
     try:
         if text is not None and encoded is None:

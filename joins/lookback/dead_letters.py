@@ -1,8 +1,8 @@
-"""The dead letters of a job: records that have no rows, each with its reason and its own bytes.
+"""The dead letters of a job: records without rows, each with its reason and its bytes.
 
-They are read from the files of the table; a file's name tells the batch. A letter is known by
-(batch, partition, offset), where the partition is its number in the stream: a topic that was made
-anew may have the same offset twice. The table itself has true partitions beside their topics.
+They are read from the files of the table; a file's name has the batch. The key of a letter is
+(batch, partition, offset), with the partition's number in the stream: a recreated topic may have
+the same offset twice. The table itself has topics and their partitions.
 """
 
 import base64
@@ -46,11 +46,11 @@ def _none() -> StreamTopics:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """In which INSERTs of its job a letter has rows, and in which it has none.
+    """In which INSERTs of its job a letter has rows.
 
     Attributes:
-        dead_in: those where its batch found it dead, from 1; None: all of them.
-        replayed: what replays have made of it; None if none has tried it.
+        dead_in: INSERTs, from 1, in which its batch found it dead; None: all of them.
+        replayed: outcome of replays; None if none has tried it.
     """
 
     dead_in: frozenset[int] | None = None
@@ -68,14 +68,12 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record that has no rows, of several INSERTs in one of them at least.
+    """A record without rows in at least one INSERT.
 
     Attributes:
-        reason: one for each INSERT that has failed; of a record that cannot be parsed only one.
+        reason: one for each INSERT that has failed; only one if the record cannot be parsed.
         timestamp: when the record was written to its topic; None in tables of older jobs.
-        value: the record's bytes, as they came.
-        more: of `MORE_OF_A_RECORD` what the job reads of its records.
-        standing: which INSERTs have rows of it.
+        more: the columns of `MORE_OF_A_RECORD`.
     """
 
     batch: int
@@ -109,9 +107,9 @@ class DeadLetter:
         return {} if self.standing.replayed is None else self.standing.replayed.rows_by
 
     def as_json(self, *, shown_bytes: int | None = None) -> dict[str, Any]:
-        """As shown: `value` is text where the bytes are UTF-8, else there is `value_base64`.
+        """`value` is text if the bytes are UTF-8, else there is `value_base64`.
 
-        Of a value that is longer than `shown_bytes` the beginning is shown, and `truncated` set.
+        A value longer than `shown_bytes` is cut, and `truncated` set.
         """
         return {
             "batch": self.batch,
@@ -138,7 +136,7 @@ def _shown(value: bytes | None, limit: int | None) -> dict[str, Any]:
     part = value if limit is None else value[:limit]
     document = {"bytes": len(value), "truncated": len(part) < len(value)}
     try:
-        # What was cut off may end within a character.
+        # The cut may be within a character.
         text = codecs.getincrementaldecoder("utf-8")().decode(part, final=not document["truncated"])
     except UnicodeDecodeError:
         return {**document, "value": None, "value_base64": base64.b64encode(part).decode()}
@@ -147,24 +145,14 @@ def _shown(value: bytes | None, limit: int | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LetterPage:
-    """Letters in the order of (batch, partition, offset).
-
-    Attributes:
-        next_after: where the next page begins; None after the last one.
-    """
+    """Letters by (batch, partition, offset); `next_after` is None on the last page."""
 
     letters: tuple[DeadLetter, ...]
     next_after: Coordinates | None
 
 
 class DeadLetters:
-    """Reads the dead letters of one job, beside a runner or without one.
-
-    Args:
-        table: root of the dead-letter table.
-        replays: what was replayed.
-        topics: tells those of the stream that are known; of one topic it need not.
-    """
+    """Reads the dead letters of one job, with and without a runner."""
 
     def __init__(
         self,
@@ -179,7 +167,7 @@ class DeadLetters:
     def page(
         self, *, after: Coordinates | None = None, limit: int = 100, pending: bool = False
     ) -> LetterPage:
-        """The first `limit` letters behind `after`; with `pending` only those without rows yet."""
+        """The first `limit` letters after `after`; with `pending` only those without rows yet."""
         page_letters: list[DeadLetter] = []
         for letter in self.letters(after=after, pending=pending):
             if len(page_letters) == limit:
@@ -190,7 +178,7 @@ class DeadLetters:
     def letters(
         self, *, after: Coordinates | None = None, pending: bool = False
     ) -> Iterator[DeadLetter]:
-        """All letters behind `after`, one batch in memory at a time."""
+        """All letters after `after`, one batch in memory at a time."""
         replayed, topics = self._replays.replayed(), self.topics()
         for batch, files in self._batches().items():
             if after is not None and batch < after[0]:
@@ -203,7 +191,6 @@ class DeadLetters:
     def of_batches(
         self, numbers: Collection[int]
     ) -> Iterator[tuple[int, dict[Coordinates, DeadLetter]]]:
-        """The letters of each of these batches, in the order of the batches."""
         replayed, batches = self._replays.replayed(), self._batches()
         topics = self.topics()
         for batch in sorted(numbers):
@@ -212,25 +199,17 @@ class DeadLetters:
             yield batch, {letter.coordinates: letter for letter in letters_by_place}
 
     def find(self, partition: int, offset: int, batch: int | None = None) -> DeadLetter:
-        """The letter at an offset; the newest one where there are several and `batch` is None.
-
-        Raises:
-            UnknownLetterError: there is none.
-        """
+        """The letter at an offset; without `batch` the newest one. Raises UnknownLetterError."""
         letter_key: Wanted = (batch, partition, offset)
         place, _ = self.locate([letter_key])[letter_key]
         ((_, letters),) = self.of_batches([place[0]])
         return letters[place]
 
     def number(self, topic: str | None, partition: int) -> int:
-        """The number of a partition as people name it.
-
-        Args:
-            topic: of a stream of one it may be missing.
-            partition: as the topic has it.
+        """The stream's number of a topic's partition; with a single topic `topic` may be None.
 
         Raises:
-            QuestionError: the topic is missing, or is none of the stream's.
+            QuestionError: the topic is missing, or not in the stream.
         """
         topics = self.topics()
         if topic is None and not topics.are_several:
@@ -250,14 +229,7 @@ class DeadLetters:
         return f"{letter.topic}/{place}" if several else place
 
     def locate(self, places: Collection[Wanted]) -> dict[Wanted, tuple[Coordinates, Standing]]:
-        """Where letters are, and which INSERTs have rows of them; one pass for all.
-
-        Args:
-            places: (batch, partition, offset); where the batch is None, the newest letter.
-
-        Raises:
-            UnknownLetterError: one of them is not there.
-        """
+        """Find letters in one pass; without a batch, the newest. Raises UnknownLetterError."""
         replayed, batches, missing = self._replays.replayed(), self._batches(), set(places)
         topics = self.topics()
         located: dict[Wanted, tuple[Coordinates, Standing]] = {}
@@ -315,7 +287,6 @@ def _tables(
 def _reasons(
     tables: Iterable[pa.Table], record_places: Collection[tuple[int, int]]
 ) -> dict[tuple[int, int], list[str]]:
-    """The reasons of those letters that are `record_places`, by (partition, offset)."""
     reasons_of: dict[tuple[int, int], list[str]] = {}
     for table in tables:
         places = zip(*(table.column(name).to_pylist() for name in _PLACE), strict=True)
@@ -335,7 +306,6 @@ def _dead_in(reasons: Iterable[str]) -> frozenset[int] | None:
 def _letters_of(
     batch: int, tables: Iterable[pa.Table], replayed: Mapping[Coordinates, Replayed]
 ) -> Iterator[DeadLetter]:
-    """The letters of one batch by (partition, offset)."""
     of_files = list(tables)
     if not of_files:
         return

@@ -1,8 +1,7 @@
-"""An event batch run again from its pin, in this process: the same stages, files in a scratch.
+"""Runs an event batch again from its pin in this process, with files in a scratch directory.
 
-What the batch has read is what its pin names: records, versions of the dimensions, watermarks, and
-versions of the state. The state is only read; what the stages write goes to a directory that is
-gone afterwards.
+The stages are those of the batch; they read what the pin names: records, versions of the
+dimensions, watermarks and versions of the state. The job's state is only read.
 """
 
 import json
@@ -51,19 +50,18 @@ from joins.worker.staging import BatchReport, merge_reports
 from joins.worker.window_task import LATE, WindowClock
 
 Records = Callable[[], Iterable[pa.RecordBatch]]
-"""Reads the records of a batch, partition by partition; asked once or twice."""
+"""Reads the records of a batch, partition by partition; called once or twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchAgain:
-    """What an event batch gives when it is run again.
+    """The result of an event batch that ran again.
 
     Attributes:
-        answers: of its last stage: rows, and dead letters among them.
+        answers: of the last stage: rows, and some of the dead letters.
         dead_letters: all of them.
-        late: records, of `LATE_RECORDS`.
-        move: of the time.
-        after: what the next batch begins with.
+        late: records, with the schema `LATE_RECORDS`.
+        after: the state for the next batch.
     """
 
     answers: Sequence[JoinedBatch]
@@ -75,11 +73,7 @@ class BatchAgain:
 
 @dataclass(frozen=True, slots=True)
 class _PastTask(ProbeTask):
-    """A task with indexes of old versions, wherever they are.
-
-    Attributes:
-        past_indexes: role's alias → index.
-    """
+    """A task with indexes of old versions; `past_indexes` by alias of the role."""
 
     past_indexes: Mapping[str, DimensionIndex] = field(default_factory=dict)
 
@@ -88,7 +82,7 @@ class _PastTask(ProbeTask):
 
 
 class PastState:
-    """The tables of the state of one job, to be read only."""
+    """The state tables of one job, read only."""
 
     def __init__(self, places: EventPlaces, app_id: str) -> None:
         named = {
@@ -125,7 +119,7 @@ class PastState:
         return {name: log.log.path for name, log in self._logs.items()}
 
     def after(self, batch: int) -> EventState | None:
-        """What `batch` has left for the next one; None if its commit does not tell any more."""
+        """State after `batch`; None if its commit is gone."""
         try:
             metadata = list(self._logs.values())[-1].find_after(batch)
         except SinkError:
@@ -156,22 +150,17 @@ class EventReplay:
         self.state = PastState(event.places, app_id)
 
     def run(self, pin: Pin, records: Records, indexes: Mapping[str, DimensionIndex]) -> BatchAgain:
-        """The batch of `pin` again.
-
-        Args:
-            pin: of the batch.
-            records: its records.
-            indexes: role's alias → index of the pinned version.
+        """`indexes` are those of the pinned versions, by alias of the role.
 
         Raises:
-            PinnedVersionExpiredError: the state cannot be read any more.
+            PinnedVersionExpiredError: the state is gone.
         """
         with OwnDirectory("batch") as scratch:
             task = self._task(pin, scratch, indexes)
             return _StageRun(self._spec, task, pin, self.state).result(records)
 
     def _task(self, pin: Pin, scratch: Path, indexes: Mapping[str, DimensionIndex]) -> EventTask:
-        """The task of the batch, which writes below `scratch` only."""
+        """The task of the batch, which writes only below `scratch`."""
         dead = scratch / DEAD_LETTERS
         probe = _PastTask(self._kernel, {}, dead, pin.epoch, past_indexes=indexes)
         late = SharedTable(scratch)
@@ -193,7 +182,6 @@ class _StageRun:
     state: PastState
 
     def result(self, records: Records) -> BatchAgain:
-        """All stages."""
         stages = _Here(self.task, self.pin, self.state, records)
         done = run_stages(self.spec, self.pin, stages)
         answers = stages.answers
@@ -216,11 +204,7 @@ class _StageRun:
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """Stages of one batch in this process.
-
-    Attributes:
-        answers: of the last stage.
-    """
+    """Stages of one batch in this process; the last stage gives the `answers`."""
 
     task: EventTask
     pin: Pin
@@ -240,7 +224,6 @@ class _Here:
         return _merged_report(act(_items(plan), task=self.task, pin=self.pin))
 
     def last(self, plan: StagePlan) -> BatchReport:
-        """What a sink runs; what it gives is added to `answers`."""
         counts = TaskCounts()
         self.answers.extend(self.task.answers(_items(plan), self.pin, counts))
         files = {name: (file,) for name, file in counts.files.items()}
@@ -262,7 +245,7 @@ def _merged_report(reports: Iterator[pa.RecordBatch]) -> BatchReport:
 def state_differences(
     expected: EventState, actual: EventState
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    # through JSON, for one of them comes from there
+    # through JSON, because one of them was stored as JSON
     ones = [json.loads(json.dumps(each.as_json())) for each in (expected, actual)]
     ours, other = ({n: each[n] for n in each if ones[0][n] != ones[1][n]} for each in ones)
     return (ours, other) if ours else None
@@ -270,11 +253,7 @@ def state_differences(
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The batch in which the time came to where something waited for it.
-
-    Attributes:
-        after: how the time stood behind it.
-    """
+    """The batch that advanced the time far enough for a waiting row or window."""
 
     pin: Pin
     after: EventState
@@ -282,14 +261,14 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Journey:
-    """What became of a record until it was joined.
+    """The way of a record until it was joined.
 
     Attributes:
         arrived: the batch that has read it.
-        arrival: the record behind the scan; None if it is not there, or dead.
-        rowtime_ms: None of a record in processing time, too.
+        arrival: the scanned record; None if it does not exist or is dead.
+        rowtime_ms: None also for a record in processing time.
         released: the batch that joins it; None while it waits, or if it is not joined.
-        late: what the table of late records says of it.
+        late: reason and watermark from the table of late records.
     """
 
     arrived: Pin
@@ -323,7 +302,7 @@ class Journey:
 
 
 class EventJourneys:
-    """Finds the ways of records of one job."""
+    """Finds the journeys of records of one job."""
 
     def __init__(self, history: History, event: PastEvent) -> None:
         self._history = history
@@ -333,7 +312,7 @@ class EventJourneys:
         self._state = PastState(event.places, history.places.app_id)
 
     def of(self, record: pa.RecordBatch | None, place: tuple[int, int], arrived: Pin) -> Journey:
-        """The way of the record at `place`, which the batch of `arrived` has read."""
+        """The journey of the record at `place`, which the batch of `arrived` has read."""
         late = self._late(*place)
         if record is None:
             return Journey(arrived, None, None, None, late)
@@ -369,7 +348,7 @@ class EventJourneys:
         return self._first(arrived, lambda state: state.release_ms >= rowtime_ms)
 
     def _first(self, arrived: Pin, holds: Callable[[EventState], bool]) -> Passed | None:
-        """The first batch from that of `arrived` on behind which `holds`, as it does later on."""
+        """The first batch from `arrived` on after which `holds`; later states must hold too."""
         later = self._history.first_behind(
             arrived, lambda pin: holds(EventState.before(pin.of_event))
         )
@@ -383,7 +362,6 @@ class EventJourneys:
         return Passed(newest, after)
 
     def _late(self, partition: int, offset: int) -> dict[str, Any] | None:
-        """What the late records say of a record; None if it is none of them."""
         table = self._history.late
         assert table is not None, "a job with event time has a table of late records"
         place = {"partition": partition_of(partition), "offset": offset}
@@ -395,16 +373,17 @@ class EventJourneys:
         return None
 
     def joined(self, journey: Journey, indexes: Mapping[str, DimensionIndex]) -> JoinedBatch | None:
-        """The rows of a record; below windows those that go into them."""
+        """The rows of a record; with windows, the rows before aggregation."""
         if journey.arrival is None or journey.released is None:
             return None
         context = pinned_context(journey.pin)
         return join_arrivals(self._kernel, journey.arrival, indexes, context)
 
     def windows(self, journey: Journey, joined: JoinedBatch) -> list[dict[str, Any]]:
-        """The windows that the rows of a record are counted in, and who has fired them.
+        """The windows that count the rows of a record, and the batches that fired them.
 
-        A session is told as far as the record alone makes it, and not who fired it: others merge.
+        For a session this is what the record alone makes, without a batch: other records may merge
+        with it.
         """
         if self._plan.window is None:
             return []

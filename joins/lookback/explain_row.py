@@ -1,7 +1,7 @@
-"""What became of one record of the stream, and why: its batch, its pin, what it was joined with.
+"""Explains one record of the stream: its batch, its pin, and the rows it was joined with.
 
-The record is joined again, by itself, with the versions of its pin, role by role, and the rows of
-the dimensions are looked up in the changelog. Nothing of the job is changed.
+The record alone is joined again with the versions of its pin, role by role; the dimensions' rows
+come from the changelog. Nothing of the job changes.
 """
 
 import base64
@@ -37,11 +37,7 @@ _NO_BATCH = {"batch": None, "pin": None, "committed_at_ms": None}
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """A place in a topic.
-
-    Attributes:
-        partition: as the topic has it, or as the stream numbers it.
-    """
+    """A record's address; `partition` is the topic's own, or the stream's number of it."""
 
     topic: str
     partition: int
@@ -54,8 +50,6 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What the record's batch has made of it."""
-
     state: str
     reason: str
     rows: Sequence[Mapping[str, Any]]
@@ -83,14 +77,14 @@ class RowExplainer:
         self._records.close()
 
     def explain(self, place: Coordinates) -> dict[str, Any]:
-        """The record at `place`; the result is JSON values.
+        """Explain the record at `place`; returns JSON values.
 
         `state` is one of `joined`, `unmatched` (a row padded with NULL by LEFT JOIN), `filtered`
         (by WHERE), `no-match` (by INNER JOIN), `dead-letter`, `being-joined`, `not-yet-joined`,
         `in-open-transaction`, `held`, `before-start`, `after-end` (of a bounded stream), `skipped`,
         `expired`, `no-record`, `beyond-end` (of the topic); with event time or windows also
-        `waiting`, `late` and `in-windows`; `reason` says it in a sentence. There `event_time` tells
-        the record's way, and batch and pin are those of the batch that joined it.
+        `waiting`, `late` and `in-windows`; `reason` is a sentence. With event time, `event_time`
+        has the record's journey, and batch and pin belong to the batch that joined it.
 
         Raises:
             UnknownTopicError: the job does not read that topic or partition.
@@ -157,7 +151,7 @@ class RowExplainer:
         return "not-yet-joined", "no batch has the record yet; it is the next ones' turn"
 
     def _behind_transaction(self, place: Coordinates, last: int) -> tuple[str, str]:
-        """What is behind the last stable offset is not there, or not yet to be read."""
+        """Records after the last stable offset do not exist, or are not readable yet."""
         end = self._records.high_watermarks(place.partition).get(place.partition, last)
         if place.offset >= end:
             return "beyond-end", f"the partition ends at offset {end}: there is no such record"
@@ -181,7 +175,7 @@ class RowExplainer:
         return None
 
     def _behind(self, place: Coordinates) -> tuple[str, str] | None:
-        """Why a bounded job never joins a record, whether it is there or not."""
+        """Why a bounded job never joins a record, even one that does not exist."""
         ends = self._history.lives()[-1].end_offsets
         if ends is None:
             return None
@@ -219,7 +213,6 @@ class RowExplainer:
     def _with_journey(
         self, journeys: EventJourneys, place: Coordinates, arrived: Pin
     ) -> dict[str, Any]:
-        """The same of a record that may have waited, and that windows may have counted."""
         letter = self._letter(place, arrived)
         record = self._record(place, arrived, letter)
         journey = journeys.of(record, (place.partition, place.offset), arrived)
@@ -246,7 +239,7 @@ class RowExplainer:
         letter: DeadLetter | None,
         windows: Sequence[Mapping[str, Any]],
     ) -> _Outcome | None:
-        """What only records with event time or windows become; None of what others become, too."""
+        """Outcomes that exist only with event time or windows; None for others."""
         if letter is not None or not self._history.is_committed(journey.arrived.batch):
             return None
         if journey.late is not None:
@@ -288,7 +281,6 @@ class RowExplainer:
     def _record(
         self, place: Coordinates, pin: Pin, letter: DeadLetter | None
     ) -> pa.RecordBatch | None:
-        """The record from Kafka, or from its dead letter once Kafka has removed it."""
         try:
             self._records.check_topics(pin)
             record = self._record_now(place)
@@ -349,12 +341,12 @@ class RowExplainer:
     def _rows(
         self, place: Coordinates, pin: Pin, joined: JoinedBatch | None
     ) -> tuple[list[dict[str, Any]], str | None]:
-        """The record's rows from the output where they tell their record, else computed again."""
+        """Rows from the output if they have the record's coordinates, else computed again."""
         output = self._history.output
         kernel = self.places.kernel
         if output is not None and kernel.rows_tell_records and self.places.has_own_table:
             where = {"_partition": partition_of(place.partition), "_offset": place.offset}
-            if self._journeys is None or joined is not None:  # else nobody knows how long it waited
+            if self._journeys is None or joined is not None:  # else its batch is unknown
                 where["_batch"] = pin.batch
             rows = output.rows_now(where, kernel.output_schema)
             return json_rows(rows.filter(pc.equal(rows["_topic"], place.topic))), "output"
@@ -385,7 +377,6 @@ class RowExplainer:
 
 
 def _record_json(record: pa.RecordBatch | None) -> dict[str, Any]:
-    """The record's value as text; `record_base64` if it is not UTF-8."""
     value = None if record is None else record.column("value")[0].as_py()
     if value is None:
         return {"record": None}

@@ -1,7 +1,4 @@
-"""What a job has done, read only: its batches, their pins and commits, while it runs or is stopped.
-
-Nothing here writes, locks or starts anything, and all of it works without a runner.
-"""
+"""Read-only access to a job's batches, pins and commits; works with and without a runner."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,11 +31,7 @@ from joins.worker.probe_task import IndexPlace
 
 @dataclass(frozen=True, slots=True)
 class PastEvent:
-    """What looking back needs of a job with event time or windows.
-
-    Attributes:
-        places: of its state and its late records.
-    """
+    """What lookback needs of a job with event time or windows."""
 
     plan: JoinPlan
     places: EventPlaces
@@ -46,19 +39,18 @@ class PastEvent:
 
 @dataclass(frozen=True, slots=True)
 class HistoryPlaces:
-    """Where everything of a job is that looking back needs.
+    """Locations of everything that lookback reads.
 
     Attributes:
         app_id: of the job's commits.
-        roles: alias → where the runner keeps the index that it looks up.
+        roles: alias → where the runner keeps the index for lookups.
         tables: dimension → directory with `changelog` and `current`.
-        replays: what is known of replayed dead letters.
-        insert: of the INSERTs which one, from 0; kernel, roles, output and sink are its own.
+        replays: outcomes of replayed dead letters.
+        insert: index of the INSERT from 0; kernel, roles, output and sink belong to it.
         has_own_table: no other INSERT of the job writes to `output`.
         output: the Delta output; None for other sinks.
         probe_kafka: cluster and topic of the probe, its secrets resolved.
         sink: with its secrets resolved if it is a Kafka sink.
-        event: of a job with event time or windows.
     """
 
     app_id: str
@@ -83,14 +75,7 @@ def sent_note(insert: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommit:
-    """The commit of one batch in one Delta table.
-
-    Attributes:
-        metadata: what the runner has told in the commit.
-        added: the data files that it added, as its log says it.
-        files: their paths.
-        removed: the data files that it removed, likewise.
-    """
+    """The commit of one batch in one Delta table; `added` and `removed` are entries of its log."""
 
     batch: int
     version: int
@@ -110,7 +95,7 @@ class BatchCommits:
         self._active: tuple[int, frozenset[TablePath]] | None = None
 
     def of(self, batch: int) -> BatchCommit | None:
-        """The commit of `batch`; None if there is none or its log entry is gone."""
+        """None if there is no commit, or its log entry is gone."""
         version = self._log.batches.version_of(batch)
         if version is None:
             return None
@@ -133,7 +118,7 @@ class BatchCommits:
 
     def is_untouched(self, commit: BatchCommit) -> bool:
         if self.has_deletion_vectors:
-            return False  # a file may be there and some of its rows not
+            return False  # rows of an existing file may be deleted
         return set(commit.files) <= self._active_files()
 
     def _active_files(self) -> frozenset[TablePath]:
@@ -149,11 +134,7 @@ class BatchCommits:
         yield from self._log.files.table_rows().of_files(commit.added)
 
     def rows_removed(self, commit: BatchCommit) -> Iterator[pa.Table]:
-        """The rows of the files that `commit` removed, one table a file.
-
-        Raises:
-            OSError: a file is gone, as VACUUM removes them.
-        """
+        """One table a file; OSError if VACUUM has removed one."""
         yield from self._log.files.table_rows().of_files(commit.removed)
 
     def rows_now(self, equal: Mapping[str, int], schema: pa.Schema) -> pa.Table:
@@ -161,7 +142,7 @@ class BatchCommits:
 
 
 def user_metadata(commit_info: Mapping[str, Any]) -> dict[str, Any]:
-    """What the writer of a commit has told in it, {} if nothing that is JSON."""
+    """The writer's JSON object in a commit, {} without one."""
     try:
         value = json.loads(commit_info.get("userMetadata") or "{}")
     except ValueError:
@@ -193,7 +174,7 @@ class History:
         """The pin of `batch`: its file, or the copy in the output's commit once that is pruned.
 
         Raises:
-            UnknownBatchError: neither is there.
+            UnknownBatchError: neither exists.
         """
         pin = self._find_pin(batch)
         if pin is None:
@@ -213,7 +194,6 @@ class History:
         return None if commit is None else _pin_of(commit.metadata)
 
     def is_committed(self, batch: int) -> bool:
-        """Whether the output of `batch` is complete."""
         if self.output is not None:
             return self.output.of(batch) is not None
         for name in (sent_note(self.places.insert), "progress.json"):
@@ -238,7 +218,7 @@ class History:
         return next((pin for batch in batches if (pin := self.pins.read(batch))), None)
 
     def pins_below(self, batch: int | None) -> Iterator[Pin]:
-        """The pins of the batches below `batch` (None: of all), the newest first."""
+        """Pins of the batches below `batch` (None: of all), the newest first."""
         newest, oldest = self.pins.newest(), self.oldest_pin()
         if newest is None:
             return
@@ -250,7 +230,7 @@ class History:
                 yield pin
 
     def first_behind(self, pin: Pin, holds: Callable[[Pin], bool]) -> Pin | None:
-        """The first pin behind `pin` that `holds`, as all later ones then do; None if none does."""
+        """The first pin after `pin` that `holds`, by binary search: all later pins must hold."""
         newest = self.pins.newest()
         first, last = pin.batch + 1, pin.batch if newest is None else newest.batch
         behind: Pin | None = None
@@ -282,7 +262,7 @@ class History:
         return None
 
     def _covering(self, partition: int, offset: int, first: int, last: int) -> Pin | None:
-        """Within one life, where offsets only grow: the last batch that begins at or before it."""
+        """Binary search within one life, where offsets only grow."""
         candidate: Pin | None = None
         while first <= last:
             middle = (first + last) // 2
@@ -302,7 +282,6 @@ class History:
 
 
 def _pin_of(value: Mapping[str, Any]) -> Pin:
-    """The pin in a commit's metadata."""
     try:
         event = value.get("event")
         return Pin(
@@ -332,12 +311,12 @@ class WrittenRows:
     """Newest rows of one commit.
 
     Attributes:
-           batch: that has written them; None of a replay of dead letters.
-           replay: number of that replay, else None.
-           version: of the output, after the commit.
-        metadata: the runner's, in the commit: of a batch, its pin and its counts.
-           rows: the last ones, in the order of the stream; in the order of the output's columns.
-           row_count: how many rows of the commit the table has.
+        batch: None for a replay of dead letters.
+        replay: number of that replay, else None.
+        version: of the output, after the commit.
+        metadata: of the commit: for a batch its pin and its counts.
+        rows: the last ones in stream order, with the output's columns.
+        row_count: rows of the commit that the table still has.
     """
 
     batch: int | None
@@ -350,13 +329,7 @@ class WrittenRows:
 
 
 class OutputPreview:
-    """Reads the newest rows of one job's output.
-
-    Args:
-        log: the output under the job's app id.
-        schema: of the rows, as the job writes them.
-        has_own_table: no other INSERT of the job writes to it.
-    """
+    """Reads the newest rows of one job's output, whose commits have the job's app id."""
 
     def __init__(self, log: DeltaLog, schema: pa.Schema, *, has_own_table: bool = True) -> None:
         self._has_own_table = has_own_table
@@ -365,10 +338,10 @@ class OutputPreview:
         self._schema = pa.schema([item.with_nullable(True) for item in schema])
 
     def newest(self, rows: int) -> list[WrittenRows]:
-        """The newest `rows` rows, by commit, the newest commit first; none before the first batch.
+        """The newest `rows` rows by commit, newest commit first; none before the first batch.
 
         Raises:
-            NotReadableError: what is left of a batch cannot be told from rows of other INSERTs.
+            NotReadableError: rows of a batch cannot be told from rows of other INSERTs.
             SinkError: the table cannot be read without Spark.
         """
         if not has_log(self._log.path):
@@ -410,7 +383,6 @@ class OutputPreview:
     def _rows_left(
         self, added: Sequence[Mapping[str, Any]], batch: int | None, active: set[str]
     ) -> pa.Table:
-        """What the table still has of a commit."""
         table = self._log.files.table_rows()
         left = [action for action in added if action["path"].rpartition("/")[2] in active]
         untouched = len(left) == len(added) and not table.has_deletion_vectors
@@ -433,7 +405,6 @@ class OutputPreview:
         return pa.concat_tables([self._schema.empty_table(), *typed])
 
     def _newest_of(self, rows: pa.Table, most: int) -> pa.Table:
-        """The last `most` rows; by partition and offset where the rows have them."""
         places = [(n, "ascending") for n in ("_partition", "_offset") if n in rows.schema.names]
         if len(places) == 2:
             rows = rows.sort_by(places)

@@ -33,10 +33,10 @@ Part = tuple[JoinedBatch, Pin]
 
 
 class LetterWriter(Protocol):
-    """Where the rows of a replay go."""
+    """Writes the rows of a replay."""
 
     def committed(self, number: int) -> Mapping[str, Any] | None:
-        """The outcome of replay `number` if its rows are there for certain."""
+        """The outcome of replay `number` if its rows are certainly written."""
         ...
 
     def write(
@@ -46,17 +46,13 @@ class LetterWriter(Protocol):
         epoch: int,
         outcome: Callable[[], Mapping[str, Any]],
     ) -> None:
-        """Write all rows of `parts`, then ask for the outcome; it is done when this returns."""
+        """Write all rows of `parts`, then call `outcome`; durable when this returns."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LetterInsert:
-    """One INSERT of the job.
-
-    Attributes:
-        history: as this INSERT has it; its kernel tells all records that have no rows.
-    """
+    """One INSERT of the job; the kernel in its `history` tells all records that have no rows."""
 
     history: History
     writer: LetterWriter
@@ -75,8 +71,8 @@ class LetterSource:
     """What letters are joined with.
 
     Attributes:
-        pin: gives the pin of a batch; raises UnknownBatchError where there is none any more.
-        passed: told each step, for planted faults.
+        pin: by batch; raises UnknownBatchError where there is none any more.
+        passed: called at each step, for planted faults.
     """
 
     letters: DeadLetters
@@ -86,12 +82,7 @@ class LetterSource:
 
 
 class LetterRows:
-    """One pass over letters of a replay; `outcome` holds after the last part.
-
-    Args:
-        number: of the replay.
-        chosen: those that are to have rows in `insert`.
-    """
+    """One pass over the letters of a replay for one INSERT; `outcome` holds after the last part."""
 
     def __init__(
         self,
@@ -175,7 +166,6 @@ def bad_letter(place: Coordinates, reason: str) -> dict[str, Any]:
 def _records(
     chosen: Sequence[ChosenLetter], letters: Mapping[Coordinates, DeadLetter]
 ) -> pa.RecordBatch:
-    """The letters as records of the probe: their own coordinates, corrected bytes if there are."""
     rows = []
     for item in chosen:
         letter = letters[item.place]

@@ -1,7 +1,4 @@
-"""Indexes of versions that old pins name: attached where the runner keeps them, else built aside.
-
-The runner's index directory is only read.
-"""
+"""Indexes of versions in old pins: the runner's, which are only read, else built in a scratch."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +30,7 @@ from joins.plan.stream_topics import index_of
 from joins.worker.probe_task import IndexPlace
 
 Changes = Mapping[str, str | None]
-"""Key → its row as JSON text, None where the batch has deleted it."""
+"""Key → its row as JSON text, None if the batch has deleted it."""
 
 
 def last_changes(answers: Iterable[JoinedBatch], key: Sequence[str]) -> Changes:
@@ -42,7 +39,7 @@ def last_changes(answers: Iterable[JoinedBatch], key: Sequence[str]) -> Changes:
     for answer in answers:
         kinds = all_kinds(answer.kinds, answer.rows.num_rows).to_pylist()
         for (name, row), kind in zip(_keyed(answer.rows, key), kinds, strict=True):
-            if kind != UPDATE_BEFORE:  # the row that replaces it has the same key
+            if kind != UPDATE_BEFORE:  # the replacing row has the same key
                 last[name] = None if kind == DELETE else row
     return last
 
@@ -53,13 +50,7 @@ def changed_rows(
     removed: Iterable[pa.Table],
     key: Sequence[str],
 ) -> tuple[CanonicalRows, CanonicalRows]:
-    """(rows that the commit should have brought, those that it has).
-
-    Args:
-        changes: that the batch should have made.
-        added: the rows of the files that its commit added, in the output's types.
-        removed: likewise of those that it removed.
-        key: columns that tell rows apart.
+    """(rows that the commit should have brought, those that it has), from the rows of its files.
 
     A row of another key that is gone should have stayed; one that came should not have. A row of a
     changed key that was there and still is, beside or in place of its newest one, should have gone.
@@ -93,11 +84,7 @@ Range = tuple[int, int, int]
 
 
 class PastRecords:
-    """Reads the records of one job's stream again; close it when done.
-
-    Attributes:
-        topics: of the stream; their ids are of no concern here.
-    """
+    """Reads the records of one job's stream again; close it when done."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -112,11 +99,7 @@ class PastRecords:
         self._cluster.close()
 
     def check_topics(self, pin: Pin) -> None:
-        """See that the topics are still those that the batch has read.
-
-        Raises:
-            RecordsExpiredError: one is gone, or another one has its name.
-        """
+        """RecordsExpiredError if a topic is gone, or another one has its name."""
         expected = self._history.life_of(pin.batch).topics
         read = [expected.topics[i] for i in sorted({*map(index_of, pin.end_offsets)})]
         described = self._cluster.describe_all([topic.name for topic in read])
@@ -134,11 +117,7 @@ class PastRecords:
                 )
 
     def ends(self, number: int) -> tuple[dict[int, int], dict[int, int]]:
-        """(oldest offsets, offsets behind the newest record that may be read) of a topic.
-
-        Args:
-            number: of a partition of the topic.
-        """
+        """(oldest offsets, offsets after the newest readable record) of a partition's topic."""
         index, name = index_of(number), self.topics.topic_of(number).name
         begin, end = self._cluster.beginning_offsets(name), self._cluster.end_offsets(name)
         return self.topics.at(index, begin), self.topics.at(index, end)
@@ -148,7 +127,7 @@ class PastRecords:
         return self.topics.at(index_of(number), dict(self._cluster.high_watermarks(name)))
 
     def kept(self, pin: Pin) -> tuple[dict[int, tuple[int, int]], tuple[Range, ...]]:
-        """(partition → range that is there, ranges that retention has removed) of a batch."""
+        """(partition → available range, ranges that retention has removed) of a batch."""
         self.check_topics(pin)
         begin = {
             number: offset
@@ -176,7 +155,7 @@ _KEPT = 4
 
 
 class PastIndexes(AbstractContextManager["PastIndexes"]):
-    """Gives the indexes of any version that can still be read; a context manager."""
+    """Indexes of every version that is still readable; a context manager."""
 
     def __init__(self, places: HistoryPlaces) -> None:
         self._places = places
@@ -199,7 +178,7 @@ class PastIndexes(AbstractContextManager["PastIndexes"]):
         return self._changelogs[dimension]
 
     def of(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
-        """Role's alias → its index at the version of its dimension.
+        """Alias of the role → its index at the version of its dimension.
 
         Raises:
             PinnedVersionExpiredError: files of the version, or its log, are gone.

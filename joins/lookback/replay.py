@@ -1,7 +1,7 @@
 """Replays a committed batch from its pin, without Spark, and compares it with what was committed.
 
-The records are read again from Kafka, joined with the pinned versions at the pinned time, and the
-rows are compared in a canonical form. Nothing of the job is changed.
+It reads the records again from Kafka, joins them with the pinned versions at the pinned time, and
+compares the rows in a canonical form. It changes nothing of the job.
 """
 # reads better long: what a replay computes and what it compares are the same fields.
 
@@ -55,7 +55,7 @@ _SOURCE_HEADERS = ("sluice-src-topic", "sluice-src-partition", "sluice-src-offse
 
 
 class Verdict(StrEnum):
-    """What a replay has found; only IDENTICAL is evidence that the batch is as it should be."""
+    """Result of a replay; only IDENTICAL is evidence that the batch is right."""
 
     IDENTICAL = "identical"
     DIFFERENT = "different"
@@ -65,15 +65,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """What a batch gives when it is joined again.
+    """The result of joining a batch again.
 
     Attributes:
         rows: canonical, in the form of the sink.
         dead: (partition, offset, value) of the dead letters, canonical.
         missing: (partition, first, end) of offsets that retention has removed.
         read: partition → offsets of the records that were read.
-        event: of a batch with event time or windows; None of others.
-        changes: of an output whose rows replace others, instead of `rows`; None of others.
+        event: None without event time or windows.
+        changes: replaces `rows` for an output whose rows replace others; else None.
     """
 
     rows: CanonicalRows
@@ -84,7 +84,7 @@ class Recomputed:
     changes: Changes | None = None
 
     def was_read(self, difference: Difference) -> bool:
-        """Whether the record of `difference` was there; compaction removes single ones."""
+        """True if the record of `difference` was read; compaction removes single ones."""
         if difference.partition is None:
             return True
         if self.event is not None and self.event.came_before(difference):
@@ -95,12 +95,12 @@ class Recomputed:
 
 @dataclass(frozen=True, slots=True)
 class EventTimeResult:
-    """What a batch with event time or windows gives beside rows and dead letters.
+    """What a batch with event time or windows yields beside rows and dead letters.
 
     Attributes:
         start: partition → first offset of the batch; older records waited in the state.
         late: (partition, offset, value) of the late records, canonical; None if unknown.
-        after: what the next batch begins with; None if unknown.
+        after: state for the next batch; None if unknown.
     """
 
     start: Mapping[int, int]
@@ -114,16 +114,14 @@ class EventTimeResult:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What the output has of a batch.
+    """The rows of a batch in the output.
 
     Attributes:
-        source: `commit` (the files that the batch added), `table` (the newest version's rows of the
-            batch: somebody has rewritten those files), `changes` (what the commit has changed in an
-            output whose rows replace others) or `topic`.
+        source: `commit` (files that the batch added), `table` (rows of the batch in the newest
+            version: those files were rewritten), `changes` (the commit's changes in an output whose
+            rows replace others) or `topic`.
         repeated: records that an at-least-once sink has more than once.
-        expected: what the batch should have, where only the output tells; None if
-            `Recomputed` does.
-        event: of a batch with event time or windows.
+        expected: replaces the rows of `Recomputed`, if not None.
     """
 
     rows: CanonicalRows
@@ -154,21 +152,17 @@ class Replayer:
         self.records.close()
 
     def replay(self, batch: int, *, diff: bool = False) -> dict[str, Any]:
-        """Join `batch` again and compare; the result is JSON values.
+        """Join `batch` again and compare; returns JSON values.
 
-        Its `verdict` is one of `Verdict`: a batch without rows, dead letters and late records has
-        nothing to compare, whatever becomes of it.
-
-        Args:
-            batch: its number.
-            diff: tell the differences, the first `MAX_DIFFERENCES`; else only their number.
+        `verdict` is one of `Verdict`: NOTHING_TO_COMPARE for a batch without rows, dead letters and
+        late records. With `diff`, the first `MAX_DIFFERENCES` differences; else only their number.
 
         Raises:
             UnknownBatchError: it has no pin.
             BatchNotCommittedError: it has no output.
-            NotReplayableError: the sink keeps nothing, or not what the batch gave it any more.
-            RecordsExpiredError: none of its records is in Kafka any more, or, with event time or
-                windows, not all of them are.
+            NotReplayableError: the sink keeps no rows, or has lost the rows of the batch.
+            RecordsExpiredError: Kafka has lost all of its records or, with event time or windows,
+                some.
             PinnedVersionExpiredError: a version cannot be read any more.
         """
         if not isinstance(self.places.sink, DeltaSink | KafkaSink):
@@ -187,7 +181,6 @@ class Replayer:
         return self._result(pin, expected, committed, diff=diff)
 
     def recomputed(self, pin: Pin) -> Recomputed:
-        """Join the records of `pin` again."""
         ranges, missing = self.records.kept(pin)
         if self._event is not None:
             return self._event_batch(self._event, pin, missing)
@@ -211,7 +204,7 @@ class Replayer:
         return Recomputed(CanonicalRows.merged(rows), CanonicalRows.merged(dead), missing, offsets)
 
     def _event_batch(self, replay: EventReplay, pin: Pin, missing: tuple[Range, ...]) -> Recomputed:
-        """The same where the batch's records move the time and its rows may have waited."""
+        """Join again a batch whose records move the time and whose rows may have waited."""
         if missing:
             partition, first, end = missing[0]
             raise RecordsExpiredError(
@@ -260,13 +253,13 @@ class Replayer:
         )
 
     def _number_of(self, topic: bytes | None, partition: bytes | None) -> int | None:
-        """The partition that the headers of a sent record tell, None of a window's."""
+        """The partition in the headers of a sent record, None for the row of a window."""
         if partition is None:
             return None
         name = self._topics.first.name if topic is None else topic.decode()
         return self._topics.number(name, int(partition))
 
-    # The other side
+    # Committed rows
     # ------------------------------------------------------------------------------------
 
     def committed(self, pin: Pin, expected: Recomputed) -> Committed:
@@ -388,7 +381,6 @@ class Replayer:
         commit: BatchCommit,
         meant: Callable[[pa.Table], pa.Table] = lambda added: added,
     ) -> CanonicalRows | None:
-        """The records that a commit has added to a table of such; None if its files are gone."""
         try:
             tables = [meant(added) for added in table.rows_added(commit)]
         except OSError:
@@ -398,7 +390,6 @@ class Replayer:
         )
 
     def _committed_letters(self, pin: Pin) -> CanonicalRows | None:
-        """The dead letters that the batch committed, None if that cannot be told any more."""
         commit = self._history.dead_letters.of(pin.batch)
         if commit is None:
             return None
@@ -416,7 +407,7 @@ class Replayer:
         return EventTimeResult(pin.start_offsets, records, self._event.state.after(pin.batch))
 
     def _told_here(self, letters: pa.Table) -> pa.Table:
-        """Of a statement set, the letters of its topics that are not of another INSERT alone."""
+        """In a statement set, exclude letters of other topics or of other INSERTs alone."""
         kernel = self.places.kernel
         if kernel.member is None:
             return letters
@@ -428,13 +419,13 @@ class Replayer:
     def _sent(
         self, pin: Pin, sink: KafkaSink, expected: CanonicalRows
     ) -> tuple[CanonicalRows, int]:
-        """The records of a Kafka sink, repeats of the expected ones left out and counted."""
+        """The records of a Kafka sink; repeats of expected records are counted, not returned."""
         header = ("sluice-batch", str(pin.batch).encode())
         awaited = expected.counted()
         rows: list[tuple[int | None, int | None, str]] = []
         seen: dict[tuple[int | None, int | None, str], int] = {}
         repeated = 0
-        with KafkaRecords(sink.kafka.uncommitted()) as records:  # ours are in no transaction
+        with KafkaRecords(sink.kafka.uncommitted()) as records:  # sent without transactions
             ranges = self._sent_ranges(pin, sink)
             sent = records.marked(sink.kafka.topic, ranges, header, _SOURCE_HEADERS)
             for (topic, partition, offset), key, value in sent:
@@ -450,7 +441,7 @@ class Replayer:
         return CanonicalRows.of_texts(rows), repeated
 
     def _sent_ranges(self, pin: Pin, sink: KafkaSink) -> dict[int, tuple[int, int]]:
-        """Between the batch's time and the next batch's: nothing of it is sent before or after."""
+        """Offsets from the batch's time to the next batch's, which contain all its records."""
         cluster, topic = KafkaCluster(sink.kafka.uncommitted()), sink.kafka.topic
         start = cluster.offsets_at(topic, pin.batch_timestamp_ms - _CLOCK_SLACK_MS)
         after = self._history.pins.read(pin.batch + 1)
@@ -520,7 +511,6 @@ def _number(text: bytes | None) -> int | None:
 
 
 def _sent_text(sink: KafkaSink, key: bytes | None, value: bytes | None) -> str:
-    """A record of a Kafka sink as one JSON text; one without a value deletes its key."""
     if value is not None:
         return _json_text(sink.value, value)
     shown = "null" if key is None or sink.key is None else _json_text(sink.key.format, key)
@@ -528,7 +518,7 @@ def _sent_text(sink: KafkaSink, key: bytes | None, value: bytes | None) -> str:
 
 
 def _json_text(form: RecordFormat, data: bytes) -> str:
-    """A key or a value: what is JSON as it is, other texts as one, other bytes by their digits."""
+    """JSON as is, other text as a JSON string, other bytes in hexadecimal."""
     if form.name in (KafkaFormat.JSON, KafkaFormat.DEBEZIUM_JSON):
         return data.decode()
     try:
@@ -563,7 +553,6 @@ def _verdict(
 def _event_differences(
     expected: EventTimeResult | None, actual: EventTimeResult | None
 ) -> list[tuple[str, Difference]]:
-    """Where late records, and what the next batch begins with, differ."""
     unlike: list[tuple[str, Difference]] = []
     if expected is None or actual is None:
         return unlike
@@ -577,7 +566,6 @@ def _event_differences(
 
 
 def _with_single(rows: set[Difference], gone: tuple[Range, ...]) -> list[Range]:
-    """`gone`, and the offsets of `rows` that are not in it."""
     ranges = list(gone)
     for partition, offset in sorted({(d.partition or 0, d.offset or 0) for d in rows}):
         if not any(p == partition and first <= offset < end for p, first, end in gone):

@@ -1,7 +1,6 @@
-"""The rows of the dimensions that one record of the stream has met, role by role.
+"""The dimension rows that match one record of the stream, role by role.
 
-The keys are evaluated and looked up by the kernel of the join itself; the rows come from the
-changelog, with what it knows of their origin.
+The join's kernel evaluates the keys; the rows and their origin come from the changelog.
 """
 
 import json
@@ -33,7 +32,7 @@ _POSITION = ("_epoch", "_file", "_pos", "_row")
 
 
 class RowMatches:
-    """Looks up what a record was joined with."""
+    """Finds the rows that a record was joined with."""
 
     def __init__(self, places: HistoryPlaces, indexes: PastIndexes) -> None:
         self._places = places
@@ -91,15 +90,14 @@ class RowMatches:
         table = table.filter(pc.invert(marks))
         table = table.filter(pa.array(~progress.ignored(table)))
         newest = newest_rows(table, spec.identity, versioned=spec.versioned)
-        if len(spec.identity) > 1:  # so far each column was looked at by itself
+        if len(spec.identity) > 1:  # `_of_keys` compares each column alone
             newest = rows_of_keys(newest, matched)
         return _dimension_json(newest.sort_by([(k, "ascending") for k in spec.identity]), names)
 
     def _folded(self, dimension: str, version: int) -> dict[str, Any]:
         """The newest version of `current` that is not newer than the pinned version.
 
-        `current_equal` says whether it has the very rows of the pinned version: nothing changed
-        between the two.
+        `current_equal` is true if nothing changed between the two.
         """
         path = self._places.tables[dimension] / "current"
         try:
@@ -131,7 +129,6 @@ def folded_version(current: DeltaLog, version: int) -> tuple[int, int] | None:
 
 
 def _next_fold(current: DeltaLog, first: int, last: int) -> tuple[int, int | None]:
-    """The first fold among versions `first` to `last`, and the changelog version that it names."""
     for version in range(first, last + 1):
         for action in current.versions.commit_entry(version):
             fold = user_metadata(action.get("commitInfo", {})).get(_FOLDED)
@@ -141,9 +138,9 @@ def _next_fold(current: DeltaLog, first: int, last: int) -> tuple[int, int | Non
 
 
 def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> ProbeKernelSpec:
-    """`kernel` up to the join `at`, giving its keys and what tells the rows apart that it finds.
+    """`kernel` up to the join `at`, with its keys and the identity of matching rows as output.
 
-    All joins are LEFT, so that the keys show also where nothing matches.
+    All joins are LEFT, so that the keys appear also without a match.
     """
     joins = tuple(replace(join, join_type=JoinType.LEFT) for join in kernel.joins[: at + 1])
     join = joins[-1]
@@ -171,7 +168,6 @@ def _role_spec(kernel: ProbeKernelSpec, at: int, index: DimensionIndex) -> Probe
 def _key_and_matches(
     matches: pa.RecordBatch, join: DimensionJoin, index: DimensionIndex
 ) -> tuple[dict[str, Any] | None, pa.Table]:
-    """The key that was looked up, and what tells the rows apart that it found, each once."""
     names = index.spec.identity
     keys = matches.select([name for name in matches.schema.names if not name.startswith("found")])
     matched = pa.table({name: matches.column(f"found{n}") for n, name in enumerate(names)})
@@ -189,7 +185,7 @@ def _shown(shown: Mapping[str, Any], n: int) -> object:
 
 
 def _of_keys(table: pa.Table, matched: pa.Table, identity: Sequence[str]) -> pa.Table:
-    """The rows of `table` that may have one of the keys `matched`, and the watermark records."""
+    """Rows of `table` that may have one of the keys `matched`, and the watermark records."""
     keep = pc.equal(table.column("_op"), "w")
     same = None
     for name in identity:

@@ -1,7 +1,7 @@
-"""What an exception of a library, the file system or the JVM means, as an error of ours.
+"""Translates exceptions of libraries, the file system and the JVM into Sluice errors.
 
 The message is one sentence; the exception's own text is the error's `detail`. An exception in a
-task reaches the driver as a line of its traceback, `fault_line`, and `fault_in` finds it there.
+task reaches the driver as a line of its traceback, `fault_line`, where `fault_in` finds it.
 """
 
 import errno
@@ -63,11 +63,9 @@ _HINT = (
 
 
 def cause_of(error: BaseException, what: str) -> SluiceError:
-    """The error that `error` means: it itself if it is ours, else what it or its cause is.
+    """`error` itself if it is a Sluice error, else a translation of it or its cause.
 
-    Args:
-        error: of any library.
-        what: has happened, such as `probe query ended`; the message begins with it.
+    The message begins with `what`, an event such as `probe query ended`.
     """
     for each in _chain(error):
         ours = each if isinstance(each, SluiceError) else fault_in(str(each))
@@ -111,7 +109,6 @@ def detail_of(error: BaseException) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The exception and what it came from, the newest first."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
@@ -121,7 +118,6 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _code_of(error: BaseException) -> tuple[int | None, str | None]:
-    """The number that the system gives to what happened, and the file, as far as they are known."""
     if isinstance(error, MemoryError):
         return errno.ENOMEM, None
     if isinstance(error, OSError) and error.errno in errno.errorcode:
@@ -179,7 +175,6 @@ def _of_code(code: int, name: str | None, what: str, detail: str) -> JoinError:
 
 
 def _kind_of(fault: str) -> type[SluiceError]:
-    """The class of this fault; `JoinError` if none of the data path has it."""
     left = [JoinError]
     for kind in left:
         if kind.fault == fault:
@@ -189,7 +184,6 @@ def _kind_of(fault: str) -> type[SluiceError]:
 
 
 def _sentence(error: BaseException) -> str:
-    """The line that tells what happened: the last one that names an error, of a traceback."""
     lines = [line.strip() for line in redacted(str(error)).splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     line = (errors or lines or [type(error).__name__])[-1 if errors else 0]

@@ -1,4 +1,4 @@
-"""How Kafka, a schema registry and object stores are reached: what plans keep of it."""
+"""Connection options of Kafka, schema registries and object stores, as plans keep them."""
 
 import re
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ KEYSTORE_FILE = "ssl.keystore.location"
 KEY_PASSWORD = "ssl.key.password"
 VERIFIED_NAME = "ssl.endpoint.identification.algorithm"
 OF_THE_TOKEN_ENDPOINT = (CLIENT_ID, CLIENT_SECRET)
-"""Who gets to know them is not a broker."""
+"""Sent to the token endpoint, not to a broker."""
 FILES = {TRUSTSTORE_FILE: TRUSTSTORE_CERTIFICATES, KEYSTORE_FILE: KEYSTORE_CERTIFICATES}
-"""What names a file → what its text is."""
+"""Property with a file's path → property with its text."""
 KAFKA_CREDENTIALS = frozenset(
     {"sasl.password", CLIENT_SECRET, KEYSTORE_KEY, KEYSTORE_FILE, KEY_PASSWORD}
 )
@@ -44,10 +44,9 @@ class RegistryOptions:
     """A registry with Confluent's interface.
 
     Attributes:
-        url: of its root.
-        user_info: who asks, where it wants to know: `user:password` (basic authentication).
-        ca: the certificates that are trusted, PEM; None: those of the machine.
-        cert: our own certificate, PEM, and `key` its key, where it wants one.
+        user_info: `user:password` for basic authentication.
+        ca: trusted certificates, PEM; None: the machine's.
+        cert: the client's certificate, PEM, with its `key`, if the registry requires one.
     """
 
     url: str
@@ -62,7 +61,7 @@ S3_TOKEN, S3_REGION, S3_PATH_STYLE = "s3.session-token", "s3.region", "s3.path.s
 AZURE_ENDPOINT, AZURE_ACCOUNT = "azure.endpoint", "azure.account"
 AZURE_KEY, AZURE_SAS = "azure.account-key", "azure.sas-token"
 STORE_CREDENTIALS = (S3_KEY, S3_SECRET, S3_TOKEN, AZURE_KEY, AZURE_SAS)
-"""The options that nobody may see."""
+"""Secret options."""
 OF_STORES = (
     *(S3_ENDPOINT, S3_KEY, S3_SECRET, S3_TOKEN, S3_REGION, S3_PATH_STYLE),
     *(AZURE_ENDPOINT, AZURE_ACCOUNT, AZURE_KEY, AZURE_SAS),
@@ -79,7 +78,7 @@ STORE_PATH = (
     r"|az://[a-z0-9$][a-z0-9-]{1,62})"
     r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_=+,@.-]+)+/?"
 )
-"""What the path of a table in a store looks like."""
+"""Pattern of the path of a table in a store."""
 
 
 def is_in_store(path: str) -> bool:
@@ -88,12 +87,12 @@ def is_in_store(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StoreTable:
-    """Where a table in an object store is.
+    """Address of a table in an object store.
 
     Attributes:
         scheme: `s3`, `abfss` or `az`.
         bucket: or container.
-        account: of Azure, empty of S3, or where an option names it.
+        account: of Azure; empty for S3, or where an option names it.
         key: of the table's root, without slashes at its ends.
     """
 
@@ -104,7 +103,7 @@ class StoreTable:
 
     @classmethod
     def of(cls, path: str) -> "StoreTable":
-        """The table that `path`, which `is_in_store`, names."""
+        """`path` must be `is_in_store`."""
         parts = urlsplit(path)
         container, _, host = parts.netloc.rpartition("@")
         match = _AZURE_HOST.fullmatch(host) if container else None
@@ -123,7 +122,6 @@ class StoreTable:
         return f"{self.scheme}://{self.bucket}"
 
     def server(self, options: StoreOptions) -> str:
-        """host:port of whoever is sent the requests."""
         chosen = dict(options)
         endpoint = chosen.get(AZURE_ENDPOINT if self.is_azure else S3_ENDPOINT)
         if endpoint is not None:

@@ -1,4 +1,4 @@
-"""Expressions that datagen makes values from: those of Datafaker that scripts of flink-faker have.
+"""Templates of datagen values: the expressions of Datafaker that flink-faker scripts use.
 
 An expression is text with parts such as `#{Name.fullName}` or `#{number.numberBetween '1','9'}`.
 """
@@ -40,7 +40,7 @@ TEXTS = {
     "PhoneNumber.cellPhone": "phone_number",
     "PhoneNumber.phoneNumber": "phone_number",
 }
-"""What makes texts: the name of Datafaker, and that of Python's Faker."""
+"""Providers of texts: name in Datafaker → name in Python's Faker."""
 
 OPTION, BETWEEN, PAST, FUTURE = "Options.option", "Number.numberBetween", "Date.past", "Date.future"
 _ARGUMENTS = {OPTION: (1, 1_000), BETWEEN: (2, 2), PAST: (2, 3), FUTURE: (2, 3)}
@@ -57,17 +57,12 @@ _LARGEST_MS = 100 * 365 * 86_400_000
 
 
 class ExpressionFault(ValueError):  # noqa: N818 (a fault of the text, of which its reader makes an error)
-    """What is wrong with an expression, in words that follow its name."""
+    """A fault of an expression, in words that follow its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class FakerCall:
-    """A part that makes values.
-
-    Attributes:
-        name: as in `TEXTS`, or one of the four constants.
-        arguments: as they were written, without quotes.
-    """
+    """A call in an expression; `name` is as in `TEXTS`, or one of the four constants."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -85,11 +80,7 @@ class FakerCall:
 
 
 def parts_of(expression: str) -> list[str | FakerCall]:
-    """The parts of an expression, text and calls, in order; no text is empty.
-
-    Raises:
-        ExpressionFault: something in it is not known here.
-    """
+    """Text and calls, in order; no text is empty. ExpressionFault if a part is unknown."""
     parts, at = list[str | FakerCall](), 0
     for match in _CALL.finditer(expression):
         parts += [expression[at : match.start()], _call(match)]

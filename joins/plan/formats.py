@@ -1,4 +1,4 @@
-"""What the keys and the values of a topic's records are."""
+"""Formats of the keys and values of a topic's records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from joins.plan.connections import RegistryOptions
 
 
 class KafkaFormat(StrEnum):
-    """What a key or a value is; those of Debezium are changes of rows, the others are rows."""
+    """Format of a key or a value; Debezium's are changes of rows, the others are rows."""
 
     JSON = "json"
     CSV = "csv"
@@ -40,18 +40,13 @@ CHARSETS = {
     "US-ASCII": "ascii",
     "ISO-8859-1": "latin-1",
 }
-"""Of `raw.charset` Java's name → Python's; the first three have all characters."""
+"""For `raw.charset`: Java's name → Python's; the first three encode all characters."""
 OF_ALL_CHARACTERS = tuple(CHARSETS)[:3]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
-    """How a key or a value is read or written.
-
-    Attributes:
-        options: those of the format, by their names without its prefix.
-        registry: of the schemas of a format that has some.
-    """
+    """Format of a key or a value; `options` are named without the format's prefix."""
 
     name: KafkaFormat = KafkaFormat.JSON
     options: tuple[tuple[str, str], ...] = ()
@@ -85,9 +80,9 @@ class RecordKey:
     """The columns that are the key of a record.
 
     Attributes:
-        fields: their names in SQL, in the order of the key.
-        prefix: of these names; in the key itself they are without it.
-        is_in_value: the value has these columns, too, and is where they are read.
+        fields: names in SQL, in the order of the key.
+        prefix: of these names; the key itself has them without it.
+        is_in_value: the value has these columns too, and they are read there.
     """
 
     fields: tuple[str, ...]

@@ -1,7 +1,6 @@
-"""The frozen plan of one job: what the planner hands to the data path and the job store keeps.
+"""The frozen plan of one job: the planner makes it, the job store keeps it, the data path runs it.
 
-A plan holds no secret: option values keep their `${secret:name}` references, which the runner
-resolves.
+A plan holds no secret: options keep their `${secret:name}` references, which the runner resolves.
 """
 # reads better long: a plan is one document, whose parts name each other and have one format.
 
@@ -17,21 +16,21 @@ from joins.plan.types import Column, Expression, SqlType, TypeName
 
 PLAN_FORMAT_VERSION = 1
 SET_FORMAT_VERSION = 2
-"""Of a plan with several INSERTs: who knows only the first version would run only the first one."""
+"""For plans with several INSERTs: a reader of version 1 would run only the first one."""
 TABLES_FORMAT_VERSION = 3
-"""Of INSERTs that read topics of their own: who knows only the others would read all for each."""
+"""For INSERTs with topics of their own: a reader of older versions would read all for each."""
 DEFAULT_MAX_FUTURE_MS = 86_400_000
 
 
 class JoinType(StrEnum):
-    """How unmatched probe rows are treated."""
+    """Treatment of unmatched probe rows."""
 
     INNER = "INNER"
     LEFT = "LEFT"
 
 
 class StartupMode(StrEnum):
-    """Where a Kafka probe starts; resolved to numbers at submission."""
+    """Where a Kafka probe starts; resolved to offsets at submission."""
 
     EARLIEST = "earliest-offset"
     LATEST = "latest-offset"
@@ -41,7 +40,7 @@ class StartupMode(StrEnum):
 
 
 class BoundedMode(StrEnum):
-    """Where a Kafka probe ends; resolved to numbers at submission."""
+    """Where a Kafka probe ends; resolved to offsets at submission."""
 
     UNBOUNDED = "unbounded"
     LATEST = "latest-offset"
@@ -52,7 +51,7 @@ class BoundedMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A physical column: it is in the record, the table or the output."""
+    """A physical column of a record, a table or the output."""
 
     name: str
     type: SqlType
@@ -61,12 +60,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class MetadataField:
-    """A column that reads the record's metadata.
-
-    Attributes:
-        name: the column's name in SQL.
-        key: of the metadata, as `service.sql` names them: `topic`, `headers`, ….
-    """
+    """A column that reads the record's metadata; `key` as in `service.sql`, such as `topic`."""
 
     name: str
     key: str
@@ -83,21 +77,20 @@ class ComputedField:
 
 @dataclass(frozen=True, slots=True)
 class WatermarkSpec:
-    """`WATERMARK FOR rowtime AS expression` of a table, and the options that go with it.
+    """`WATERMARK FOR rowtime AS expression` of a table, and its options.
 
     As in Flink's SQL, a channel's watermark is the greatest value of `expression` so far, without
-    a further millisecond. Times have milliseconds at the most.
+    subtracting a millisecond. Times have at most milliseconds.
 
     Attributes:
         rowtime: a physical, metadata or computed column, TIMESTAMP or TIMESTAMP_LTZ.
-        expression: over the table's own columns; the type of `rowtime`. Where it is NULL, the row
-            gives no watermark.
-        on_event: a row's watermark holds for the very next row of its partition
+        expression: over the table's own columns, of the type of `rowtime`; NULL gives no watermark.
+        on_event: a row's watermark holds for the next row of its partition
             (`scan.watermark.emit.strategy` = `on-event`); otherwise from the next batch on.
         idle_timeout_ms: a partition without records for longer is idle; None never.
         max_future_ms: a row whose rowtime is further ahead of the batch's clock is a dead letter.
-        after_backlog: a partition is in processing time once it has been read up to where it ended
-            at submission (`scan.watermark.use-processing-time`).
+        after_backlog: a partition changes to processing time once it has been read up to its end at
+            submission (`scan.watermark.use-processing-time`).
     """
 
     rowtime: str
@@ -112,7 +105,7 @@ ISOLATION_LEVEL = "isolation.level"
 
 
 class Isolation(StrEnum):
-    """Which records of a topic with transactions are read (`isolation.level`)."""
+    """`isolation.level`: which records of a topic with transactions are read."""
 
     COMMITTED = "read_committed"
     UNCOMMITTED = "read_uncommitted"
@@ -122,7 +115,7 @@ COMPRESSION_TYPE = "compression.type"
 
 
 class Compression(StrEnum):
-    """How the records of a sink are compressed (`compression.type`), in Kafka's own order."""
+    """`compression.type` of a sink's records, in Kafka's own order."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -136,7 +129,7 @@ COMMIT_OFFSETS = "commit.offsets.on.checkpoint"
 
 
 class OffsetReset(StrEnum):
-    """Where a stream starts whose group has no usable offset (`auto.offset.reset`)."""
+    """`auto.offset.reset`: where a stream starts whose group has no usable offset."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -145,7 +138,7 @@ class OffsetReset(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions:
-    """How to reach a topic; `properties` are allow-listed, without `bootstrap.servers`."""
+    """Connection to a topic; `properties` are allow-listed, without `bootstrap.servers`."""
 
     bootstrap_servers: str
     topic: str
@@ -194,27 +187,21 @@ class KafkaOptions:
 class KafkaSource:
     """A Kafka topic of rows, or several that are one stream.
 
-    Partitions are numbers of `joins.plan.stream_topics`, once offsets are resolved; before that,
-    what is given of a partition holds for it in each topic.
+    Once offsets are resolved, partitions are numbers of `joins.plan.stream_topics`; before that, a
+    partition applies to each topic. Offsets are pairs with the partition; end offsets are
+    exclusive.
 
     Attributes:
-        kafka: its topic is the first one; "" before a pattern is resolved.
-        more_topics: those behind it.
-        topic_pattern: of a stream of all topics whose names match, a regular expression of Java.
-        discovery_ms: with a pattern, how often new topics are looked for; None for never.
-        startup_timestamp_ms: with `StartupMode.TIMESTAMP`, epoch milliseconds.
-        startup_offsets: with `StartupMode.SPECIFIC`, (partition, offset) pairs.
-        max_records_per_batch: upper bound of a micro-batch over all partitions, None for the
-            default.
-        bounded_timestamp_ms: with `BoundedMode.TIMESTAMP`, epoch milliseconds; records from there
-            on are not read.
-        bounded_offsets: with `BoundedMode.SPECIFIC`, (partition, offset behind the last record);
-            nothing is read of a partition that is not named.
-        max_bytes_per_batch: what the records of a micro-batch may have, None for the default.
-        bounded_records: of each partition that are read at the most, None for all up to its end.
-        backlog_offsets: (partition, offset behind the last record at submission), where a watermark
-            is `after_backlog`; empty before it is resolved.
-        key: columns that are the key of a record; None if no column is.
+        kafka: with the first topic; "" before a pattern is resolved.
+        topic_pattern: a regular expression of Java for the names of the stream's topics.
+        discovery_ms: interval of the search for new topics that match; None for never.
+        max_records_per_batch: over all partitions; None for the default, as for bytes.
+        bounded_timestamp_ms: exclusive.
+        bounded_offsets: nothing is read of other partitions.
+        bounded_records: maximum per partition, None for all up to its end.
+        backlog_offsets: ends at submission with a watermark `after_backlog`; empty before they are
+            resolved.
+        key: None without key columns.
         topic_ids: Kafka's UUIDs of the topics that resolved offsets belong to; empty before.
     """
 
@@ -243,7 +230,7 @@ class KafkaSource:
 
 
 class DatagenKind(StrEnum):
-    """How datagen makes a field."""
+    """Generator of a datagen field."""
 
     RANDOM = "random"
     SEQUENCE = "sequence"
@@ -255,16 +242,16 @@ COLLECTION_SIZE = 3
 
 @dataclass(frozen=True, slots=True)
 class DatagenField:
-    """One generated field. Bounds are inclusive text numbers; `length` is of strings and arrays.
+    """One generated field. Bounds are inclusive text numbers; `length` is for strings and arrays.
 
     Attributes:
         name: of a column, or the path of a part of one: `payload.id`, `items.element`,
             `labels.key`, `labels.value`.
-        start: first value of a sequence; `end` its last one, after which the source is bounded.
-        expression: what a value is made by (`joins.plan.faker`).
-        skew: exponent of Zipf's law, by which the first of the possible values are frequent.
-        null_rate: the share of values that are NULL.
-        max_past_ms: how far a time lies before the clock at most.
+        end: last value of a sequence, after which the source is bounded.
+        expression: a template of `joins.plan.faker`.
+        skew: exponent of Zipf's law: the first possible values are frequent.
+        null_rate: share of NULL values.
+        max_past_ms: the furthest that a time lies before the clock.
     """
 
     name: str
@@ -282,11 +269,10 @@ class DatagenField:
 
 @dataclass(frozen=True, slots=True)
 class DatagenSource:
-    """A seeded generator that a process of ours writes to an internal Kafka topic.
+    """A seeded generator process that writes to an internal Kafka topic.
 
-    Attributes:
-        rows_per_second: rate over all fields, Flink's default is 10,000.
-        number_of_rows: None for unbounded.
+    `rows_per_second` is the rate over all fields (Flink's default is 10,000); `number_of_rows` is
+    None for unbounded.
     """
 
     rows_per_second: int
@@ -296,22 +282,18 @@ class DatagenSource:
 
 
 NO_STREAM = DatagenSource(rows_per_second=0, number_of_rows=None, fields=())
-"""Of a job that keeps a shared table: a topic into which nobody writes."""
+"""Stream of a job that keeps a shared table: its topic stays empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeSource:
-    """The stream side of the join: a relation of records that wait for the dimensions.
+    """The stream side of the join, whose records wait for the dimensions.
 
     Attributes:
         alias: its name in the statement.
-        fields: physical columns, in the order of the DDL.
-        watermark: None without `WATERMARK FOR`.
-        late_records_path: where late records go (`late-records.path`), absolute, relative to the
-            warehouse or in an object store; None for the job's own table.
-        late_store: how that store is reached.
-        reads: of a stream that several tables are, the indexes of the topics of this one; empty for
-            all, those that come later too.
+        late_records_path: `late-records.path`: absolute, relative to the warehouse or in an object
+            store; None for the job's own table.
+        reads: indexes of this table's topics in the stream; empty for all, also future ones.
     """
 
     alias: str
@@ -343,7 +325,7 @@ class ProbeSource:
 
 
 class TlsMode(StrEnum):
-    """Whether a database connection uses TLS and what is verified; names of Debezium."""
+    """Use and verification of TLS for a database connection; names of Debezium."""
 
     DISABLED = "disabled"
     PREFERRED = "preferred"
@@ -357,8 +339,8 @@ class MysqlTls:
     """TLS of a database connection; PEM texts, or `${secret:name}` references to them.
 
     Attributes:
-        ca: who must have signed the server's certificate, None for whom this machine trusts.
-        cert: our own certificate, for accounts that ask for one; `key` belongs to it.
+        ca: signers of the server's certificate, None for those that this machine trusts.
+        cert: the client's certificate, for accounts that require one; `key` belongs to it.
     """
 
     mode: TlsMode = TlsMode.PREFERRED
@@ -376,9 +358,8 @@ class MysqlCdcSource:
 
     Attributes:
         password: may be a `${secret:name}` reference.
-        server_id: of our binlog client, None lets the runner choose a free one.
-        chunk_rows: rows of a snapshot chunk at the most.
-        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+        server_id: of the binlog client; None lets the runner choose a free one.
+        changelog_partitions: None for the setting's default.
     """
 
     hostname: str
@@ -396,13 +377,11 @@ class MysqlCdcSource:
 
 @dataclass(frozen=True, slots=True)
 class DeltaTableSource:
-    """A Delta table that others write: one version of it, then each later commit.
+    """A Delta table of other writers: one version of it, then each later commit.
 
     Attributes:
         path: absolute, relative to the warehouse directory of the settings, or in an object store.
-        monitor_interval_ms: how often the table is looked at for a new version.
-        changelog_partitions: partitions of the changelog topic, None for the setting's default.
-        store: how the object store is reached.
+        changelog_partitions: None for the setting's default.
     """
 
     path: str
@@ -414,14 +393,14 @@ class DeltaTableSource:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEvidence:
-    """Where it can be seen that a connector has copied a table wholly, and what is asked of it.
+    """Sources of evidence that a connector has copied the whole table, and requirements on it.
 
     Attributes:
-        notifications_topic: of the connector's notifications, on the cluster of the table's topic.
-        connect_url: of Kafka Connect's REST; `connector` is its name of the connector.
+        notifications_topic: of the connector, on the cluster of the table's topic.
+        connect_url: Kafka Connect's REST API; `connector` is the connector's name there.
         settle_ms: without better proof: how long a record may be on its way into the topic.
-        opens_when_skipped: a connector that copies nothing first is taken for one that has.
-        replaces: a later snapshot is a new generation; else its rows are changes like others.
+        opens_when_skipped: a connector without a snapshot counts as one that has copied the table.
+        replaces: a later snapshot is a new generation; else its rows are ordinary changes.
     """
 
     notifications_topic: str | None = None
@@ -434,21 +413,19 @@ class SnapshotEvidence:
 
 @dataclass(frozen=True, slots=True)
 class TopicSource:
-    """A Kafka topic that others write: a table as a connector sends it, or rows by key.
+    """A Kafka topic of other writers: a table from a connector, or rows by key.
 
     Attributes:
-        evidence: of a connector's topic; None of others, which are complete at `end_offsets`.
+        evidence: for a connector's topic; None for others, which are complete at `end_offsets`.
         deletes_by_null: a null value deletes the row of its key.
-        key: columns that are the key of a record; None of a connector's topic.
-        end_offsets: (partition, offset behind the last record at submission, or of those that are
-            read); empty before they are resolved.
-        bounded_mode: where the table ends, if it does: it is complete there, and has no further
-            changes. `bounded_timestamp_ms` and `bounded_offsets` as those of a stream.
-        changelog_partitions: of the changelog topic, as many as the topic has; None before they
-            are known.
-        metadata: columns of the rows that are in neither key nor value: times of their records.
-        topic_id: Kafka's UUID of the topic that `end_offsets` belong to; "" before they are
-            resolved.
+        key: None for a connector's topic.
+        end_offsets: (partition, end offset at submission, or the end of what is read); empty before
+            they are resolved.
+        bounded_mode: where the table ends, if it does: it is complete there, without further
+            changes.
+        changelog_partitions: as many as the topic has; None before they are known.
+        metadata: columns with times of records, in neither key nor value.
+        topic_id: Kafka's UUID of the topic that `end_offsets` belong to; "" before.
     """
 
     kafka: KafkaOptions
@@ -475,7 +452,7 @@ class TopicSource:
 
 
 class FileFormat(StrEnum):
-    """What the files of a table are: columns, a JSON object a line, or rows of CSV."""
+    """Format of a table's files; JSON has one object a line."""
 
     PARQUET = "parquet"
     JSON = "json"
@@ -484,12 +461,12 @@ class FileFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Files that others have written: read once, as they are when the job begins.
+    """Files of other writers, read once, in their state when the job begins.
 
     Attributes:
         path: of a file, or of a directory of them; absolute, or relative to the warehouse.
-        options: of the format, by their names without its prefix.
-        changelog_partitions: partitions of the changelog topic, None for the setting's default.
+        options: of the format, without its prefix.
+        changelog_partitions: None for the setting's default.
     """
 
     path: str
@@ -505,13 +482,7 @@ class FileSource:
 
 @dataclass(frozen=True, slots=True)
 class SharedSource:
-    """A shared table: another job copies it, follows it and commits its changelog.
-
-    Attributes:
-        job_id: of the job that keeps it.
-        table: its name in the catalog, and in that job's plan.
-        changelog_partitions: of its changelog topic.
-    """
+    """A shared table: job `job_id` copies it, follows it and commits its changelog."""
 
     job_id: str
     table: str
@@ -538,10 +509,9 @@ class Dimension:
     """A versioned table on the build side.
 
     Attributes:
-        name: the table's name in SQL, unique in the plan; one dimension may be joined in several
-            roles.
-        fields: the declared columns, and `COORDINATES` behind them if it has no key.
-        primary_key: column names, in key order, never empty.
+        name: the table's name in SQL, unique in the plan; several roles may join it.
+        fields: the declared columns, then `COORDINATES` if the table has no key.
+        primary_key: column names in key order, never empty.
         watermark: makes it a versioned table: `FOR SYSTEM_TIME AS OF` a rowtime sees the version
             that was valid then. Its expression reads `Column("", name)`. None for the newest rows.
     """
@@ -564,14 +534,13 @@ class Dimension:
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """One equality of an ON clause: both sides have the same type (the planner cast them).
+    """One equality of an ON clause; the planner has cast both sides to one type.
 
     Attributes:
         probe: an expression over the relations to the left.
-        dimension_column: a column of the dimension.
-        null_safe: it is `IS NOT DISTINCT FROM`: NULL matches NULL, and only NULL.
-        uncast: of a null-safe pair, `probe` before a cast that gives NULL for values that the
-            column cannot have; such a value matches nothing. None if no cast does that.
+        null_safe: `IS NOT DISTINCT FROM`: NULL matches only NULL.
+        uncast: for a null-safe pair, `probe` before a cast that gives NULL for values that the
+            column cannot have; such a value matches nothing. None without such a cast.
     """
 
     probe: Expression
@@ -586,7 +555,7 @@ class DimensionJoin:
 
     Attributes:
         alias: the role's name in the statement.
-        condition: what of ON is beyond the equalities; it belongs to the match.
+        condition: the part of ON beyond the equalities; it belongs to the match.
         time: the probe's rowtime column in `FOR SYSTEM_TIME AS OF`: the record waits until the
             combined watermark has reached it. None for a processing-time column.
     """
@@ -601,14 +570,11 @@ class DimensionJoin:
 
 @dataclass(frozen=True, slots=True)
 class Unnest:
-    """`JOIN UNNEST(value) AS alias`: a row for each element, before anything is joined.
+    """`JOIN UNNEST(value) AS alias`: a row for each element, before all joins.
 
     The columns of `alias` are the fields of an ARRAY of ROW, `element` of other ARRAYs, `key` and
-    `value` of a MAP.
-
-    Attributes:
-        value: over the probe and those unnested before; an ARRAY or MAP. NULL has no elements.
-        join_type: LEFT keeps a row without elements, with NULL in all columns of `alias`.
+    `value` of a MAP. NULL has no elements. LEFT keeps a row without elements, with NULL in all
+    columns of `alias`.
     """
 
     alias: str
@@ -618,7 +584,7 @@ class Unnest:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of the sink: the expression already has the sink's type."""
+    """A column of the sink; the expression already has the sink's type."""
 
     name: str
     expression: Expression
@@ -635,7 +601,7 @@ class WindowKind(StrEnum):
 
 
 class AggregateKind(StrEnum):
-    """What becomes of the rows of a window."""
+    """Aggregate functions of windows."""
 
     COUNT_ALL = "COUNT(*)"
     COUNT = "COUNT"
@@ -657,8 +623,8 @@ class Aggregate:
         argument: over the joined row, None for `COUNT_ALL`; NULL does not count.
         distinct: equal arguments count once.
         where: `FILTER (WHERE …)`; rows where it is not true do not count.
-        separator: of `LISTAGG`, whose order is that of arrival, as of `FIRST_VALUE`.
-        type: of the result, as Flink gives it.
+        separator: of `LISTAGG`. `LISTAGG` and `FIRST_VALUE` use the order of arrival.
+        type: of the result, as in Flink.
     """
 
     name: str
@@ -679,12 +645,12 @@ class Windowing:
 
     The joined rows that pass `JoinPlan.where` go into windows; `JoinPlan.output` then reads the
     relation `WINDOW`, with the columns `window_start`, `window_end` (exclusive) and `window_time`
-    (its end less a millisecond), those of `keys` and of `aggregates`.
+    (its end less a millisecond), and the columns of `keys` and `aggregates`.
 
     Attributes:
-        size_ms: of a window; of a session its gap.
+        size_ms: of a window; the gap of a session.
         slide_ms: of HOP, the step of CUMULATE; None for others.
-        offset_ms: windows begin at multiples of the size (of HOP of the slide) plus this.
+        offset_ms: windows begin at multiples of the size (HOP: of the slide) plus this.
         time: the rowtime column; None for processing time: a row belongs to the batch's clock.
         keys: the other columns of GROUP BY.
         having: over the relation `WINDOW`.
@@ -705,7 +671,7 @@ class Windowing:
 
 
 class SinkWriter(StrEnum):
-    """Who appends to a Delta output; AUTO is columnar where the table allows it."""
+    """Writer of a Delta output; AUTO is columnar where the table allows it."""
 
     AUTO = "auto"
     COLUMNAR = "columnar"
@@ -719,11 +685,9 @@ class DeltaSink:
     Attributes:
         path: absolute, relative to the warehouse directory of the settings, or in an object store.
         row_metadata: add `_topic`, `_partition`, `_offset`, `_batch` and `_dimension_versions`.
-        writer: which one the script asks for.
-        merge_key: columns by which later rows replace earlier ones (the PRIMARY KEY of the sink,
-            when the query gives updates); empty to append.
-        partition_by: columns whose values cut the files of the table, if the job creates it.
-        store: how the object store is reached.
+        merge_key: columns by which later rows replace earlier ones (the sink's PRIMARY KEY, when
+            the query gives updates); empty to append.
+        partition_by: partition columns of the table, if the job creates it.
     """
 
     path: str
@@ -740,11 +704,10 @@ class KafkaSink:
     """A Kafka topic of rows, with coordinates in the headers.
 
     Attributes:
-        key: columns that are the key of a record; None of records without a key.
-        upsert: the connector `upsert-kafka`: the key is the primary key, a row that goes away is a
-            null value.
-        transactional_id_prefix: exactly once: what the transactional ids begin with. At least once
-            if it is None.
+        key: None for records without a key.
+        upsert: the connector `upsert-kafka`: the key is the primary key; a null value deletes a
+            row.
+        transactional_id_prefix: exactly once with this prefix; None for at least once.
         cluster_id: Kafka's id of the cluster, from the submission; None before, or if the brokers
             have none.
     """
@@ -760,10 +723,9 @@ class KafkaSink:
 
 @dataclass(frozen=True, slots=True)
 class PrintSink:
-    """The runner's standard output, `+I[…]` a row, or `+I{…}`, a JSON object, of a preview.
+    """The runner's standard output: a row is `+I[…]`, or `+I{…}`, a JSON object, in a preview.
 
-    Attributes:
-        row_limit: rows that a preview prints at the most; None is no preview.
+    `row_limit` is the maximum number of rows of a preview; None without a preview.
     """
 
     print_identifier: str = ""
@@ -783,10 +745,9 @@ Sink = DeltaSink | KafkaSink | PrintSink | BlackholeSink
 
 @dataclass(frozen=True, slots=True)
 class StreamTable:
-    """A table that is the same stream as that of a job's first INSERT, with topics of its own.
+    """A table of the same stream as the first INSERT's, but with other topics.
 
-    Attributes:
-        reads: the indexes of its topics in the stream.
+    `reads` are the indexes of its topics in the stream.
     """
 
     name: str
@@ -810,12 +771,11 @@ class StreamTable:
 
 @dataclass(frozen=True, slots=True)
 class FurtherInsert:
-    """An INSERT of a statement set behind its first one; both read the same stream.
+    """A later INSERT of a statement set; it reads the stream of the first one.
 
     Attributes:
-        alias: of the stream in this query.
-        computed_fields: of the stream, under this alias.
-        table: what it reads, None for the table of the first INSERT.
+        alias: of the stream in this query, also for `computed_fields`.
+        table: None for the table of the first INSERT.
     """
 
     alias: str
@@ -831,17 +791,15 @@ class FurtherInsert:
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """Everything that an INSERT, a statement set or the SELECT of a preview means.
+    """The meaning of an INSERT, a statement set or the SELECT of a preview.
 
     Attributes:
         dimensions: of all INSERTs; a batch pins one version of each for all of them.
-        sql: the script as submitted, with inline secrets replaced by references; for people only.
-        settings: SET statements that we know, as (key, value).
-        window: what the joined rows are aggregated into, None for a plain join.
-        more_inserts: of a statement set, those behind the first.
-        unnests: arrays and maps whose elements become rows, in their order.
-        shared_table: the one that the job keeps for others: its only dimension, joined with nothing
-            (its stream is `NO_STREAM`). None of all other jobs.
+        sql: the script as submitted, with references for inline secrets; only for display.
+        window: None for a plain join.
+        more_inserts: of a statement set, those after the first.
+        shared_table: the table that the job keeps for others: its only dimension, joined with
+            nothing (its stream is `NO_STREAM`). None for all other jobs.
     """
 
     name: str

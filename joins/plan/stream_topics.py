@@ -1,8 +1,8 @@
-"""The topics of one stream, and the number that each of their partitions has in all that is kept.
+"""The topics of one stream, and the number of each of their partitions.
 
-A partition is one number everywhere inside: pins, lives, state, kernels, files. It is the topic's
-index in the stream times 2^20, plus the partition. So a stream of one topic has its partitions as
-they are, and only the edges know topics: who asks a cluster, and what people see.
+Pins, lives, state, kernels and files identify a partition by one number: the topic's index in the
+stream times 2^20, plus the partition. A stream of one topic has its own partition numbers. Only
+requests to a cluster and displayed texts use topics.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 from joins.plan.errors import CheckpointError, SourceError
 
 SPAN = 1 << 20
-"""Numbers that a topic has; more than Kafka can have partitions of one."""
-MOST_TOPICS = 1 << 11  # a number has 31 bits where records are columns
+"""Numbers per topic; Kafka allows fewer partitions."""
+MOST_TOPICS = 1 << 11  # the columns of records have 31 bits for a number
 _SHOWN = 5
 _Value = TypeVar("_Value")
 
@@ -23,8 +23,8 @@ class StreamTopic:
     """A topic.
 
     Attributes:
-        topic_id: Kafka's UUID of it, as text; "" if nobody knows it.
-        is_gone: it was deleted, and the stream goes on without it; its index stays its own.
+        topic_id: Kafka's UUID as text; "" if unknown.
+        is_gone: deleted; the stream goes on without it, and no other topic gets its index.
     """
 
     name: str
@@ -45,7 +45,7 @@ def index_of(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class StreamTopics:
-    """The topics in the order of their indexes, which never changes: new ones come behind."""
+    """The topics by index; the order never changes, and new ones are appended."""
 
     # reads better long: all that topics, numbers and what people see have to do with each other.
 
@@ -100,11 +100,7 @@ class StreamTopics:
         return ", ".join(self.names[:_SHOWN]) + more
 
     def with_more(self, topics: Iterable[StreamTopic]) -> "StreamTopics":
-        """These, and behind them those of `topics` whose names are new, in their order.
-
-        Raises:
-            SourceError: there are more than a stream can have.
-        """
+        """Append those whose names are new; SourceError if there are too many for a stream."""
         known = set(self.names)
         new = {topic.name: topic for topic in topics if topic.name not in known}
         if len(self) + len(new) > MOST_TOPICS:
@@ -136,11 +132,7 @@ class StreamTopics:
     # ------------------------------------------------------------------------------------------
 
     def topic_of(self, number: int) -> StreamTopic:
-        """The topic of a partition.
-
-        Raises:
-            CheckpointError: it is none of these; what is kept of the job does not fit together.
-        """
+        """CheckpointError if no topic has the number: the job's files contradict each other."""
         if not 0 <= index_of(number) < len(self):
             raise CheckpointError(
                 f"partition {number} is of none of the topics {self.text} that the job knows of",
@@ -160,13 +152,13 @@ class StreamTopics:
         return {index * SPAN + partition: value for partition, value in values.items()}
 
     def by_topic(self, values: Mapping[int, _Value]) -> dict[int, dict[int, _Value]]:
-        """Values by number as topic's index → partition → value; topics without any left out."""
+        """Values by number as topic's index → partition → value; without empty topics."""
         parts: dict[int, dict[int, _Value]] = {}
         for number, value in values.items():
             parts.setdefault(index_of(number), {})[partition_of(number)] = value
         return dict(sorted(parts.items()))
 
-    # What people see
+    # Display
     # ------------------------------------------------------------------------------------------
 
     def place(self, number: int) -> str:
@@ -186,4 +178,4 @@ class StreamTopics:
 
 
 NO_TOPICS = StreamTopics(())
-"""What a file says that names no topics."""
+"""Value of a file without topics."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 
 class TypeName(StrEnum):
-    """Flink's names of the types that Sluice carries."""
+    """Flink's names of the types that Sluice supports."""
 
     BOOLEAN = "BOOLEAN"
     TINYINT = "TINYINT"
@@ -43,13 +43,10 @@ class SqlType:
     """A SQL type.
 
     Attributes:
-        name: the type without its parameters; CHAR and VARCHAR are STRING, BINARY and VARBINARY are
-            BYTES.
-        precision: digits of a DECIMAL (1 to 38), fractional digits of TIME and TIMESTAMP, 3 of an
+        name: without parameters; CHAR and VARCHAR are STRING, BINARY and VARBINARY are BYTES.
+        precision: digits of a DECIMAL (1 to 38), fractional digits of TIME and TIMESTAMP, 3 for an
             INTERVAL with hours, minutes or seconds, else 0.
-        scale: digits after the point of a DECIMAL, else 0.
-        members: the fields of a ROW, the `element` of an ARRAY, the `key` and the `value` of a MAP;
-            none of a scalar type.
+        members: the fields of a ROW, the `element` of an ARRAY, the `key` and the `value` of a MAP.
     """
 
     name: TypeName
@@ -80,7 +77,6 @@ class SqlType:
         return 1 + max((part.type.depth for part in self.members), default=0)
 
     def leaves(self) -> Iterator[SqlType]:
-        """The scalar types that it is made of."""
         if not self.members:
             yield self
         for part in self.members:
@@ -89,11 +85,7 @@ class SqlType:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A part of a nested type.
-
-    Attributes:
-        nullable: whether it may be NULL where what it belongs to is not.
-    """
+    """A part of a nested type; `nullable` if it can be NULL in a parent that is not NULL."""
 
     name: str
     type: SqlType
@@ -114,12 +106,12 @@ def map_type(value: SqlType, *, key: Member | None = None, nullable: bool = True
 
 
 def quoted(name: str) -> str:
-    """`name` as an identifier in SQL of Flink, Spark or MySQL: a column's name is user text."""
+    """`name` as an identifier in the SQL of Flink, Spark and MySQL; the name is user input."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def nested_text(nested: SqlType, text: Callable[[SqlType], str]) -> str:
-    """The name of a nested type as Flink writes it; `text` gives those of its parts."""
+    """The name of a nested type as Flink writes it; `text` renders its parts."""
     parts: list[str] = []
     for at, part in enumerate(nested.members):
         name = f"{quoted(part.name)} " if nested.name is TypeName.ROW else ""
@@ -150,7 +142,6 @@ MAX_MICRO_DIGITS = 6
 
 
 def nested_type(nested: SqlType, parts: Sequence[pa.DataType]) -> pa.DataType:
-    """The Arrow type of nested values whose parts are of the types `parts`."""
     fields = [pa.field(m.name, kind) for m, kind in zip(nested.members, parts, strict=True)]
     if nested.name is TypeName.ROW:
         return pa.struct(fields)
@@ -163,8 +154,8 @@ def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The Arrow type that carries `sql_type`; TIME is int64 microseconds since midnight, signed.
 
     An INTERVAL is int64 months or milliseconds, a TIMESTAMP of 7 to 9 digits nanoseconds, a MAP
-    whose keys may be NULL (which expressions make, and no column is) the list of its entries.
-    Parts of nested types may be NULL here: NOT NULL is judged where values come in.
+    whose keys may be NULL (only expressions make one) a list of its entries. All parts of nested
+    types are nullable here; NOT NULL is checked where values come in.
     """
     if sql_type.members:
         made = nested_type(sql_type, [arrow_type(part.type) for part in sql_type.members])
@@ -180,13 +171,7 @@ def arrow_type(sql_type: SqlType) -> pa.DataType:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the joined row.
-
-    Attributes:
-        relation: the relation's alias in the statement, as `ProbeSource.alias` or
-            `DimensionJoin.alias`.
-        name: the column's name there.
-    """
+    """A column of the joined row; `relation` is an alias of `ProbeSource` or `DimensionJoin`."""
 
     relation: str
     name: str
@@ -196,7 +181,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A literal as text (`None` is SQL NULL), in the form that a CAST from STRING to `type` reads.
+    """A literal as text, None for NULL, in the form that a CAST from STRING to `type` reads.
 
     BYTES are hexadecimal digits, BOOLEAN is `true` or `false`, TIMESTAMP is `YYYY-MM-DD
     HH:MM:SS[.ffffff]`.
@@ -217,11 +202,11 @@ class ProcTime:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """CAST, or TRY_CAST when `safe`: what cannot be cast is NULL.
+    """CAST, or TRY_CAST when `safe`: values that cannot be cast become NULL.
 
     Attributes:
-        wraps: a number that does not fit the type wraps, is limited or is NULL, as Flink's CAST has
-            it; otherwise it fails.
+        wraps: a number that does not fit the type wraps, is clamped or is NULL, as in Flink's CAST;
+            otherwise the cast fails.
         zone: of the session, between TIMESTAMP_LTZ and local times.
     """
 
@@ -257,7 +242,7 @@ Expression = Column | Constant | ProcTime | Cast | Case | Call
 
 
 def nodes(expression: Expression) -> Iterator[Expression]:
-    """An expression and all that it is made of, each before its parts."""
+    """The expression and all its parts, parents first."""
     pending: list[Expression | None] = [expression]
     while pending:
         current = pending.pop()

@@ -1,8 +1,8 @@
-"""Emission: who calls a generator and when, and what of its answers goes downstream.
+"""Emission: who calls a generator and when, and which of its answers go downstream.
 
-Records go out before the watermarks that they cause. The combined watermark of a source is that of
-its splits (partitions, shards), each with a generator of its own, so that a slow split is not made
-late by a fast one.
+Records go out before the watermarks that they cause. A source combines the watermarks of its splits
+(partitions, shards). Each split has a generator, so that a fast split does not make a slow one
+late.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ ONE_SPLIT = ("main",)
 
 
 class Emission(Enum):
-    """Who calls `on_periodic_emit`."""
+    """Caller of `on_periodic_emit`."""
 
     DELEGATED = "delegated"
     ONCE = "once"
@@ -32,18 +32,17 @@ class Emission(Enum):
 
 
 class SourceReader(Protocol):
-    """The reader of a source, as far as watermarks go."""
+    """The part of a source's reader that concerns watermarks."""
 
     def delegate_watermark_periodic_emit(self, on_watermark_emit: Callable[[int], None]) -> bool:
-        """Whether the reader calls `on_watermark_emit(now_ms)` itself; False is the usual answer.
+        """True if the reader calls `on_watermark_emit(now_ms)` itself; usually False.
 
-        A source with phases answers True and calls it when it wants to be heard, for instance when
-        its snapshot is complete.
+        A source with phases returns True and calls it, for instance, when its snapshot is complete.
         """
 
 
 class UndelegatedReader:
-    """The default: the source's periodic emission stays with the source operator."""
+    """The default: periodic emission stays with the source operator."""
 
     def delegate_watermark_periodic_emit(self, on_watermark_emit: Callable[[int], None]) -> bool:
         return False
@@ -53,15 +52,13 @@ class UndelegatedReader:
 class SourceOperator:
     """A source: gives records their time and emits the watermarks of its splits.
 
-    - A reader that takes the responsibility calls the generators itself; nobody else does.
+    - A reader that takes the responsibility is the only caller of the generators.
     - Otherwise, without progressive watermarks, they are called once, before the first record.
     - Otherwise they are called every `interval_ms` of the clock that is passed.
 
     Source: FLIP-326, "SourceOperator".
 
-    Attributes:
-        emission: which of the three it is.
-        last_generated: by split, the newest watermark that its generator emitted.
+    `last_generated` has, by split, the newest watermark that its generator emitted.
     """
 
     def __init__(
@@ -98,20 +95,12 @@ class SourceOperator:
         return self._multiplexer.last
 
     def add_split(self, split: str) -> None:
-        """A partition or shard was assigned.
-
-        Raises:
-            InvalidParameterError: it is assigned already.
-        """
+        """Assign a partition or shard; raises InvalidParameterError if it is already assigned."""
         self._multiplexer.register(split)
         self._generators[split] = self._strategy.create_generator()
 
     def finish_split(self, split: str) -> None:
-        """A partition was taken away, or a shard has ended.
-
-        Raises:
-            UnknownChannelError: it was not assigned.
-        """
+        """Remove a partition or an ended shard; raises UnknownChannelError."""
         self._multiplexer.unregister(split)
         del self._generators[split]
 
@@ -119,13 +108,10 @@ class SourceOperator:
     def process_record(
         self, value: Value, native_ms: int | None = None, *, now_ms: int, split: str = ONE_SPLIT[0]
     ) -> Sequence[Element]:
-        """Take a record of a split with the timestamp that its system gave it, if any.
+        """Take a record with the timestamp of its system, `native_ms`.
 
-        That is, for Kafka, CreateTime or LogAppendTime, as the topic has it; for Kinesis, the
-        approximate time of arrival.
-
-        Returns:
-            The record with its event time, then the watermark that it causes.
+        That is CreateTime or LogAppendTime for Kafka, the approximate time of arrival for Kinesis.
+        Returns the record with its event time, then the watermark that it causes.
         """
         require_time("source", "now_ms", now_ms)
         output = self._multiplexer.output(split)
@@ -136,13 +122,13 @@ class SourceOperator:
         timestamp_ms = self._strategy.timestamp_of(value, native_ms)
         self._generators[split].on_event(value, timestamp_ms, output, now_ms=now_ms)
         progress = self._multiplexer.flush_split(split, now_ms=now_ms)
-        # The end of idleness is said before the record that ends it, a watermark after its record.
+        # The end of idleness goes before the record that ends it, a watermark after its record.
         ahead = 1 if progress and progress[0] is WatermarkStatus.ACTIVE else 0
         self._pending += (*progress[:ahead], Record(value, timestamp_ms), *progress[ahead:])
         return self.drain()
 
     def advance_clock(self, now_ms: int) -> Sequence[Element]:
-        """Pass the clock; with periodic emission, the generators are called when it is time."""
+        """Pass the clock; with periodic emission, call the generators when the interval is over."""
         if self.emission is Emission.PERIODIC and self._interval_ms:
             if self._next_ms is None:
                 self._next_ms = now_ms + self._interval_ms
@@ -152,10 +138,7 @@ class SourceOperator:
         return self.drain()
 
     def end_of_input(self, *, now_ms: int) -> Sequence[Element]:
-        """The input is bounded and has ended: the end of time, after which nothing is said.
-
-        A source in processing time says nothing: it has no false watermark to give.
-        """
+        """End a bounded input: emit the end of time, unless the source is in processing time."""
         self._ended = True
         if not self._multiplexer.last.use_processing_time:
             for split in self._multiplexer.splits:
@@ -181,11 +164,7 @@ class SourceOperator:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken, with the splits of then.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`, with its splits; raises StateFormatError."""
         with reading_state("source"):
             self._multiplexer.restore(state["outputs"])
             self._generators = {}
@@ -207,7 +186,7 @@ class SourceOperator:
 
 @checked
 class SourceContext:
-    """For sources that stamp records and say watermarks themselves.
+    """For sources that assign timestamps and emit watermarks themselves.
 
     >>> context = SourceContext()
     >>> context.collect_with_timestamp("row", 5)
@@ -227,11 +206,7 @@ class SourceContext:
         self._out.append(Record(value, timestamp_ms))
 
     def emit_watermark(self, watermark: Watermark, *, now_ms: int) -> None:
-        """Emit a watermark.
-
-        Raises:
-            WatermarkRegressionError, FutureWatermarkError: see `MonotonicOutput`.
-        """
+        """Raises as `MonotonicOutput.emit_watermark`."""
         self._output.emit_watermark(watermark, now_ms=now_ms)
         self._out.extend(self._output.drain())
 
@@ -247,11 +222,7 @@ class SourceContext:
         return {"output": self._output.snapshot(), "out": stored_elements(self._out)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`; raises StateFormatError."""
         with reading_state("source context"):
             self._output.restore(state["output"])
             self._out = elements_of(state["out"])
@@ -261,10 +232,9 @@ class SourceContext:
 class TimestampsAndWatermarksOperator(Operator):
     """Assigns times and watermarks in the middle of a stream.
 
-    Earlier timestamps are overwritten, and watermarks from upstream end here, but for the end of
-    time. Behind a shuffle, records of different partitions are mixed: a generator there may
-    advance too eagerly and make the records of a slow partition late. Assign at the source if you
-    can.
+    It overwrites earlier timestamps and drops upstream watermarks except the end of time. After a
+    shuffle, records of different partitions are mixed: a generator there may advance too eagerly
+    and make the records of a slow partition late. Assign at the source if you can.
     """
 
     def __init__(
@@ -300,7 +270,7 @@ class TimestampsAndWatermarksOperator(Operator):
         )
 
     def _on_timer(self, timer: Timer) -> None:
-        """It sets none."""
+        """It sets no timers."""
 
     def _own_state(self) -> dict[str, object]:
         return {"source": self._source.snapshot()}

@@ -1,9 +1,9 @@
 """Generators: the watermarks of a stream, from its records or from the clock.
 
-A generator is told of each record and, if somebody calls it so, periodically; it answers through
-an output. Punctuated generators speak for records only, periodic ones only when they are asked,
-and a periodic one that looks at nothing but records stands still when the stream does:
-`WithIdleness` and `BoundedWait` are for streams that rest.
+A generator receives each record and, if its caller emits periodically, periodic calls; it answers
+through an output. Punctuated generators emit only at records, periodic ones only at periodic calls.
+A periodic generator that only looks at records stands still when the stream does: `WithIdleness`
+and `BoundedWait` are for quiet streams.
 
 >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(5_000).with_idleness(60_000)
 >>> strategy.timestamp_of("row", 17)
@@ -39,11 +39,7 @@ class WatermarkAlignment:
     >>> alignment.max_allowed_ms, alignment.paused()
     (15, ('fast',))
 
-    A split counts from its first report on. Without any there is no limit to give: not the end of
-    time.
-
-    Raises:
-        InvalidParameterError: the drift is negative.
+    A split counts from its first report on. Without any split there is no limit.
     """
 
     def __init__(self, max_drift_ms: int) -> None:
@@ -57,34 +53,22 @@ class WatermarkAlignment:
         return None if lowest_ms is None else add_clamped(lowest_ms, self._max_drift_ms)
 
     def report(self, split: str, watermark: Watermark, *, now_ms: int) -> None:
-        """A split is at `watermark`, and active.
-
-        Raises:
-            WatermarkRegressionError, FutureWatermarkError: see the combined status.
-        """
+        """An active split is at `watermark`; raises as the combined status."""
         if split not in self._combined.inputs:
             self._combined.add_input(split)
         self._combined.update_status(split, WatermarkStatus.ACTIVE)
         self._combined.update_watermark(split, watermark, now_ms=now_ms)
 
     def report_idle(self, split: str) -> None:
-        """A split has nothing to read; it holds nobody back.
-
-        Raises:
-            UnknownChannelError: it has never reported.
-        """
+        """A split has nothing to read, and holds no other back; raises UnknownChannelError."""
         self._combined.update_status(split, WatermarkStatus.IDLE)
 
     def remove(self, split: str) -> None:
-        """A split was taken away.
-
-        Raises:
-            UnknownChannelError: it has never reported.
-        """
+        """Remove a split; raises UnknownChannelError."""
         self._combined.remove_input(split)
 
     def paused(self) -> tuple[str, ...]:
-        """The splits that are ahead of the limit, in the order of their first report."""
+        """In the order of their first report."""
         limit_ms = self.max_allowed_ms
         if limit_ms is None:
             return ()
@@ -101,50 +85,46 @@ TimestampAssigner = Callable[[Value, int], int]
 
 
 class WatermarkOutput(Protocol):
-    """Where a generator speaks."""
+    """Output of a generator."""
 
     def emit_watermark(self, watermark: Watermark, *, now_ms: int) -> None:
-        """Say how far event time is; also ends idleness."""
+        """Send how far event time is; also ends idleness."""
 
     def mark_idle(self) -> None:
-        """Say that nothing is to be expected for now."""
+        """No records are expected for now."""
 
     def mark_active(self) -> None:
-        """Say that records come again."""
+        """Records come again."""
 
 
 class WatermarkGenerator(Protocol):
     """Makes watermarks. One instance serves one split of one parallel instance.
 
-    What it remembers belongs to the state of its operator. Of what remembers nothing, this is the
-    base class: its `snapshot` is empty.
+    The operator stores its `snapshot`. This is also the base class of generators without state.
     """
 
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
-        """A record has gone by."""
+        """A record has passed."""
 
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
-        """Somebody wants to know now."""
+        """A periodic call."""
 
     def snapshot(self) -> dict[str, object]:
-        """What it remembers, as plain values."""
+        """The state as plain values."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken; a damaged state may raise what Python raises."""
+        """Continue from a `snapshot`; a damaged state may raise any Python error."""
 
 
 @checked
 class BoundedOutOfOrderness:
-    """Records are at the most so late: the greatest time so far, less the bound, less 1 ms.
+    """Bounded lateness: the watermark is the greatest time so far, less the bound, less 1 ms.
 
-    The millisecond is there because a watermark t says that no record *at* t is still to come, and
-    one more record with the greatest time would not surprise. Before any record: `MIN_TIMESTAMP`.
-
-    Raises:
-        InvalidParameterError: the bound is negative.
+    The millisecond is there because a watermark t promises that no record *at* t is still to come,
+    and another record with the greatest time may come. Before any record: `MIN_TIMESTAMP`.
     """
 
     def __init__(self, bound_ms: int) -> None:
@@ -181,8 +161,7 @@ class AscendingTimestamps(BoundedOutOfOrderness):
 class BoundedOutOfOrdernessTimestampExtractor(BoundedOutOfOrderness):
     """The older rule of that name: greatest time so far less the bound, no millisecond.
 
-    With it, a record of the greatest time that comes again is late. For programs that expect its
-    numbers.
+    A later record of the same greatest time is late. For programs that expect its numbers.
     """
 
     def __init__(self, bound_ms: int) -> None:
@@ -192,7 +171,7 @@ class BoundedOutOfOrdernessTimestampExtractor(BoundedOutOfOrderness):
 
 @checked
 class PunctuatedWatermarks(WatermarkGenerator):
-    """Asks a function for each record; it answers with a watermark or None."""
+    """Calls a function for each record, which returns a watermark or None."""
 
     def __init__(self, watermark_of: Callable[[Value, int], Watermark | None]) -> None:
         self._watermark_of = watermark_of
@@ -212,11 +191,7 @@ class PunctuatedWatermarks(WatermarkGenerator):
 
 @checked
 class DelayedProcessingTime(WatermarkGenerator):
-    """The clock less a delay; for event times that are close to the clock.
-
-    Raises:
-        InvalidParameterError: the delay is negative.
-    """
+    """The clock less a delay; for event times that are close to the clock."""
 
     def __init__(self, delay_ms: int) -> None:
         require_not_negative("delayed processing time", "delay", delay_ms)
@@ -235,13 +210,10 @@ class DelayedProcessingTime(WatermarkGenerator):
 
 @checked
 class BoundedWait:
-    """Bounded out-of-orderness that waits for a quiet stream only so long, then follows the clock.
+    """Bounded out-of-orderness that follows the clock once the stream is quiet for too long.
 
-    Only for event times that are related to the clock; which records are late then depends on when
-    they arrive, so results are not deterministic.
-
-    Raises:
-        InvalidParameterError: bound negative, or wait not positive.
+    Only for event times that are related to the clock. Which records are late then depends on their
+    arrival, so results are not deterministic.
     """
 
     def __init__(self, bound_ms: int, max_wait_ms: int) -> None:
@@ -259,7 +231,6 @@ class BoundedWait:
 
     @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
-        """Emit what the records say or, after the wait, the clock less wait and bound."""
         if self._heard_at_ms is None:
             self._heard_at_ms = now_ms
         self._records.on_periodic_emit(output, now_ms=now_ms)
@@ -276,9 +247,9 @@ class BoundedWait:
 
 
 class NoWatermarks(WatermarkGenerator):
-    """For streams without event time: whoever asks is told to follow the clock.
+    """For streams without event time: a periodic call emits processing time.
 
-    Operators that work in processing time ignore watermarks, so nothing changes for them.
+    Operators in processing time ignore watermarks, so nothing changes for them.
     """
 
     @unchecked
@@ -296,11 +267,7 @@ class NoWatermarks(WatermarkGenerator):
 class WithIdleness:
     """Another generator, and idleness once it has been quiet for longer than a timeout.
 
-    The count-down starts at the first check that finds the stream quiet, not at the last record: a
-    check that notices records does not start it.
-
-    Raises:
-        InvalidParameterError: the timeout is not positive.
+    The timeout starts at the first check that finds the stream quiet, not at the last record.
     """
 
     def __init__(self, generator: WatermarkGenerator, timeout_ms: int) -> None:
@@ -315,7 +282,6 @@ class WithIdleness:
     def on_event(
         self, value: Value, timestamp_ms: int, output: WatermarkOutput, *, now_ms: int
     ) -> None:
-        """A record ends idleness."""
         self._heard = True
         if self._idle:
             self._idle = False
@@ -324,7 +290,6 @@ class WithIdleness:
 
     @unchecked
     def on_periodic_emit(self, output: WatermarkOutput, *, now_ms: int) -> None:
-        """Say idle once, or let the generator speak."""
         if not self._is_quiet_for_long(now_ms):
             self._generator.on_periodic_emit(output, now_ms=now_ms)
         elif not self._idle:
@@ -358,12 +323,11 @@ class WithIdleness:
 @checked
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
-    """What is given with a source: how records get their time, and streams their watermarks.
+    """How records of a source get their time, and its splits their watermarks.
 
     Attributes:
-        new_generator: makes a generator for each split of each parallel instance; they share
-            nothing.
-        timestamp_assigner: None keeps the timestamp that the source gave.
+        new_generator: called for each split of each parallel instance; generators share nothing.
+        timestamp_assigner: None keeps the timestamp of the source.
         idle_timeout_ms: None for no idleness.
     """
 
@@ -377,11 +341,6 @@ class WatermarkStrategy:
 
     @classmethod
     def for_bounded_out_of_orderness(cls, bound_ms: int) -> "WatermarkStrategy":
-        """See `BoundedOutOfOrderness`.
-
-        Raises:
-            InvalidParameterError: the bound is negative.
-        """
         require_not_negative("out-of-orderness", "bound", bound_ms)
         return cls(lambda: BoundedOutOfOrderness(bound_ms))
 
@@ -397,20 +356,11 @@ class WatermarkStrategy:
         return replace(self, timestamp_assigner=assigner)
 
     def with_idleness(self, timeout_ms: int) -> "WatermarkStrategy":
-        """See `WithIdleness`.
-
-        Raises:
-            InvalidParameterError: the timeout is not positive.
-        """
         require_positive("idleness", "timeout", timeout_ms)
         return replace(self, idle_timeout_ms=timeout_ms)
 
     def create_generator(self) -> WatermarkGenerator:
-        """A generator of its own for one split.
-
-        Raises:
-            InvalidParameterError: what makes them has made something else.
-        """
+        """A new generator for one split; InvalidParameterError if it is of another type."""
         generator = self.new_generator()
         if not all(hasattr(generator, name) for name in _METHODS):
             raise refused("watermark strategy", "generator", generator, "WatermarkGenerator")
@@ -422,8 +372,7 @@ class WatermarkStrategy:
     def timestamp_of(self, value: Value, native_ms: int | None) -> int:
         """Event time of a record: from the assigner, else the source's, else `MIN_TIMESTAMP`.
 
-        Raises:
-            InvalidParameterError: the source or the assigner gave something that is no int.
+        InvalidParameterError if the source or the assigner gave something that is no int.
         """
         timestamp_ms = MIN_TIMESTAMP if native_ms is None else native_ms
         if type(timestamp_ms) is not int:

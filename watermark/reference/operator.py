@@ -1,8 +1,8 @@
-"""Operators: what records, watermarks, statuses and the clock do, and in which order.
+"""Operators: effects of records, watermarks, statuses and the clock, and their order.
 
-An operator is fed and answers with the elements that it emits, in order. A watermark first moves
-the operator's time, then fires what is due, and is forwarded last: results never come after the
-watermark that caused them, and watermarks never overtake records.
+Each input returns the elements that it causes, in order. A watermark first moves the operator's
+time, then fires what is due, and is forwarded last: results never come after the watermark that
+caused them, and watermarks never overtake records.
 """
 
 from abc import ABC, abstractmethod
@@ -32,18 +32,14 @@ STATE_FORMAT = 1
 
 @checked
 class Operator(ABC):
-    """The part that all operators share: inputs, combined time, timers, forwarding, state.
+    """Common part of all operators: inputs, combined time, timers, forwarding, state.
 
     Watermarks and statuses of an ignored input do not count. With such inputs, results depend on
     how the inputs interleave, and so may differ after a restart.
 
     Attributes:
         uid: stable id of the operator; state is restored only into the same one.
-        timers: the operator's time and timers.
-        combined: watermark and status of each input.
-
-    Raises:
-        UnknownChannelError: an ignored input is not an input.
+        combined: watermark and status of each input that is not ignored.
     """
 
     def __init__(
@@ -68,18 +64,15 @@ class Operator(ABC):
 
     @property
     def current_watermark_ms(self) -> int:
-        """The operator's event time."""
         return self.timers.current_watermark_ms
 
     @unchecked
     def process_record(
         self, record: Record, *, now_ms: int, source: str = SINGLE_INPUT
     ) -> Sequence[Element]:
-        """Take a record of the input `source`, after whatever the clock has made due.
+        """Take a record of the input `source`, after all that the clock has made due.
 
-        Raises:
-            UnknownChannelError: there is no such input.
-            InvalidParameterError: this is no record, or no time.
+        UnknownChannelError: there is no such input. InvalidParameterError: no record, or no time.
         """
         if type(record) is not Record:
             raise refused(f'operator "{self.uid}"', "record", record, "Record")
@@ -99,15 +92,9 @@ class Operator(ABC):
     def process_watermark(
         self, watermark: Watermark, *, now_ms: int, source: str = SINGLE_INPUT
     ) -> Sequence[Element]:
-        """Take a watermark of the input `source`.
-
-        Raises:
-            UnknownChannelError: there is no such input.
-            WatermarkRegressionError: the input went back, or left processing time.
-            FutureWatermarkError: `(T, true)` with T after `now_ms`.
-        """
+        """Take a watermark of the input `source`; raises as `CombinedWatermarkStatus`."""
         if source not in self._ignored:
-            # What was promised in time is not of the future because a clock has stepped back.
+            # A clock that stepped back must not turn an earlier promise into one of the future.
             now_ms = max(now_ms, self.timers.now_ms)
             self._forward(self.combined.update_watermark(source, watermark, now_ms=now_ms), now_ms)
         return self._taken()
@@ -115,11 +102,7 @@ class Operator(ABC):
     def process_status(
         self, status: WatermarkStatus, *, now_ms: int, source: str = SINGLE_INPUT
     ) -> Sequence[Element]:
-        """Take a status of the input `source`.
-
-        Raises:
-            UnknownChannelError: there is no such input.
-        """
+        """Take a status of the input `source`; raises UnknownChannelError."""
         if source not in self._ignored:
             self._forward(self.combined.update_status(source, status), now_ms)
         return self._taken()
@@ -130,7 +113,7 @@ class Operator(ABC):
         return self._taken()
 
     def snapshot(self) -> dict[str, object]:
-        """The whole state as a plain value: with plain keys and values even JSON keeps it."""
+        """The whole state as a plain value; JSON can store it if keys and values are plain."""
         return {
             "format": STATE_FORMAT,
             "uid": self.uid,
@@ -140,7 +123,7 @@ class Operator(ABC):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over a snapshot; further output is what it would have been.
+        """Continue from a `snapshot`, with the same output.
 
         Raises:
             StateFormatError: damaged, of another format, or of an operator with another uid.
@@ -170,14 +153,14 @@ class Operator(ABC):
         return
 
     def _namespace_of(self, stored: Namespace) -> Namespace:
-        """A timer's namespace from what storing made of it."""
+        """Restores the type of a timer's stored namespace."""
         return stored
 
     def _own_state(self) -> dict[str, object]:
         return {}
 
     def _restore_own(self, own: Mapping[str, Any]) -> None:
-        """Take over what `_own_state` gave."""
+        """Restore a value of `_own_state`."""
         return
 
     def _forward(self, progress: tuple[Progress, ...], now_ms: int) -> None:
@@ -198,13 +181,10 @@ class Operator(ABC):
 
 @checked
 class ProcessContext:
-    """What a process function may see and do while it handles one record or timer.
+    """Access of a process function while it handles one record or timer.
 
-    Attributes:
-        key: of the record or timer.
-        timestamp_ms: the record's event time, or the time of the timer.
-        source: name of the record's input, empty for a timer.
-        state: a dictionary of the function's own, by key.
+    `timestamp_ms` is that of the record or timer; `source` is empty for a timer; `state` belongs to
+    the function and the key.
     """
 
     __slots__ = ("_operator", "_out_ms", "key", "source", "state", "timestamp_ms")
@@ -247,7 +227,7 @@ class ProcessFunction(ABC):
         """Handle a record."""
 
     def on_timer(self, timer: Timer, context: ProcessContext) -> None:
-        """Handle a timer that `context.register_timer` has set; nothing by default."""
+        """Handle a timer of `context.register_timer`; nothing by default."""
         return
 
 
@@ -255,9 +235,8 @@ class ProcessFunction(ABC):
 class ProcessOperator(Operator):
     """Runs a `ProcessFunction` over one or several inputs.
 
-    Results carry the timestamp of the record that is being processed, whichever input it is from;
-    those of an event timer the timer's time; those of a processing timer none. So input that is
-    not late gives no late output.
+    Results carry the timestamp of the record, or of the event timer; results of a processing timer
+    have none. So input that is not late gives no late output.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Outputs: what a source may say, and how its splits become one voice."""
+"""Outputs: what a source may emit, and how the outputs of its splits become one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,14 +23,10 @@ from watermark.valve import CombinedWatermarkStatus
 
 @checked
 class MonotonicOutput:
-    """Lets through only what moves forward; a source speaks through one (`WatermarkToDataOutput`).
+    """A source's output, which only moves forward.
 
-    A false watermark that is not above the last one goes no further, which is no error: generators
-    may repeat themselves. It ends idleness all the same. The flag always goes downstream.
-
-    Attributes:
-        last: the newest watermark sent.
-        status: the newest status sent.
+    It drops a false watermark that is not above the last one, without an error, because generators
+    may repeat themselves; the watermark still ends idleness. The flag always goes downstream.
 
     Source: FLIP-326, "WatermarkToDataOutput".
     """
@@ -44,7 +40,7 @@ class MonotonicOutput:
 
     @unchecked
     def emit_watermark(self, watermark: Watermark, *, now_ms: int) -> None:
-        """Say active, and send `watermark` if it moves forward.
+        """Mark active, and send `watermark` if it moves forward.
 
         Raises:
             InvalidParameterError: it is no watermark.
@@ -75,7 +71,6 @@ class MonotonicOutput:
         self._say(WatermarkStatus.ACTIVE)
 
     def drain(self) -> Sequence[Progress]:
-        """What was sent since the last call, in order."""
         if not self._out:
             return ()
         out, self._out = self._out, []
@@ -91,11 +86,7 @@ class MonotonicOutput:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`; raises StateFormatError."""
         with reading_state("source output"):
             self.last = Watermark(*state["last"])
             self.status = WatermarkStatus.IDLE if state["idle"] else WatermarkStatus.ACTIVE
@@ -139,31 +130,17 @@ class WatermarkMultiplexer:
         return tuple(self._outputs)
 
     def register(self, split: str) -> None:
-        """Add a split; it holds the watermark until it has caught up.
-
-        Raises:
-            InvalidParameterError: the split is registered.
-        """
+        """Add a split, which holds the watermark until it has caught up."""
         self._combined.add_input(split)
         self._outputs[split] = MonotonicOutput()
 
     def unregister(self, split: str) -> None:
-        """Remove a split.
-
-        Raises:
-            UnknownChannelError: it is not registered.
-        """
         self._combined.remove_input(split)
         del self._outputs[split]
 
     @unchecked
     def output(self, split: str) -> MonotonicOutput:
-        """Where the generator of a split speaks.
-
-        Raises:
-            UnknownChannelError: the split is not registered.
-            InvalidParameterError: it is no name.
-        """
+        """The output for a split's generator; UnknownChannelError if it is not registered."""
         if type(split) is not str:
             raise refused("source output", "split", split, "str")
         output = self._outputs.get(split)
@@ -175,7 +152,7 @@ class WatermarkMultiplexer:
         return output
 
     def flush(self, *, now_ms: int) -> Sequence[Progress]:
-        """Combine what all splits have said since the last call: one answer for all of them."""
+        """Combine the outputs of all splits since the last call into one result."""
         for split, output in self._outputs.items():
             for progress in output.drain():
                 self._combined.stage(split, progress, now_ms=now_ms)
@@ -183,7 +160,6 @@ class WatermarkMultiplexer:
 
     @unchecked
     def flush_split(self, split: str, *, now_ms: int) -> Sequence[Progress]:
-        """Combine what one split has said."""
         require_time("source output", "now_ms", now_ms)
         drained = self.output(split).drain()
         if not drained and self._combined.status is WatermarkStatus.ACTIVE:
@@ -197,11 +173,7 @@ class WatermarkMultiplexer:
         return {"combined": self._combined.snapshot(), "outputs": outputs}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on where `snapshot` was taken, with the splits of then.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`, with its splits; raises StateFormatError."""
         with reading_state("outputs of splits"):
             self._combined.restore(state["combined"])
             self._outputs = {}

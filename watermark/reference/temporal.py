@@ -1,11 +1,10 @@
-"""The temporal join, as the definition of right: one operator for event time and processing time.
+"""The reference temporal join: one operator for event time and processing time.
 
 In event time a probe row waits until the combined watermark has reached it, and sees the version
-that was valid at its time. When both inputs are in processing time, everything that waits is
-joined, and from then on rows are joined as they come, with the newest version, without timers and
-without clean-up by time. A probe row without event time waits for that moment. So a build side
-that says nothing until its snapshot is complete, then processing time, gives a join that is never
-early.
+that was valid at its time. When both inputs are in processing time, all waiting rows are joined;
+later rows are joined as they come, with the newest version, without timers and without clean-up by
+time. A probe row without event time waits for that moment. So a build side without watermarks until
+its snapshot is complete, then in processing time, gives a join that is never early.
 """
 
 from bisect import bisect_right
@@ -24,7 +23,7 @@ BUILD = "build"
 
 
 class RowKind(Enum):
-    """What a build record does."""
+    """Effect of a build record."""
 
     INSERT = "+I"
     UPDATE_BEFORE = "-U"
@@ -43,7 +42,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRow:
-    """A probe row with its match, None for a row of a left join that has none."""
+    """A probe row with its match; `build` is None for an unmatched row of a left join."""
 
     probe: Value
     build: Value | None
@@ -52,13 +51,12 @@ class JoinedRow:
 @checked
 @dataclass(frozen=True, slots=True)
 class TemporalJoinSpec:
-    """What is joined.
+    """Keys and options of a temporal join.
 
     Attributes:
-        probe_key: key of a probe value; None never matches.
-        build_key: key of a build row.
+        probe_key: None never matches.
         left_outer: emit probe rows without a match.
-        late_tag: where probe rows go that come behind the watermark, None to count and drop them.
+        late_tag: destination of late probe rows, None to count and drop them.
     """
 
     probe_key: Callable[[Value], Hashable]
@@ -70,7 +68,7 @@ class TemporalJoinSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A row (None: deleted) and since when it is valid, that instant included."""
+    """A row (None: deleted) and the start of its validity, inclusive."""
 
     since_ms: int
     row: Value | None
@@ -80,10 +78,9 @@ class _Version:
 class TemporalJoinOperator(Operator):
     """Joins each probe row with one version of the build side.
 
-    Source: FLIP-326, "TemporalRowTimeJoinOperator".
+    `late_records_dropped` counts late probe rows without a side output.
 
-    Attributes:
-        late_records_dropped: probe rows behind the watermark, without a side output.
+    Source: FLIP-326, "TemporalRowTimeJoinOperator".
     """
 
     def __init__(self, spec: TemporalJoinSpec) -> None:
@@ -136,7 +133,7 @@ class TemporalJoinOperator(Operator):
         since_ms = _time_of(record)
         place = bisect_right(versions, since_ms, key=_since)
         if place and versions[place - 1].since_ms == since_ms:
-            versions[place - 1] = _Version(since_ms, row)  # of one time the last change counts
+            versions[place - 1] = _Version(since_ms, row)  # at one time the last change wins
         else:
             versions.insert(place, _Version(since_ms, row))
         self._trim(key)
@@ -152,7 +149,6 @@ class TemporalJoinOperator(Operator):
             self._release(watermark.timestamp_ms)
 
     def _release(self, watermark_ms: int) -> None:
-        """Join what is due, in the order of arrival."""
         waiting, self._waiting, self._next_due_ms = self._waiting, [], None
         for record in waiting:
             if _has_time(record) and _time_of(record) <= watermark_ms:
@@ -181,7 +177,7 @@ class TemporalJoinOperator(Operator):
             self._versions[key] = [_Version(MIN_TIMESTAMP, row)]
 
     def _trim(self, key: Hashable) -> None:
-        """Forget versions that no waiting or coming row can see; the last valid one stays."""
+        """Drop versions that no waiting or future row can see; the last valid one stays."""
         versions = self._versions[key]
         oldest_ms = self.current_watermark_ms
         if self._next_due_ms is not None:
@@ -190,7 +186,7 @@ class TemporalJoinOperator(Operator):
         del versions[: max(0, place - 1)]
 
     def _on_timer(self, timer: Timer) -> None:
-        """It sets none: the watermark releases rows in the order of their arrival."""
+        """It sets no timers: the watermark releases rows in the order of their arrival."""
 
     def _own_state(self) -> dict[str, object]:
         return {

@@ -56,11 +56,7 @@ WATERMARK_LINE = "WATERMARK."
 
 @dataclass(frozen=True, slots=True)
 class LoggedRecord:
-    """A record as a sink sees it.
-
-    Attributes:
-        watermark_ms: the newest watermark that came before it, `MIN_TIMESTAMP` before the first.
-    """
+    """A record as a sink sees it; `watermark_ms` is `MIN_TIMESTAMP` before the first watermark."""
 
     value: Value
     timestamp_ms: int | None
@@ -69,13 +65,7 @@ class LoggedRecord:
 
 @checked
 class OperatorHarness:
-    """Drives one operator.
-
-    Attributes:
-        operator: the one that runs now; another one after `restart`.
-        output: everything it has emitted, in order.
-        now_ms: the clock, as last set with `clock`.
-    """
+    """Drives one operator; `operator` changes with `restart`, `output` has all its elements."""
 
     # reads better long: what Flink's harness has: a method an input, and one an output.
 
@@ -119,7 +109,6 @@ class OperatorHarness:
         return self._keep(self.operator.advance_clock(now_ms))
 
     def feed(self, elements: Iterable[Record | Watermark | WatermarkStatus]) -> list[Element]:
-        """Several elements for the first input."""
         caused: list[Element] = []
         for element in elements:
             if isinstance(element, Record):
@@ -131,7 +120,6 @@ class OperatorHarness:
         return caused
 
     def restart(self) -> None:
-        """Store the state as bytes, and go on with a new operator that has read them."""
         stored = pickle.dumps(self.operator.snapshot())
         self.operator = self._new_operator()
         self.operator.restore(pickle.loads(stored))
@@ -159,7 +147,6 @@ class OperatorHarness:
 
 
 def log(elements: Iterable[Element]) -> list[LoggedRecord]:
-    """What a sink would write down of a stream."""
     logged: list[LoggedRecord] = []
     watermark_ms = MIN_TIMESTAMP
     for element in elements:

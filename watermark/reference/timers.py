@@ -26,7 +26,7 @@ from watermark.errors import InvalidParameterError, reading_state
 from watermark.model import MIN_TIMESTAMP, START_OF_TIME, Progress, Watermark, WatermarkStatus
 
 Value: TypeAlias = Any
-"""What users put into records: nothing here looks inside."""
+"""User data in records; opaque here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,8 @@ class Record:
     """A value with its event time.
 
     Attributes:
-        timestamp_ms: epoch milliseconds, None for a record that has no event time. `MIN_TIMESTAMP`,
-            which an assigner gives to records without one, is late from the start.
-
-    Raises:
-        InvalidParameterError: the timestamp is no int.
+        timestamp_ms: None without event time. `MIN_TIMESTAMP`, which an assigner gives to records
+            without one, is late from the start.
     """
 
     value: Value
@@ -52,11 +49,7 @@ class Record:
 @checked
 @dataclass(frozen=True, slots=True)
 class OutputTag:
-    """Names a side output; its records have the type of what was put in.
-
-    Raises:
-        InvalidParameterError: the name is empty.
-    """
+    """Names a side output; the name must not be empty."""
 
     name: str
 
@@ -89,7 +82,7 @@ def stored_elements(elements: Iterable[Element]) -> list[tuple[object, ...]]:
 
 
 def elements_of(stored: Iterable[Sequence[Any]]) -> list[Any]:
-    """The elements that `stored_elements` was given.
+    """The inverse of `stored_elements`.
 
     Raises:
         KeyError, TypeError, ValueError, InvalidParameterError: it is no such list.
@@ -114,13 +107,13 @@ def _stored(element: Element) -> tuple[object, ...]:
 
 
 Namespace: TypeAlias = Any
-"""Any hashable value: who registers a timer knows what it is."""
+"""Any hashable value, chosen by the code that registers a timer."""
 
 Slot = tuple[Hashable, Namespace]
 
 
 class TimeDomain(Enum):
-    """Which time something follows: that of the records, or the clock."""
+    """Event time, or the clock."""
 
     EVENT = "event"
     PROCESSING = "processing"
@@ -128,12 +121,7 @@ class TimeDomain(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """A timer that is due.
-
-    Attributes:
-        key: of the record that registered it.
-        namespace: tells timers of one key apart, a window for instance.
-    """
+    """A timer that is due; `namespace`, such as a window, distinguishes timers of one key."""
 
     domain: TimeDomain
     timestamp_ms: int
@@ -157,7 +145,6 @@ class TimerQueue:
         return sum(map(len, self._buckets.values()))
 
     def add(self, timestamp_ms: int, slot: Slot) -> None:
-        """Register; without effect if it is registered."""
         bucket = self._buckets.get(timestamp_ms)
         if bucket is None:
             self._buckets[timestamp_ms] = {slot: None}
@@ -166,17 +153,16 @@ class TimerQueue:
             bucket[slot] = None
 
     def discard(self, timestamp_ms: int, slot: Slot) -> None:
-        """Delete; without effect if it is not registered."""
         bucket = self._buckets.get(timestamp_ms)
         if bucket is not None:
             bucket.pop(slot, None)
             if not bucket:
-                # The heap keeps the bare time until it is due, or until most of the heap is such.
+                # The heap keeps the bare time until it is due, or until most entries are bare.
                 del self._buckets[timestamp_ms]
                 self._compact()
 
     def pop_due(self, now_ms: int) -> tuple[int, Slot] | None:
-        """Remove and give the first timer at or before `now_ms`."""
+        """Remove and return the first timer at or before `now_ms`."""
         heap, buckets = self._heap, self._buckets
         while heap and heap[0] <= now_ms:
             bucket = buckets.get(heap[0])
@@ -208,10 +194,10 @@ class TimerQueue:
 
 @checked
 class TimerService:
-    """The time of one operator and the timers that follow it.
+    """The time of one operator and its timers.
 
-    Event time is the newest watermark; after one in processing time it is the clock value last
-    passed, and never less than it was. Both times only go forward.
+    Event time is the newest watermark; after one in processing time it is the last clock value, and
+    never less than before. Both times only go forward.
     """
 
     def __init__(self) -> None:
@@ -236,9 +222,9 @@ class TimerService:
         self._queue(domain).discard(timestamp_ms, (key, namespace))
 
     def advance_watermark(self, watermark: Watermark, *, now_ms: int) -> Iterator[Timer]:
-        """Move event time, then give the due timers one by one; they may register more.
+        """Move event time, then yield the due timers one by one; they may register more.
 
-        A watermark behind the current one changes nothing. The iterator must be exhausted.
+        A watermark behind the current one changes nothing. The caller must exhaust the iterator.
         """
         if watermark.use_processing_time:
             self.watermark = watermark
@@ -248,7 +234,7 @@ class TimerService:
         return self.advance_clock(now_ms)
 
     def advance_clock(self, now_ms: int) -> Iterator[Timer]:
-        """Pass the clock value, then give the due timers of both domains, event timers first."""
+        """Pass the clock, then yield the due timers of both domains, event timers first."""
         if now_ms > self.now_ms:
             self.now_ms = now_ms
         if self.watermark.use_processing_time and self.now_ms > self.current_watermark_ms:
@@ -273,11 +259,7 @@ class TimerService:
         *,
         namespace_of: Callable[[Namespace], Namespace] = lambda stored: stored,
     ) -> None:
-        """Go on where `snapshot` was taken; `namespace_of` gives stored namespaces their type.
-
-        Raises:
-            StateFormatError: `state` is no such snapshot.
-        """
+        """Continue from a `snapshot`; `namespace_of` gives stored namespaces their type."""
         self.event, self.processing = TimerQueue(), TimerQueue()
         with reading_state("timers"):
             self.watermark = Watermark(*state["watermark"])

@@ -1,7 +1,7 @@
 """Assigners: which windows a record belongs to.
 
 Windows are aligned to the Unix epoch (plus an offset), never to the first record, and exist only
-when a record is in them.
+with a record in them.
 
 >>> TumblingWindows(300).assign(None, 1_505, 0)
 (TimeWindow(start_ms=1500, end_ms=1800),)
@@ -34,20 +34,14 @@ Windows = tuple[TimeWindow, ...]
 
 
 class WindowAssigner(ABC):
-    """Assigns windows by event time, or by the clock.
-
-    Attributes:
-        time: which of both.
-        merges: windows that touch become one.
-        is_event_time: windows end by event time, hence records can be late.
-    """
+    """Assigns windows by event time, or by the clock; `merges` if windows that touch become one."""
 
     time: TimeDomain = TimeDomain.EVENT
     merges: bool = False
 
     @property
     def is_event_time(self) -> bool:
-        """Windows end by event time."""
+        """Windows end by event time, so records can be late."""
         return self.time is TimeDomain.EVENT
 
     @abstractmethod
@@ -55,17 +49,12 @@ class WindowAssigner(ABC):
         """The windows of a record."""
 
     def default_trigger(self) -> Trigger:
-        """Fires when the window has ended."""
         return EventTimeTrigger() if self.is_event_time else ProcessingTimeTrigger()
 
 
 @checked
 class TumblingWindows(WindowAssigner):
-    """Windows of one size, side by side.
-
-    Raises:
-        InvalidParameterError: size not positive, or offset not smaller than the size.
-    """
+    """Adjacent windows of one size; the offset is smaller than the size."""
 
     def __init__(
         self, size_ms: int, offset_ms: int = 0, *, time: TimeDomain = TimeDomain.EVENT
@@ -80,7 +69,6 @@ class TumblingWindows(WindowAssigner):
 
     @unchecked
     def assign(self, value: Value, timestamp_ms: int, now_ms: int) -> Windows:
-        """One window."""
         instant_ms = timestamp_ms if self._event else now_ms
         newest = self._newest
         start_ms, end_ms = newest[0]
@@ -93,10 +81,9 @@ class TumblingWindows(WindowAssigner):
 
 @checked
 class SlidingWindows(WindowAssigner):
-    """Windows of one size that start every slide; a slide above the size leaves holes.
+    """Windows of one size that start every slide; a slide above the size leaves gaps.
 
-    Raises:
-        InvalidParameterError: size or slide not positive, or offset not smaller than the slide.
+    The offset is smaller than the slide.
     """
 
     def __init__(
@@ -129,9 +116,7 @@ class SlidingWindows(WindowAssigner):
 class CumulativeWindows(WindowAssigner):
     """Windows of one start that grow by a step up to a size; then the next ones start.
 
-    Raises:
-        InvalidParameterError: size or step not positive, size no multiple of the step, or offset
-            not smaller than the size.
+    The size is a multiple of the step, and the offset is smaller than the size.
     """
 
     def __init__(
@@ -169,10 +154,7 @@ class CumulativeWindows(WindowAssigner):
 class SessionWindows(WindowAssigner):
     """Windows that grow while records come within a gap of each other.
 
-    The gap is a number, or a function that gives it for a record's value.
-
-    Raises:
-        InvalidParameterError: the gap is not positive, here or for a record.
+    The gap is a number, or a function of a record's value; InvalidParameterError if not positive.
     """
 
     merges = True
@@ -197,10 +179,7 @@ class SessionWindows(WindowAssigner):
 
 
 class GlobalWindows(WindowAssigner):
-    """One window for all of time; a trigger decides when it fires, by default never.
-
-    It is never late and never ends by itself.
-    """
+    """One window for all of time, never late and without end; by default it never fires."""
 
     time = TimeDomain.PROCESSING
 
@@ -212,7 +191,7 @@ class GlobalWindows(WindowAssigner):
 
 
 def window_start(instant_ms: int, offset_ms: int, size_ms: int) -> int:
-    """Start of the window that contains the instant; also right before 1970.
+    """Start of the window that contains the instant; also correct before 1970.
 
     >>> window_start(-1, 0, 100), window_start(0, 0, 100), window_start(7, 5, 100)
     (-100, 0, 5)

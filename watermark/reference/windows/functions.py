@@ -1,4 +1,4 @@
-"""What a window holds and what it gives: reduce, aggregate and process functions."""
+"""Contents and results of a window: reduce, aggregate and process functions."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -40,9 +40,6 @@ class CountEvictor(_PlacedEvictor):
 
     >>> [each.value for each in CountEvictor(2).before([Record("a"), Record("b"), Record("c")])]
     ['b', 'c']
-
-    Raises:
-        InvalidParameterError: the count is negative.
     """
 
     def __init__(self, count: int, *, evict_after: bool = False) -> None:
@@ -56,11 +53,7 @@ class CountEvictor(_PlacedEvictor):
 
 @checked
 class TimeEvictor(_PlacedEvictor):
-    """Keeps records within `span_ms` of the newest event time in the window.
-
-    Raises:
-        InvalidParameterError: the span is negative.
-    """
+    """Keeps records within `span_ms` of the newest event time in the window."""
 
     def __init__(self, span_ms: int, *, evict_after: bool = False) -> None:
         super().__init__(evict_after=evict_after)
@@ -95,7 +88,7 @@ class DeltaEvictor(_PlacedEvictor):
 
 Accumulator: TypeAlias = Any
 Contents: TypeAlias = Any
-"""What a window holds: whatever its `WindowContents` makes."""
+"""Contents of a window, made by its `WindowContents`."""
 
 ReduceFunction = Callable[[Value, Value], Value]
 
@@ -110,19 +103,15 @@ class AggregateFunction(Protocol):
         """With one record more."""
 
     def result(self, accumulator: Accumulator) -> Value:
-        """What is emitted."""
+        """The emitted value."""
 
     def merge(self, first: Accumulator, second: Accumulator) -> Accumulator:
-        """Of the records of both."""
+        """The accumulator of the records of both."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowContext:
-    """What a process function sees besides the records.
-
-    Attributes:
-        output: emits a value to a side output, with the window's timestamp.
-    """
+    """A process function's view of its window; `output` emits with the window's timestamp."""
 
     key: Hashable
     window: TimeWindow
@@ -136,7 +125,7 @@ ProcessWindowFunction = Callable[[WindowContext, list[Value]], Iterable[Value]]
 
 
 EMPTY: Contents = object()
-"""Said by `WindowContents.fire` when nothing is left."""
+"""Returned by `WindowContents.fire` when nothing is left."""
 
 
 class WindowContents(Protocol):
@@ -238,7 +227,6 @@ class EvictedContents(ListedContents):
         return contents
 
     def fire(self, contents: Contents, context: WindowContext) -> tuple[Iterable[Value], Contents]:
-        """The function's results for what the evictor leaves, and what it leaves after that."""
         left = self._evictor.before([Record(*each) for each in contents])
         results = list(self._process(context, [each.value for each in left]))
         kept = [(each.value, each.timestamp_ms) for each in self._evictor.after(left)]

@@ -1,9 +1,9 @@
 """The window operator: records into windows, windows into results.
 
-A record is skipped for each of its windows that is late: event time, and max timestamp + allowed
-lateness <= watermark. If all of them were, and the record itself is that late, it goes to the side
-output, or is counted and dropped. Otherwise it is added, and the trigger decides. Results carry
-the window's max timestamp, at every firing.
+A record skips each of its windows that is late: event time, and max timestamp + allowed lateness <=
+watermark. If it skips all of them, and the record itself is that late, it goes to the side output,
+or is counted and dropped. Otherwise it is added, and the trigger decides. Results carry the
+window's max timestamp, at every firing.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -59,17 +59,14 @@ from watermark.reference.windows.triggers import (
 @checked
 @dataclass(frozen=True, slots=True)
 class WindowOperatorSpec:
-    """Everything about windows but what is computed in them.
+    """A window operator without its function.
 
     Attributes:
-        trigger: None for the assigner's default.
-        allowed_lateness_ms: how long after its end a window takes late records; without effect on
-            windows that follow the clock, which have no lateness.
-        late_tag: where records go that are too late, None to drop and count them.
+        trigger: None for the assigner's default; must be able to merge with sessions.
+        allowed_lateness_ms: how long after its end a window takes late records; no effect on
+            windows that follow the clock.
+        late_tag: destination of too late records, None to drop and count them.
         uid: stable id of the operator.
-
-    Raises:
-        InvalidParameterError: negative lateness, or a trigger that cannot merge with sessions.
     """
 
     assigner: WindowAssigner
@@ -90,7 +87,7 @@ class WindowOperatorSpec:
 
 
 class _Context:
-    """The trigger's context: one object, pointed at a window before each use."""
+    """The trigger's context: one object, set to a window before each use."""
 
     __slots__ = ("_operator", "_states", "merged", "slot")
 
@@ -142,8 +139,7 @@ class _Context:
 class WindowOperator(Operator):
     """Groups the records of each key by window.
 
-    Attributes:
-        late_records_dropped: `numLateRecordsDropped`: too late, and no side output.
+    `late_records_dropped` (`numLateRecordsDropped`): too late, and no side output.
     """
 
     def __init__(
@@ -175,10 +171,7 @@ class WindowOperator(Operator):
 
     @unchecked
     def cleanup_ms(self, window: TimeWindow) -> int:
-        """When the window ends for good: its max timestamp plus the lateness, clamped to 64 bits.
-
-        A window that follows the clock has no lateness.
-        """
+        """Max timestamp plus the lateness, clamped to 64 bits; without lateness by the clock."""
         if not self._event:
             return window.max_timestamp_ms
         return min(window.end_ms - 1 + self.spec.allowed_lateness_ms, MAX_TIMESTAMP)
@@ -189,7 +182,7 @@ class WindowOperator(Operator):
 
     @unchecked
     def is_record_late(self, timestamp_ms: int) -> bool:
-        """Whether the record itself is older than lateness allows; equality is late."""
+        """True if the record itself is older than lateness allows; equality is late."""
         if not self._event:
             return False
         limit_ms = min(timestamp_ms + self.spec.allowed_lateness_ms, MAX_TIMESTAMP)
@@ -239,7 +232,7 @@ class WindowOperator(Operator):
     def _add_to_session(
         self, key: Hashable, window: TimeWindow, record: Record, timestamp_ms: int
     ) -> bool:
-        """Whether the record was taken: lateness is that of the session after merging."""
+        """True if the record was added; lateness is that of the merged session."""
         sessions = self._sessions.get(key, ())
         merged = [each for each in sessions if each.touches(window)]
         for each in merged:
@@ -383,7 +376,7 @@ def _one_key(value: Value) -> Hashable:
 @checked
 @dataclass(frozen=True, slots=True)
 class WindowedStream:
-    """Windows by key that wait for their function."""
+    """Windows by key before their function is set."""
 
     spec: WindowOperatorSpec
     key_of: KeyOf
@@ -396,11 +389,6 @@ class WindowedStream:
         return replace(self, window_evictor=evictor)
 
     def allowed_lateness(self, lateness_ms: int) -> "WindowedStream":
-        """Take late records for so long after the window's end; 0 by default.
-
-        Raises:
-            InvalidParameterError: it is negative.
-        """
         return replace(self, spec=replace(self.spec, allowed_lateness_ms=lateness_ms))
 
     def side_output_late_data(self, tag: OutputTag) -> "WindowedStream":
@@ -424,7 +412,7 @@ class WindowedStream:
         return WindowOperator(self.spec, AggregatedContents(function, process), self.key_of)
 
     def process(self, process: ProcessWindowFunction) -> WindowOperator:
-        """All values of the window at each firing."""
+        """Receives all values of the window at each firing."""
         if self.window_evictor is None:
             return WindowOperator(self.spec, ListedContents(process), self.key_of)
         contents = EvictedContents(process, self.window_evictor)
@@ -445,11 +433,7 @@ class KeyedStream:
     def time_window(
         self, size_ms: int, slide_ms: int | None = None, *, offset_ms: int = 0
     ) -> WindowedStream:
-        """Tumbling or sliding windows in the stream's time: the same program for both times.
-
-        Raises:
-            InvalidParameterError: see the assigners.
-        """
+        """Tumbling or sliding windows in the stream's time."""
         if slide_ms is None:
             return self.window(TumblingWindows(size_ms, offset_ms, time=self.time))
         return self.window(SlidingWindows(size_ms, slide_ms, offset_ms, time=self.time))
@@ -458,7 +442,7 @@ class KeyedStream:
 @checked
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Where a windowed program starts: key by, window, what is optional, what is computed.
+    """Start of a windowed program: key by, window, options, function.
 
     >>> from watermark.reference.timers import Record
     >>> operator = (
@@ -470,8 +454,7 @@ class Stream:
     >>> operator.process_watermark(Watermark(99), now_ms=0)[0]
     Record(value=('Mike', 1), timestamp_ms=99)
 
-    Attributes:
-        time: the job's time characteristic, for `time_window`.
+    `time` is the job's time characteristic, for `time_window`.
     """
 
     time: TimeDomain = TimeDomain.EVENT

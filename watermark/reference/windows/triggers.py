@@ -1,4 +1,4 @@
-"""Triggers: when a window gives a result, and when its contents are cleared."""
+"""Triggers: when a window emits a result, and when its contents are cleared."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from watermark.reference.timers import TimeDomain, Value
 
 
 class TimeWindow(NamedTuple):
-    """[start, end) in epoch milliseconds; a named tuple, as it is hashed for every record.
+    """[start, end) in epoch milliseconds; a named tuple, because each record hashes it.
 
     >>> TimeWindow(0, 100).max_timestamp_ms
     99
@@ -25,7 +25,7 @@ class TimeWindow(NamedTuple):
         return clamp(self.end_ms - 1)
 
     def touches(self, other: "TimeWindow") -> bool:
-        """Whether sessions merge: they overlap, or one ends where the other starts.
+        """True if sessions merge: they overlap, or one ends where the other starts.
 
         >>> TimeWindow(0, 10).touches(TimeWindow(10, 20))
         True
@@ -41,7 +41,7 @@ GLOBAL_WINDOW = TimeWindow(MIN_TIMESTAMP, MAX_TIMESTAMP + 1)
 
 
 class TriggerResult(Enum):
-    """What happens to the window now. Firing and purging are separate."""
+    """What the window does now: it may emit, clear its contents, or both."""
 
     CONTINUE = (False, False)
     FIRE = (True, False)
@@ -58,11 +58,7 @@ class TriggerResult(Enum):
 
 
 class TriggerContext(Protocol):
-    """What a trigger sees of its window, and one number of its own for each window.
-
-    Attributes:
-        state: the number, None at first.
-    """
+    """A trigger's view of its window; `state` is a number for each window, None at first."""
 
     state: int | None
 
@@ -81,14 +77,13 @@ class TriggerContext(Protocol):
         """Take a timer back."""
 
     def merge_states(self, combine: Callable[[list[int]], int]) -> None:
-        """Set `state` from what the merged windows had, if any had a number."""
+        """Set `state` from the states of the merged windows, if there are any."""
 
 
 class Trigger(ABC):
-    """Decides for one window at a time; it remembers in the context, so one serves all windows.
+    """Decides for one window at a time; its state is in the context, so one serves all windows.
 
-    Attributes:
-        can_merge: it can be used with session windows.
+    `can_merge` if session windows can use it.
     """
 
     can_merge: bool = True
@@ -126,7 +121,6 @@ class EventTimeTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire at once if the watermark is there."""
         end_ms = window.max_timestamp_ms
         if end_ms <= context.current_watermark_ms:
             return TriggerResult.FIRE
@@ -169,12 +163,9 @@ class ProcessingTimeTrigger(Trigger):
 
 
 class CountTrigger(Trigger):
-    """Fires at every `count` records, by count and never by time.
+    """Fires at every `count` records, independent of time.
 
-    At a merge the counts add up, so the record that bridges two sessions can fire above the limit.
-
-    Raises:
-        InvalidParameterError: the count is not positive.
+    A merge adds the counts, so the record that bridges two sessions can fire above the limit.
     """
 
     def __init__(self, count: int) -> None:
@@ -184,7 +175,6 @@ class CountTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Count."""
         count = (context.state or 0) + 1
         if count < self.count:
             context.state = count
@@ -200,11 +190,7 @@ class CountTrigger(Trigger):
 
 
 class ContinuousEventTimeTrigger(Trigger):
-    """Fires early, at every `interval_ms` of event time, and at the window's end.
-
-    Raises:
-        InvalidParameterError: the interval is not positive.
-    """
+    """Fires early, at every `interval_ms` of event time, and at the window's end."""
 
     def __init__(self, interval_ms: int) -> None:
         require_positive("continuous trigger", "interval", interval_ms)
@@ -213,7 +199,6 @@ class ContinuousEventTimeTrigger(Trigger):
     def on_element(
         self, value: Value, timestamp_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Plan the next early result."""
         if window.max_timestamp_ms <= context.current_watermark_ms:
             return TriggerResult.FIRE
         context.register(TimeDomain.EVENT, window.max_timestamp_ms)
@@ -224,7 +209,6 @@ class ContinuousEventTimeTrigger(Trigger):
     def on_event_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire at the end and at the planned time."""
         if time_ms == context.state:
             self._plan(time_ms, window, context)
             return TriggerResult.FIRE
@@ -236,7 +220,6 @@ class ContinuousEventTimeTrigger(Trigger):
             self._register(context.state, window, context)
 
     def clear(self, window: TimeWindow, context: TriggerContext) -> None:
-        """Take the timers back."""
         context.delete(TimeDomain.EVENT, window.max_timestamp_ms)
         if context.state is not None:
             context.delete(TimeDomain.EVENT, context.state)
@@ -252,11 +235,7 @@ class ContinuousEventTimeTrigger(Trigger):
 
 
 class ContinuousProcessingTimeTrigger(Trigger):
-    """Fires at every `interval_ms` of the clock after the first record, and at the window's end.
-
-    Raises:
-        InvalidParameterError: the interval is not positive.
-    """
+    """Fires at every `interval_ms` of the clock after the first record, and at the window's end."""
 
     def __init__(self, interval_ms: int) -> None:
         require_positive("continuous trigger", "interval", interval_ms)
@@ -272,7 +251,6 @@ class ContinuousProcessingTimeTrigger(Trigger):
     def on_processing_time(
         self, time_ms: int, window: TimeWindow, context: TriggerContext
     ) -> TriggerResult:
-        """Fire at the planned time, or at the end if that comes first."""
         if context.state is None or time_ms != _until_end(context.state, window):
             return TriggerResult.CONTINUE
         self._plan(time_ms, window, context)
