@@ -10,7 +10,7 @@ from service.sql.catalog.option_values import OptionValues
 
 
 class Home(StrEnum):
-    """Where the rows of a connector's tables are kept."""
+    """Where the rows of a connector's tables are stored."""
 
     DATABASE = "database"
     DELTA = "table"
@@ -21,11 +21,11 @@ class Home(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """A table in each role; None for a role that its connector does not have.
+    """A table in each role; None for a role that its connector does not support.
 
     Attributes:
-        has_startup_mode: the script chooses one; without it the planner warns.
-        several_topics: the option that names several topics, None for one topic.
+        has_startup_mode: set by the script; without it the planner warns.
+        several_topics: the option that names several topics; None for one topic.
     """
 
     stream: KafkaSource | DatagenSource | None = None

@@ -1,6 +1,6 @@
-"""Options of Kafka's client: how brokers are reached, who logs in, and what of the rest is used.
+"""Options of Kafka's client: brokers, login, and the supported others.
 
-Names are Kafka's. Those that are not in these tables are refused, none is passed over silently.
+Names are Kafka's. Names outside these tables are refused.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""SET statements: settings of a job, and what replaces those of Flink."""
+"""SET statements: settings of a job, and replacements for Flink's settings."""
 
 import re
 from collections.abc import Callable
@@ -76,7 +76,7 @@ _ONLY = {
 
 
 def of_flink(key: str) -> str | None:
-    """What is there instead of a setting of Flink's; None for a setting that is none of these."""
+    """The replacement for a setting of Flink's; None for other settings."""
     if key in _ONLY:
         return _ONLY[key][1]
     if _CREDENTIAL.search(key) is not None:
@@ -106,8 +106,8 @@ class Setting:
 
     Attributes:
         default: as a user would write it.
-        accepts: what a value must be, in words.
-        normal: the value as a plan keeps it, None when it is not accepted.
+        accepts: the allowed values, in words.
+        normal: the value as stored in a plan; None when it is refused.
     """
 
     meaning: str
@@ -184,11 +184,6 @@ SETTINGS: dict[str, Setting] = {
 
 
 def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
-    """The known setting that a SET statement makes, its value normalised.
-
-    Raises:
-        SqlError: the setting is unknown or its value not accepted.
-    """
     node = statement.option
     setting = _known_setting(script, node.key, node.at)
     value = setting.normal(node.value)
@@ -198,11 +193,7 @@ def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
 
 
 def without_effect(script: Script, statement: SetOption) -> str | None:
-    """A full sentence about a setting of Flink's that has no effect here; None for others.
-
-    Raises:
-        SqlError: its value would change results.
-    """
+    """A full sentence about a setting of Flink's that has no effect here; None for others."""
     node = statement.option
     instead = None if node.key in SETTINGS else of_flink(node.key)
     if instead is None:
@@ -216,11 +207,7 @@ def without_effect(script: Script, statement: SetOption) -> str | None:
 
 
 def check_setting_name(script: Script, key: str, at: int) -> None:
-    """See that there is a setting of this name, here or in Flink.
-
-    Raises:
-        SqlError: there is none.
-    """
+    """Refuse a name that is no setting, here or in Flink."""
     if of_flink(key) is None:
         _known_setting(script, key, at)
 

@@ -13,7 +13,7 @@ class Name:
     """An identifier as written, without backticks.
 
     Attributes:
-        qualifier: of a table the names in front of it: its database, or its catalog and database.
+        qualifier: of a table, its database, or its catalog and database.
     """
 
     text: str
@@ -50,7 +50,7 @@ class LiteralKind(Enum):
 class Literal:
     """A literal; the text is as in `joins.plan.types.Constant`.
 
-    That of INTERVAL and INTERVAL_DAYS is its milliseconds, that of INTERVAL_MONTHS its months.
+    INTERVAL and INTERVAL_DAYS have milliseconds, INTERVAL_MONTHS has months.
     """
 
     kind: LiteralKind
@@ -76,7 +76,7 @@ class TypeNode:
     Attributes:
         length: of CHAR(n), VARCHAR(n), BINARY(n), VARBINARY(n); None when unbounded.
         fixed: CHAR and BINARY pad to their length.
-        parts: of a nested type, in the order of its members.
+        parts: member types of a nested type, in order.
     """
 
     type: SqlType

@@ -69,7 +69,7 @@ class OptionNode:
 
 
 class Feature(Enum):
-    """What of a table CREATE TABLE … LIKE takes over, beyond the physical columns."""
+    """What CREATE TABLE … LIKE copies beyond the physical columns."""
 
     CONSTRAINTS = auto()
     GENERATED = auto()
@@ -101,9 +101,8 @@ class CreateTable:
 
     Attributes:
         bare_key: its PRIMARY KEY is without NOT ENFORCED.
-        partitioned: the columns of PARTITIONED BY.
-        temporary: of the script alone, by CREATE TEMPORARY.
-        shared: one copy for many jobs, by CREATE SHARED.
+        temporary: CREATE TEMPORARY.
+        shared: CREATE SHARED: one copy for many jobs.
     """
 
     name: Name
@@ -138,7 +137,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE or VIEW, which `what` says."""
+    """DROP TABLE or VIEW, by `what`."""
 
     what: str
     name: Name
@@ -167,7 +166,7 @@ class Relation:
     """A table, a view or a query in FROM or JOIN under its alias, with its OPTIONS hint.
 
     Attributes:
-        query: in parentheses, under the name of its alias; None for a table or view.
+        query: in parentheses; None for a table or view.
     """
 
     table: Name
@@ -181,8 +180,8 @@ class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
     Attributes:
-        time: a column; None if it is PROCTIME().
-        condition: None if it is in WHERE: after a comma, and behind ON TRUE.
+        time: a column; None for PROCTIME().
+        condition: None if it is in WHERE: after a comma, and with ON TRUE.
     """
 
     relation: Relation
@@ -197,7 +196,7 @@ class UnnestClause:
     """`CROSS JOIN UNNEST(value) AS alias (columns)`, or LEFT JOIN … ON TRUE.
 
     Attributes:
-        columns: names of what an element has; None for those of a ROW, or EXPR$0.
+        columns: None takes the names of a ROW's fields, or EXPR$0.
     """
 
     value: Node
@@ -216,8 +215,7 @@ class WindowNode:
 
     Attributes:
         time: the column in DESCRIPTOR.
-        intervals: by their names: SIZE, SLIDE, STEP, GAP, OFFSET.
-        partition: of PARTITION BY.
+        intervals: by name: SIZE, SLIDE, STEP, GAP, OFFSET.
     """
 
     kind: WindowKind
@@ -247,7 +245,7 @@ class OrderItem:
 
 @dataclass(frozen=True, slots=True)
 class HintNode:
-    """A hint behind SELECT, such as `LOOKUP(…)`, by its name."""
+    """A hint behind SELECT, such as `LOOKUP(…)`."""
 
     name: str
     at: int
@@ -258,11 +256,10 @@ class Select:
     """A query over one probe and its dimensions.
 
     Attributes:
-        window: the window function around the probe, None without.
-        limit: rows at the most, None without LIMIT; `limit_at` is where it stands.
-        names: the queries of WITH, in their order; each may use those before it.
-        others: the further queries that UNION ALL joins to this one.
-        order: of ORDER BY, behind all of UNION ALL.
+        limit: None without LIMIT; `limit_at` is its offset.
+        names: the queries of WITH, in order; each may use earlier ones.
+        others: the further queries of UNION ALL.
+        order: ORDER BY behind all of UNION ALL.
     """
 
     items: tuple[SelectItem | Star, ...]
@@ -286,11 +283,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW; the query stands from `start` to `end` in the script.
-
-    Attributes:
-        temporary: of the script alone, by CREATE TEMPORARY.
-    """
+    """CREATE VIEW; the query stands from `start` to `end` in the script."""
 
     name: Name
     if_not_exists: bool
@@ -315,7 +308,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class CreateTableAs:
-    """CREATE TABLE … AS query: the table, whose columns are those of the query, and its INSERT."""
+    """CREATE TABLE … AS query: the table has the columns of the query."""
 
     table: CreateTable
     select: Select
@@ -324,10 +317,10 @@ class CreateTableAs:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """USE, CREATE or DROP, which `verb` says, of a CATALOG or DATABASE, which `what` says.
+    """USE, CREATE or DROP (`verb`) of a CATALOG or DATABASE (`what`).
 
     Attributes:
-        name: of a database with its catalog as the qualifier, if it has one.
+        name: a database may have its catalog as the qualifier.
         if_exists: IF [NOT] EXISTS.
         options: of CREATE.
     """
@@ -366,7 +359,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW of a list of things, or of the CREATE statement of `name`."""
+    """SHOW of a list, or of the CREATE statement of `name`."""
 
     what: str
     at: int
