@@ -1,7 +1,7 @@
-"""The catalog in the job store: tables and views for later scripts, and who reads a shared table.
+"""The catalog in the job store: tables and views for later scripts, and readers of shared tables.
 
-What a job attaches to is kept in the transaction that keeps the job, and a table is dropped in one
-that looks at it, so that neither misses the other.
+A job and its attachments are stored in one transaction, and dropping a table checks attachments in
+another, so neither misses the other.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,12 +30,11 @@ class CatalogStore:
             return _all(connection)
 
     def get(self, name: str) -> CatalogEntry:
-        """One entry. Raises TableNotFoundError."""
         with self._reading() as connection:
             return _get(connection, name)
 
     def add(self, declared: Sequence[tuple[CatalogEntry, NewJob | None]]) -> None:
-        """Store entries and the jobs that keep shared tables: all of them, or none.
+        """Store entries and the jobs that maintain shared tables, all or none.
 
         Raises TableConflictError if a name is taken.
         """
@@ -54,7 +53,7 @@ class CatalogStore:
             ) from exc
 
     def drop(self, name: str, views: Callable[[Sequence[CatalogEntry]], Sequence[str]]) -> None:
-        """Delete an entry and remove the job that keeps its shared table.
+        """Delete an entry and remove the job of a shared table.
 
         `views` returns the views among all entries that use it. Raises TableNotFoundError, or
         TableConflictError if jobs or views use it.

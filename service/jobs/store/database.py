@@ -1,7 +1,7 @@
 """The database of the job store: SQLite (WAL, synchronous FULL), or PostgreSQL by URL.
 
-One control plane has a store on SQLite. Several may be on one of PostgreSQL: there the one that
-leads writes under its term, and a transaction of an older term is refused (ADR-0093).
+SQLite serves one control plane, PostgreSQL several: the leader writes under its term, and a
+transaction of an older term is refused (ADR-0093).
 """
 
 import ssl
@@ -34,7 +34,6 @@ _SESSION = {
 
 
 def check_server(dialect: sa.Dialect) -> None:
-    """Raises StoreError if a PostgreSQL server is too old."""
     version = getattr(dialect, "server_version_info", None) or (0,)
     if dialect.name == "postgresql" and version[0] < OLDEST:
         raise StoreError(
@@ -60,7 +59,7 @@ def lock_engine(url: sa.URL, *, answer_s: int) -> sa.Engine:
 
 
 def reached_by(url: sa.URL, *, connect_s: int, answer_s: int) -> tuple[sa.URL, dict[str, Any]]:
-    """The URL and driver arguments with which no thread waits forever for a silent server."""
+    """The URL and driver arguments with timeouts, so that no thread waits forever."""
     if url.drivername == "postgresql":
         url = url.set(drivername=_OURS)
     if url.drivername == _OURS:
@@ -101,7 +100,7 @@ def _tls(url: sa.URL) -> ssl.SSLContext | bool | None:
 
 
 def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driver's own)
-    """Make the server end the session, and its locks, of a machine that is cut off."""
+    """Make the server end the session and its locks when this machine is cut off."""
     cursor = connection.cursor()
     for setting, value in _SESSION.items():
         cursor.execute(f"SET SESSION {setting} = '{value}'")
@@ -156,7 +155,7 @@ class StoreDatabase:
     def fence(self, term: int | None) -> None:
         """Allow writes only in `term` of leadership; None allows none.
 
-        An open transaction of another term is refused, too, or commits before its successor's
+        An open transaction of another term is refused too, or commits before its successor's
         begins.
         """
         self._term, self._is_fenced = term, True
@@ -172,16 +171,11 @@ class StoreDatabase:
             return bound
 
     def check(self) -> None:
-        """Raises StoreError if the store cannot be written."""
         with self.writing(fenced=False) as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def tidy(self) -> None:
-        """Move a long WAL of SQLite into its file.
-
-        Writers leave that to this method: one of them would wait for a thousand pages and two
-        syncs.
-        """
+        """Checkpoint a long WAL of SQLite; otherwise a writer would wait for it."""
         if self._untidied < _TIDY_AFTER or self._engine.dialect.name != "sqlite":
             return
         self._untidied = 0
@@ -194,7 +188,6 @@ class StoreDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that reads. Raises StoreError."""
         with in_our_words(), self._engine.connect() as connection:
             yield connection
 
@@ -222,7 +215,7 @@ def _check_term(connection: sa.Connection, term: int | None) -> None:
 
 @contextmanager
 def in_our_words() -> Iterator[None]:
-    """Raises StoreError for faults of the database; violated constraints pass unchanged."""
+    """Raise StoreError for faults of the database; violated constraints pass unchanged."""
     try:
         yield
     except sa.exc.IntegrityError:

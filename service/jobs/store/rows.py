@@ -39,7 +39,7 @@ class LeaderRecord:
 
     Attributes:
         term: grows with each takeover; 0 before the first.
-        is_vacant: it has ended its runners and given leadership up, or there was none yet.
+        is_vacant: the leader has ended its runners and resigned, or there was none yet.
     """
 
     term: int
@@ -167,7 +167,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """What a new job is compared with."""
+    """The values of a stored job that a new job is compared with."""
 
     id: str
     name: str
@@ -205,7 +205,7 @@ def now_ms() -> int:
 
 
 def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Job:
-    """The job, locked for a change with `lock`. Raises JobNotFoundError."""
+    """The job, with `lock` locked for a change. Raises JobNotFoundError."""
     query = sa.select(*_JOB_COLUMNS).where(JOBS.c.id == job_id)
     row = connection.execute(query.with_for_update() if lock else query).mappings().first()
     if row is None:
@@ -219,7 +219,7 @@ def insert_job(connection: sa.Connection, new: NewJob) -> None:
     """Store a new job in state CREATED, desired RUNNING, and its attachments.
 
     Raises JobConflictError if a job that can still run has its name, TableConflictError if a shared
-    table has gone.
+    table has been dropped.
     """
     _take_name(connection, new)
     created_at_ms = now_ms()

@@ -1,7 +1,6 @@
 """Where tables of jobs may be, and which outputs and names two jobs must not share.
 
-Compared are real paths: symbolic links and `..` are followed, and case counts for nothing, because
-on some file systems it does not.
+Real paths are compared: links and `..` are resolved, and case is ignored, as on some file systems.
 """
 
 import os
@@ -36,9 +35,9 @@ from watermark.errors import SluiceError
 
 
 def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
-    """Raises SubmissionError if executors cannot reach what the tasks of `plan` read and write.
+    """Raise SubmissionError if executors cannot reach what the tasks of `plan` read and write.
 
-    With the job's own tables in a directory all nodes have to share it, and so reach the rest.
+    If the job's own tables are in a directory, all nodes share it and reach the rest too.
     """
     if not (in_store and runs_on_cluster(settings)):
         return
@@ -97,7 +96,7 @@ class TablePlace:
         role: what the job does with it.
         written: the path as in the script.
         real: the path without links; None in an object store.
-        parts: the path to be compared.
+        parts: the path for comparisons.
         owner: for messages.
     """
 
@@ -147,7 +146,7 @@ def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[Tab
 
 
 def check_places(plan: JoinPlan, settings: Settings) -> None:
-    """Check that what the job writes is separate from all other tables.
+    """Check that the job's outputs are separate from all other tables.
 
     Raises SinkError, or NotAllowedError for a path that the operator's lists do not have.
     """
@@ -165,7 +164,7 @@ def check_places(plan: JoinPlan, settings: Settings) -> None:
 
 
 def check_new_table(sink: DeltaSink, settings: Settings) -> None:
-    """Raises SinkError if an output that is not there yet is now in a table or contains one."""
+    """Raise SinkError if an output that does not exist yet is inside a table or contains one."""
     (place,) = _places([(OUTPUT, sink)], settings, "the job")
     if place.real is None:
         address = store_address(sink, settings) or sink.path
@@ -175,7 +174,7 @@ def check_new_table(sink: DeltaSink, settings: Settings) -> None:
 
 
 def check_surroundings_in_store(root: StorePath, written: str) -> None:
-    """Raises SinkError if a table is found above or below a new one in an object store."""
+    """Raise SinkError for a table above or below a new one in an object store."""
     if has_log(root):
         return
     above = root.parent
@@ -240,7 +239,7 @@ def _is_table(directory: Path, place: TablePlace) -> bool:
 
 
 def _tables_in(root: Path) -> Iterator[Path]:
-    """Tables below `root`, as far as they are found soon."""
+    """Tables below `root`; the search stops after `_MOST_ENTRIES`."""
     left = _MOST_ENTRIES
     for directory, names, files in os.walk(root):
         left -= len(names) + len(files)
@@ -318,7 +317,7 @@ class TakenOutputs:
         self._known: dict[str, tuple[Output, ...]] = {}
 
     def check(self, plan: JoinPlan, stored: StoredJobs, *, append: bool) -> tuple[str, ...]:
-        """Warnings about outputs that have, or get, rows of other jobs.
+        """Warnings about outputs shared with other jobs.
 
         Raises JobConflictError if a job that can still run has the name or, unless `append`, an
         output.
@@ -338,7 +337,7 @@ class TakenOutputs:
         return tuple(_warning(job, output) for job, output in shared)
 
     def _read(self, stored: StoredJobs, jobs: Sequence[StoredJob]) -> None:
-        """Learn the outputs of new jobs; a plan never changes."""
+        """Read the outputs of new jobs; a plan never changes."""
         self._known = {job.id: self._known[job.id] for job in jobs if job.id in self._known}
         for job_id, content in stored.plans([j.id for j in jobs if j.id not in self._known]):
             try:

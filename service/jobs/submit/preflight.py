@@ -1,4 +1,4 @@
-"""Checks at submission: what can be known before a job starts is an error now."""
+"""Checks at submission: faults that can be found before a job starts."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -136,7 +136,7 @@ def _formats(plan: JoinPlan) -> Iterable[tuple[RecordFormat, RecordKey | None]]:
 
 
 def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> Dimension:
-    """`held` with what is captured of its topic; `resolved` has its password."""
+    """`held` with the captured values of its topic; `resolved` has its password."""
     source, own = resolved.source, held.source
     if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
         return held
@@ -172,7 +172,6 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
 
 
 def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
-    """`plan` with the cluster id of each topic that it writes to."""
     first, *more = (
         replace(insert.sink, cluster_id=cluster_id)
         if isinstance(insert.sink, KafkaSink)
@@ -213,7 +212,6 @@ def _is_table(path: TablePath) -> bool:
 
 
 def _check_delta(table: str, path: TablePath) -> None:
-    """Raises SinkError or OSError if the job cannot write or create the table at `path`."""
     if isinstance(path, StorePath):
         check_surroundings_in_store(path, str(path))
         prove_conditional_puts(path)
@@ -261,7 +259,7 @@ def _of_nulls(dimension: Dimension) -> str:
 
 
 def _may_need_advice(dimension: Dimension) -> bool:
-    """Whether the server has to be asked, which needs a connection."""
+    """True if advice needs a connection to the server."""
     if not isinstance(dimension.source, MysqlCdcSource):
         return False
     types = {field.name: field.type.name for field in dimension.fields}

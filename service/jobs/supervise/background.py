@@ -1,7 +1,7 @@
 """Background work of the supervisor, one at a time for each job, with retries.
 
-Removals delete a job; restorations copy its files from the store before a control plane that took
-over looks at the job (ADR-0095).
+Removals delete a job. Restorations copy its files from the store before a control plane that took
+over supervises the job (ADR-0095).
 """
 
 import time
@@ -84,7 +84,7 @@ class Attempts:
         return job_id in self._attempts
 
     def is_done(self, job_id: str, work: Callable[[], None]) -> bool:
-        """Whether the work has succeeded; starts `work` when due."""
+        """True if the work has succeeded; starts `work` when due."""
         attempt = self._attempts.get(job_id)
         if attempt is None:
             self._begin(job_id, work, failures=0)
@@ -186,7 +186,7 @@ class Restorations:
         self._attempts.close()
 
     def has(self, job: Job) -> bool:
-        """Whether the job's directory is complete; starts its restoration if not."""
+        """True if the job's directory is complete; starts its restoration if not."""
         if self._store.has_directories:
             return True
         is_new = job.state is JobState.CREATED and not self._attempts.has_begun(job.id)

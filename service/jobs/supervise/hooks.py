@@ -1,4 +1,4 @@
-"""What the control plane calls in SQL and outside, and limits on how much of it runs at once."""
+"""Functions that the control plane calls in SQL and outside, and limits on concurrent calls."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -108,7 +108,7 @@ class Hooks:
 
     Attributes:
         warm_up: work that would delay the first job.
-        close: releases what is kept between preflights.
+        close: releases resources kept between preflights.
     """
 
     plan: ScriptPlanner

@@ -1,6 +1,6 @@
-"""Removes what a job made outside its directory: topics, indexes, and its output when asked.
+"""Removes what a job created outside its directory: topics, indexes, and its output on request.
 
-What was there before the job, and what others have made since, stays.
+Objects that existed before the job, or that others created since, stay.
 """
 
 import shutil
@@ -31,8 +31,8 @@ from service.security.secrets import SecretResolver
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str, ...]:
     """Delete the job's topics and, if `output`, its outputs; returns what is left and why.
 
-    Idempotent. The plan goes last: without it, an earlier call came this far. Raises SinkError or
-    SourceUnavailableError to be called again later, SecretError if the cluster's login is missing.
+    Idempotent. The plan goes last: without it, an earlier call was complete. Raises SinkError or
+    SourceUnavailableError for a later retry, SecretError if the cluster's login is missing.
     """
     layout = JobLayout(job_dir)
     try:

@@ -1,8 +1,8 @@
-"""Keeps one runner process per wanted job, follows its reports, and carries out stop and removal.
+"""Runs one runner process per wanted job, follows its reports, and stops and removes jobs.
 
-One thread looks at every job about twice a second and makes the world agree with what the store
-says is wanted. All it must remember is in the store and in the jobs' directories: a control plane
-that was killed goes on where it was, and runners that live are adopted.
+One thread checks every job about twice a second and moves it to its stored desired state. All
+durable state is in the store and in the jobs' directories: a control plane that was killed
+continues, and adopts living runners.
 """
 
 import threading
@@ -128,7 +128,7 @@ class Supervisor:
         return threading.Thread(target=self._loop, name="supervisor", daemon=True)
 
     def give_up(self, *, by: float) -> None:
-        """Stop supervising and end all runners `by` a time of `time.monotonic`, without the store.
+        """Stop supervising and end all runners until `by` (`time.monotonic`), without the store.
 
         Another control plane may supervise the jobs then.
         """
@@ -139,7 +139,6 @@ class Supervisor:
         self._starter.close()
 
     def close(self) -> None:
-        """Stop supervising; the runners continue."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -179,7 +178,7 @@ class Supervisor:
         return self._removals.left(job_id)
 
     def runner_of(self, job_id: str) -> RunnerView:
-        """The job's runner; on a standby, as it reports itself."""
+        """The job's runner; on a standby, from its report."""
         if store_is_shared(self._settings) and not self._thread.is_alive():
             status = read_status(self._settings.jobs_dir / job_id)
             return reported_runner(status, self._settings)
@@ -218,7 +217,7 @@ class Supervisor:
             self._faults.log("job cannot be looked at", exc, job.id)
 
     def _start_due(self) -> None:
-        """Start due runners, the longest waiting first, a few at once."""
+        """Start due runners, the longest waiting first, within `start_limit`."""
         due, self._due = sorted(self._due, key=lambda job: self._watches[job.id].start_at), []
         now = time.monotonic()
         starting = sum(watch.holds_slot(now) for watch in self._watches.values())
@@ -261,7 +260,6 @@ class Supervisor:
             _log.info("runner adopted", job_id=job.id, pid=process.pid)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
-        """Record the end of a runner that ended without a control plane."""
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
@@ -386,7 +384,7 @@ class Supervisor:
             self._outcomes.crashed(job, watch, ending_of(runner), error)
 
     def _answered(self, watch: Watch, *, well: bool) -> None:
-        """Later retry where the runner did not start or end as it should."""
+        """Delay the next start after a failed one."""
         watch.waits = 0 if well else watch.waits + 1
         watch.start_at = time.monotonic()
         if watch.waits:
@@ -402,7 +400,7 @@ class Supervisor:
     def _discard_unfinished_submissions(self) -> None:
         """Delete directories of submissions that were never acknowledged: no row, never started.
 
-        Where each machine has its own directories, also those of deleted jobs.
+        If each machine has its own directories, also those of deleted jobs.
         """
         known = {job.id for job in self._store.all_jobs()}
         for job_dir in self._settings.jobs_dir.glob("*-*-*-*-*"):

@@ -1,7 +1,7 @@
-"""What the supervisor knows of one job beyond the store; it is lost with the control plane.
+"""The supervisor's memory of one job beyond the store; it is lost with the control plane.
 
-Silence of a runner is measured on our monotonic clock from the moment we first saw a report: a
-clock that is set, or a machine that slept, makes no healthy runner look dead.
+Silence is measured on the monotonic clock since a report was first seen: setting the clock or a
+sleeping machine makes no healthy runner look dead.
 """
 
 import time
@@ -130,7 +130,6 @@ class Watch:
         return self.state is RunnerStage.STARTING and now - self.since < _START_SLOT_S
 
     def move(self, target: RunnerStage) -> None:
-        """Change the state. Raises InvalidTransitionError if the table has no such edge."""
         RUNNER_STATES.check(self.state, target)
         self.state, self.since = target, time.monotonic()
 
@@ -143,7 +142,6 @@ class Watch:
         self.runner = runner
 
     def end(self) -> RunnerStage:
-        """Forget the runner; returns the state in which it ended."""
         ended = self.state
         self.move(RunnerStage.ABSENT)
         self.runner = None
@@ -177,7 +175,7 @@ class RunnerView:
 
 
 def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
-    """A runner that others supervise, by its own report; alive while that is new."""
+    """A runner under another supervisor, from its report; alive while the report is recent."""
     if status is None:
         return RunnerView(None, alive=False, adopted=False, started_at_ms=None)
     speaks = status.age_ms() < settings.runner_hang_report_s * 1000
