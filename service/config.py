@@ -485,7 +485,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def of_runner(cls, job_dir: Path) -> Self:
-        """The settings that the control plane handed over, else those of the environment."""
+        """The settings from `hand_over`, else from the environment."""
         content = read_json(job_dir / SETTINGS_FILE)
         return cls.load(**(content["settings"] if content else {}))
 

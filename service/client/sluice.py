@@ -41,7 +41,6 @@ class Catalog:
         return self._transport.post(TableCreation, "/v1/tables", json={"sql": sql})
 
     def tables(self) -> list[CatalogTable]:
-        """All tables and views, by name."""
         return self._transport.ask(CatalogList, "/v1/tables").items
 
     def table(self, name: str) -> CatalogTableDetail:
@@ -146,8 +145,7 @@ class Sluice(AbstractContextManager["Sluice"]):
     def statements(self, sql: str) -> list[AnswerView]:
         """Answers to the questions of a script; stores no declaration.
 
-        Raises:
-            RefusedError: the script is invalid, asks nothing, or would start a job.
+        Raises RefusedError if the script is invalid, asks nothing, or would start a job.
         """
         return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
 
@@ -158,8 +156,7 @@ class Sluice(AbstractContextManager["Sluice"]):
     def job(self, reference: str) -> RemoteJob:
         """The job with this id, unique prefix of an id, or name.
 
-        Raises:
-            JobNotFoundError: no job, or several, match.
+        Raises JobNotFoundError if no job, or several, match.
         """
         if _ID.fullmatch(reference):
             return RemoteJob(self._transport, reference)
@@ -184,11 +181,9 @@ class Sluice(AbstractContextManager["Sluice"]):
         return self._transport.ask(EventPage, path, cursor=after, limit=500).items
 
     def version(self) -> VersionView:
-        """Version and role of the control plane, and its default brokers."""
         return self._transport.ask(VersionView, "/v1/version")
 
     def doctor(self) -> CheckReport:
-        """Run the checks of the control plane's machine."""
         return self._transport.ask(CheckReport, "/v1/doctor")
 
     def tokens(self) -> Pages[TokenPage, TokenView]:
@@ -204,7 +199,6 @@ class Sluice(AbstractContextManager["Sluice"]):
         self._transport.send("DELETE", f"/v1/tokens/{token_id}")
 
     def secrets(self) -> SecretList:
-        """The secrets that jobs can reference, without values."""
         return self._transport.ask(SecretList, "/v1/secrets")
 
     def set_secret(self, name: str, value: str) -> StoredSecret:

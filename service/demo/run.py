@@ -56,7 +56,7 @@ class DemoError(ServiceError, fault="demo"):
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the command line asks for.
+    """Options of the command line.
 
     Attributes:
         rows: users in the table.
@@ -90,7 +90,7 @@ class DemoResult:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Everything that runs."""
+    """The demo's running parts."""
 
     settings: Settings
     database: MariaDb
@@ -139,7 +139,7 @@ def remove_stale_directories() -> None:
 
 
 def _in_use(directory: Path) -> bool:
-    """Whether the demo of `directory` lives, or a runner that has outlived it."""
+    """True if the demo of `directory` lives, or a runner that has outlived it."""
     pid, started_at_ms, *_ = directory.name.removeprefix(_PREFIX).split("-")
     if not (pid.isdigit() and started_at_ms.isdigit()):
         return True
@@ -191,8 +191,6 @@ def _clicks_per_second(options: DemoOptions) -> int:
 
 
 class _Show:
-    """Follows the job and shows it."""
-
     def __init__(self, stage: _Stage, job: RemoteJob, options: DemoOptions, talk: Console) -> None:
         self._stage = stage
         self._job = job
@@ -263,7 +261,6 @@ class _Show:
         self._talk.print(f"users {edits.renamed} renamed, users {edits.deleted} deleted")
 
     def _look_for_edits(self, edits: Edits) -> None:
-        """Say when a click of each edited user shows the edit."""
         for row in self._newest.first_of(self._unseen):
             user, name = int(str(row["user_id"])), row["name"]
             if name == (f"renamed {user}" if user in edits.renamed else None):

@@ -1,4 +1,4 @@
-"""`sluice up`: a control plane with a broker and a database of its own, for a first hour."""
+"""`sluice up`: a control plane with an embedded broker and database, for a first hour."""
 
 import json
 import os
@@ -54,7 +54,7 @@ LEFT JOIN customers FOR SYSTEM_TIME AS OF o.proctime AS c ON o.customer_id = c.i
 
 @dataclass(frozen=True, slots=True)
 class CapturedShop:
-    """A database, the Connect that captures it, and a job that joins what it writes.
+    """A database, its Connect, and a job that joins the captured table.
 
     Attributes:
         client_file: connection options of the database as JSON; readable by its owner only.
@@ -161,7 +161,7 @@ password={password}
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """What runs, and where.
+    """The running parts and their addresses.
 
     Attributes:
         client_file: options of a MySQL client with root's password; readable by its owner only.
@@ -180,7 +180,8 @@ class Up:
         """Never return; SIGINT and SIGTERM interrupt it.
 
         A server that exits is restarted on its data and port; jobs that need it stall meanwhile.
-        `tell` gets a line when a server has exited, serves again or cannot be started.
+        `tell`
+        gets a line when a server has exited, serves again or cannot be started.
         """
         further = () if self.captured is None else (self.captured.postgres, self.captured.connect)
         keepers = [_Keeper(server, tell) for server in (self.kafka, self.database, *further)]
@@ -191,8 +192,6 @@ class Up:
 
 
 class _Keeper:
-    """Restarts one server whenever it has exited."""
-
     def __init__(self, server: EmbeddedServer, tell: Callable[[str], None]) -> None:
         self._server = server
         self._tell = tell
@@ -225,7 +224,6 @@ def everything(
     binaries: Binaries,
     debezium: DebeziumBinaries | None = None,
 ) -> Iterator[Up]:
-    """Start all of it on the data below `directory`; stop all at the end of the block."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
         kafka, database = stack.enter_context(servers(directory, binaries))

@@ -118,7 +118,7 @@ def postgres_connector(
 
 
 def publish(database: PostgreSql, *, prefix: str, name: str, schema: str = "public") -> None:
-    """Create the publication of all present and later tables of `schema` that a connector needs."""
+    """Create a connector's publication, of all present and later tables of `schema`."""
     connection = database.connect(name)
     connection.cursor().execute(f'CREATE PUBLICATION "{prefix}" FOR TABLES IN SCHEMA "{schema}"')
     connection.close()
@@ -147,7 +147,7 @@ class ConnectSettings:
 
     Attributes:
         port: of the REST API; None takes the directory's earlier port, else a free one.
-        heap: as `-Xmx` takes it.
+        heap: as for `-Xmx`.
     """
 
     port: int | None = None

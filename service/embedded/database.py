@@ -40,7 +40,7 @@ class DatabaseSettings:
 
     Attributes:
         port: None takes the directory's earlier port, else a free one.
-        options: of the server, such as ``{"binlog-row-image": "MINIMAL"}``; None gives an option
+        options: of the server, such as ``{"binlog-row-image": "MINIMAL"}``; None for an option
             without a value, such as ``{"skip-log-bin": None}``.
     """
 
@@ -101,7 +101,7 @@ class MariaDb(EmbeddedDatabase):
         return self._dir / "users.sql"
 
     def _install(self) -> None:
-        """On first use, create the system tables; a half-made directory is replaced."""
+        """Create the system tables on first use; a half-made directory is replaced."""
         marker = self._dir / "installed"
         if marker.exists():
             return

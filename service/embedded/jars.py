@@ -1,8 +1,8 @@
 """The cache of jars and binaries, shared by all checkouts of this machine.
 
-The Ivy inside PySpark fetches a set of jars from where it always does; each file is compared with
-the lock file, and only a complete and correct set is renamed to its final name. That name contains
-the lock's fingerprint, so a set that is there can be used without looking at its bytes again.
+The Ivy inside PySpark fetches a set of jars; each file is compared with the lock file, and only a
+complete and correct set is renamed to its final name. That name has the lock's fingerprint, so an
+existing set is used without reading its bytes again.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class JarSet(Enum):
-    """Jars that are used, and fetched, together."""
+    """Jars that are used and fetched together."""
 
     SPARK = "spark"
     BROKER = "broker"
@@ -319,7 +319,7 @@ def run_ivy(
 
 
 def _ivy_jar() -> Path:
-    """The Ivy inside PySpark, found without the second that importing PySpark takes."""
+    """Find PySpark's Ivy without importing PySpark, which takes a second."""
     package = importlib.util.find_spec("pyspark")
     homes = [] if package is None or package.origin is None else [Path(package.origin).parent]
     for jar in (jar for home in homes for jar in (home / "jars").glob("ivy-*.jar")):
@@ -332,7 +332,7 @@ def _ivy_jar() -> Path:
 
 
 def ivy_description(jars: Iterable[tuple[Jar, bool]]) -> str:
-    """Ivy's description of jars, each with whether its runtime dependencies are included."""
+    """Ivy's description of (jar, with its runtime dependencies) pairs."""
     lines = []
     for jar, complete in jars:
         conf = "sluice-&gt;runtime,master" if complete else "sluice-&gt;master"
@@ -358,7 +358,7 @@ def _artifact(jar: Jar) -> str:
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """The JVM's options for HTTPS_PROXY and NO_PROXY, which it does not read."""
+    """JVM options for HTTPS_PROXY and NO_PROXY, which a JVM does not read."""
     proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy")
     if not proxy:
         return []
@@ -383,7 +383,6 @@ def _check(jar: Jar, path: Path) -> None:
 
 
 def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
-    """Extract the database's programs into `directory` and delete the jars."""
     for jar in jars:
         archive = directory / jar.file_name
         with zipfile.ZipFile(archive) as content:
@@ -395,7 +394,6 @@ def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
 
 
 def _untar(directory: Path, jars: Sequence[Jar]) -> None:
-    """Extract the archives, or those inside the jars, into `directory` and delete the files."""
     for jar in jars:
         path = directory / jar.file_name
         if jar.archive:
@@ -425,7 +423,6 @@ def _extract(content: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
 
 
 def _cause(report: str) -> str:
-    """The most telling line of Ivy's report of a failure."""
     lines = [line.strip() for line in report.splitlines()]
     for sign in (_UNTRUSTED, "No space left", "Exception", "Server access error", "not found"):
         for line in lines:

@@ -57,7 +57,8 @@ class PostgresSettings:
 class PostgreSql(EmbeddedDatabase):
     """A PostgreSQL whose data is below `data_dir`, with users `postgres` and `cdc`.
 
-    A later start keeps the passwords. It refuses to run as root, so there it runs as nobody.
+    A later start keeps the passwords. PostgreSQL refuses to run as root, so there it runs as
+    nobody.
     """
 
     name = "postgres"
@@ -108,7 +109,7 @@ class PostgreSql(EmbeddedDatabase):
         return self
 
     def _install(self) -> None:
-        """On first use, create the cluster; a half-made directory is replaced."""
+        """Create the cluster on first use; a half-made directory is replaced."""
         marker = self._dir / "installed"
         if marker.exists():
             return

@@ -1,4 +1,4 @@
-"""What the embedded servers have in common: a process on a directory of its own, and its health."""
+"""Common parts of the embedded servers: process, directory and health."""
 
 import secrets
 import signal
@@ -33,8 +33,9 @@ _STOP_TIMEOUT_S = 30.0
 class EmbeddedServer(ABC):
     """A server on the loopback interface with its data below a directory.
 
-    It can be restarted, and ends when this process ends, however that happens. A later start on the
-    same directory serves the same data on the same port. Not thread-safe.
+    It can be restarted, and ends with this process, even when that is killed. A later start on the
+    same
+    directory serves the same data on the same port. Not thread-safe.
 
     Attributes:
         name: of its log, and in messages.
@@ -82,7 +83,8 @@ class EmbeddedServer(ABC):
         """Start the server and wait until it serves; does nothing while it runs.
 
         `given_up` ends the wait. Raises ServerStartError if the port or the directory is taken, or
-        the server does not come up.
+        the
+        server does not come up.
         """
         if self.running:
             return self
@@ -98,7 +100,6 @@ class EmbeddedServer(ABC):
         return self
 
     def stop(self) -> None:
-        """Stop the server and wait until it is gone."""
         if self._process is not None:
             stop(self._process, timeout_s=_STOP_TIMEOUT_S, ask=self.stop_signal)
             self._process = None

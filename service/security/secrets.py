@@ -67,13 +67,9 @@ class SecretResolver:
     def resolve(self, text: str, servers: str = "") -> str:
         """`text` with each reference replaced by its value, as a `Secret` that shows the reference.
 
-        Args:
-            text: text of the script; returned unchanged without a reference.
-            servers: recipients of the secret, as host:port, comma-separated.
-
-        Raises:
-            SecretError: the secret does not exist, or a reference is malformed.
-            NotAllowedError: the operator does not allow it for one of the servers.
+        `servers` are the recipients: host:port, comma-separated. Raises SecretError for a missing
+        secret or
+        a malformed reference, NotAllowedError if the operator does not allow one of the servers.
         """
         resolved = _REFERENCE.sub(lambda match: self._value(match[1], servers), text)
         if "${" in _REFERENCE.sub("", text):
@@ -86,9 +82,7 @@ class SecretResolver:
     def pem_file(self, file: str) -> str:
         """The text of a PEM file as a `Secret`, since it may contain a key.
 
-        Raises:
-            SecretError: it cannot be read.
-            NotAllowedError: it is not in an allowed directory.
+        Raises SecretError if it cannot be read, NotAllowedError outside the allowed directories.
         """
         real = confined_pem(file, self._pem_directories)
         try:
@@ -144,7 +138,6 @@ def receive(values: Mapping[str, str]) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raise SecretError unless `name` is a valid name of a secret, which becomes a file name."""
     if not _PUBLIC_NAME.fullmatch(name):
         raise SecretError(
             f'name of secret "{name}" is malformed',
@@ -163,8 +156,7 @@ def references(text: str) -> frozenset[str]:
 def of_environment(name: str) -> str | None:
     """The secret in the environment, or in the file it names; None if unset.
 
-    Raises:
-        SecretError: the named file cannot be read.
+    Raises SecretError if the file cannot be read.
     """
     variable = variable_of(name)
     value = os.environ.get(variable)
@@ -185,8 +177,7 @@ def of_environment(name: str) -> str | None:
 def read_secret(path: Path, name: str) -> str | None:
     """The content of a secret's file without its line end; None if the file does not exist.
 
-    Raises:
-        SecretError: it cannot be read, is too large or not UTF-8.
+    Raises SecretError if it cannot be read, is too large or not UTF-8.
     """
     try:
         with path.open("rb") as file:
@@ -218,9 +209,10 @@ _STANDARD_INPUT = 0
 def handed_over(job_dir: Path | None, question: Mapping[str, Any] | None = None) -> Iterator[int]:
     """Standard input for a child process: the secrets that its job's plan references.
 
-    Environments are inherited and visible, so a child gets no `SLUICE_SECRET_*` that way but a file
-    in memory, with the `question` of an inspection. The child reads and closes it at its start,
-    before it starts other processes.
+    Environments are inherited and visible, so a child gets its `SLUICE_SECRET_*` in a file in
+    memory,
+    with the `question` of an inspection. The child reads and closes it before it starts other
+    processes.
     """
     values = {} if job_dir is None else _of_plan(JobLayout(job_dir).plan)
     if not values and question is None:
@@ -289,7 +281,7 @@ class KnownSecret:
 
     Attributes:
         jobs: ids of the jobs that reference it.
-        hidden_by: the source that is searched earlier and has the same name, or None.
+        hidden_by: an earlier source with a secret of this name, or None.
     """
 
     name: str
@@ -323,7 +315,6 @@ class SecretStore:
             raise self._failed("written", name, exc) from exc
 
     def remove(self, name: str) -> None:
-        """Remove a secret; raises SecretError if it does not exist or cannot be removed."""
         check_name(name)
         try:
             (self.directory / name).unlink()
@@ -364,7 +355,6 @@ class SecretStore:
                     yield path.name, source
 
     def _used(self) -> dict[str, set[str]]:
-        """Job ids by name of the secret."""
         used: dict[str, set[str]] = {}
         for plan in self._settings.jobs_dir.glob("*/plan.json"):
             layout = JobLayout(plan.parent)

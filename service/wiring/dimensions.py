@@ -1,4 +1,4 @@
-"""The tables that a job joins with: where they are copied from, kept and looked up."""
+"""The tables that a job joins with: source, storage and lookup."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""From a plan and settings to a running job: the parts that wiring makes, put together."""
+"""From a plan and settings to a running job."""
 
 import os
 import sys
@@ -96,7 +96,7 @@ def open_job(
 
 
 class _Assembly:
-    """The parts of one job; those that need no JVM are made, and may fail, first."""
+    """The parts of one job; parts without a JVM come first, as they may fail."""
 
     def __init__(self, context: JobContext, log: RunnerLog, driver: Path | None) -> None:
         self.context = context

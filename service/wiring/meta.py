@@ -1,4 +1,4 @@
-"""The durable beginning of a job: its topics, and where its stream begins and ends."""
+"""The durable beginning of a job: its topics, and the start and end of its stream."""
 
 import uuid
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ TOPIC_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The topics of the probe and the offsets of them that belong to the job."""
+    """The topics of the probe and the job's offsets in them."""
 
     topics: StreamTopics
     start: dict[int, int]

@@ -1,4 +1,4 @@
-"""A topic from a terminal: create it, write to it, read or inspect a sample."""
+"""Topic access for the command line: create a topic, write to it, read or inspect a sample."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,9 +23,9 @@ _SAMPLED = ("key", "value", "partition", "offset")
 
 
 def inspected(kafka: KafkaOptions, registry: RegistryOptions | None, records: int) -> TopicReport:
-    """What the oldest and newest records, at most `records` of each partition, look like.
+    """A report on the oldest and newest records, at most `records` per partition.
 
-    `registry` is that of a topic in Avro. Raises SourceError.
+    `registry` is for a topic in Avro. Raises SourceError.
     """
     sample = _sample(kafka, records)
     if registry is None:
@@ -67,7 +67,7 @@ Write = Callable[[Iterable[tuple[bytes | None, bytes | None]]], list[Written]]
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record; `timestamp_ms` is None beyond the years 1 to 9999, as jobs read it."""
+    """A record; `timestamp_ms` is None outside the years 1 to 9999, as in jobs."""
 
     partition: int
     offset: int
@@ -135,7 +135,7 @@ def _by_time(record: TopicRecord) -> tuple[bool, int, int, int]:
 def _ranges(
     cluster: KafkaCluster, topic: TopicDescription, most: int, *, newest: bool
 ) -> dict[int, tuple[int, int]]:
-    """For each partition with records, those that may be among the `most`."""
+    """Offset ranges that may contain the `most` records, by partition; empty ones are left out."""
     begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
     if newest:
         places = {at: (max(begins[at], end - most), end) for at, end in ends.items()}
