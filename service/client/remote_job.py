@@ -169,8 +169,7 @@ class RemoteJob:
         """Wait for a phase (`LOAD`, `JOIN`) or a state (such as `JOINING`, `FINISHED`).
 
         In a notebook the cell shows progress. Raises ControlPlaneError if the job ends in another
-        state,
-        or on a timeout.
+        state, or on a timeout.
         """
         deadline = time.monotonic() + timeout_s
         show = notebook_display()

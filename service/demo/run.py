@@ -56,12 +56,9 @@ class DemoError(ServiceError, fault="demo"):
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """Options of the command line.
+    """Options of the command line; `records` None runs until interrupted.
 
-    Attributes:
-        rows: users in the table.
-        records: stop after this many joined records; None runs until interrupted.
-        plain: no live screen; one JSON object is the last line of standard output.
+    `plain`: no live screen; one JSON object is the last line of standard output.
     """
 
     rows: int = 200_000

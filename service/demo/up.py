@@ -56,8 +56,7 @@ LEFT JOIN customers FOR SYSTEM_TIME AS OF o.proctime AS c ON o.customer_id = c.i
 class CapturedShop:
     """A database, its Connect, and a job that joins the captured table.
 
-    Attributes:
-        client_file: connection options of the database as JSON; readable by its owner only.
+    `client_file` has the database's connection options as JSON; only its owner can read it.
     """
 
     postgres: PostgreSql
@@ -161,11 +160,9 @@ password={password}
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """The running parts and their addresses.
+    """The running parts and their addresses; `captured` is None without Debezium.
 
-    Attributes:
-        client_file: options of a MySQL client with root's password; readable by its owner only.
-        captured: None without Debezium.
+    `client_file` has a MySQL client's options with root's password; only its owner can read it.
     """
 
     url: str
@@ -180,8 +177,7 @@ class Up:
         """Never return; SIGINT and SIGTERM interrupt it.
 
         A server that exits is restarted on its data and port; jobs that need it stall meanwhile.
-        `tell`
-        gets a line when a server has exited, serves again or cannot be started.
+        `tell` gets a line when a server has exited, serves again or cannot be started.
         """
         further = () if self.captured is None else (self.captured.postgres, self.captured.connect)
         keepers = [_Keeper(server, tell) for server in (self.kafka, self.database, *further)]

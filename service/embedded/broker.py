@@ -28,12 +28,9 @@ rootLogger.appenderRef.out.ref = out
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """How a broker runs.
+    """How a broker runs; `port` None takes the directory's earlier port, else a free one.
 
-    Attributes:
-        port: None takes the directory's earlier port, else a free one.
-        heap: as for `-Xmx`.
-        jvm_options: the default costs a third less CPU at the start, and throughput.
+    The default `jvm_options` cost a third less CPU at the start, and throughput.
     """
 
     port: int | None = None
@@ -144,8 +141,7 @@ def _alive_brokers(port: int) -> int:
     """How many brokers the one on `port` reports; 0 when it does not answer.
 
     A Metadata request of version 1 for no topics returns the count first, behind length and
-    correlation
-    id. Source: Kafka protocol guide, "Metadata API".
+    correlation id. Source: Kafka protocol guide, "Metadata API".
     """
     try:
         with socket.create_connection((LOOPBACK, port), timeout=2.0) as link:

@@ -143,12 +143,7 @@ _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 @dataclass(frozen=True, slots=True)
 class ConnectSettings:
-    """How a Connect runs.
-
-    Attributes:
-        port: of the REST API; None takes the directory's earlier port, else a free one.
-        heap: as for `-Xmx`.
-    """
+    """How a Connect runs; REST `port` None takes the directory's earlier port, else a free one."""
 
     port: int | None = None
     heap: str = "384m"

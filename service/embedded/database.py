@@ -36,12 +36,10 @@ DEFAULT_OPTIONS: dict[str, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """How a database runs.
+    """How a database runs; `port` None takes the directory's earlier port, else a free one.
 
-    Attributes:
-        port: None takes the directory's earlier port, else a free one.
-        options: of the server, such as ``{"binlog-row-image": "MINIMAL"}``; None for an option
-            without a value, such as ``{"skip-log-bin": None}``.
+    `options` are the server's, such as ``{"binlog-row-image": "MINIMAL"}``; None for an option
+    without a value, such as ``{"skip-log-bin": None}``.
     """
 
     port: int | None = None

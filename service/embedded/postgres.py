@@ -42,11 +42,9 @@ DEFAULT_POSTGRES_OPTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresSettings:
-    """How a PostgreSQL runs.
+    """How a PostgreSQL runs; `port` None takes the directory's earlier port, else a free one.
 
-    Attributes:
-        port: None takes the directory's earlier port, else a free one.
-        options: of the server, such as ``{"wal_level": "replica"}``.
+    `options` are the server's, such as ``{"wal_level": "replica"}``.
     """
 
     port: int | None = None

@@ -34,13 +34,7 @@ class EmbeddedServer(ABC):
     """A server on the loopback interface with its data below a directory.
 
     It can be restarted, and ends with this process, even when that is killed. A later start on the
-    same
-    directory serves the same data on the same port. Not thread-safe.
-
-    Attributes:
-        name: of its log, and in messages.
-        role: its purpose, in messages.
-        state_file: keeps the port and other values for a later start.
+    same directory serves the same data on the same port. Not thread-safe.
     """
 
     name: ClassVar[str]
@@ -83,8 +77,7 @@ class EmbeddedServer(ABC):
         """Start the server and wait until it serves; does nothing while it runs.
 
         `given_up` ends the wait. Raises ServerStartError if the port or the directory is taken, or
-        the
-        server does not come up.
+        the server does not come up.
         """
         if self.running:
             return self

@@ -43,10 +43,9 @@ class DatasetName:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A column of an input that an output column depends on.
+    """An input column that an output column depends on.
 
-    Attributes:
-        kind: IDENTITY, TRANSFORMATION or AGGREGATION.
+    `kind` is IDENTITY, TRANSFORMATION or AGGREGATION.
     """
 
     dataset: DatasetName

@@ -195,11 +195,9 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """The actions of a control plane at the begin and end of its term.
+    """The actions of a control plane in a term: `begin` supervises the jobs, `end` stops.
 
-    Attributes:
-        begin: supervise the jobs in a term.
-        end: stop, with all runners gone by a monotonic time; the store may be unreachable.
+    `end` leaves no runner after a monotonic time; the store may be unreachable then.
     """
 
     begin: Callable[[int], None]

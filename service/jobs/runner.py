@@ -76,8 +76,7 @@ class StatusFile:
     """Writes `status.json` and the transitions of one runner.
 
     A finished job stays finished: its runner only answers requests. On a full disk nothing is
-    written
-    and the runner continues: the control plane sees the disk itself.
+    written and the runner continues: the control plane sees the disk itself.
     """
 
     def __init__(self, layout: JobLayout) -> None:
@@ -156,8 +155,7 @@ def run(job_dir: Path, driver: Path | None = None) -> int:
     """Run the job of `job_dir` until it stops; returns the exit code.
 
     `driver` is the file with the shared driver's address, for a runner that a host has forked; the
-    host
-    then watches the control plane.
+    host then watches the control plane.
     """
     layout = JobLayout(job_dir)
     try:

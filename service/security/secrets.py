@@ -68,8 +68,8 @@ class SecretResolver:
         """`text` with each reference replaced by its value, as a `Secret` that shows the reference.
 
         `servers` are the recipients: host:port, comma-separated. Raises SecretError for a missing
-        secret or
-        a malformed reference, NotAllowedError if the operator does not allow one of the servers.
+        secret or a malformed reference, NotAllowedError if the operator does not allow one of the
+        servers.
         """
         resolved = _REFERENCE.sub(lambda match: self._value(match[1], servers), text)
         if "${" in _REFERENCE.sub("", text):
@@ -210,9 +210,8 @@ def handed_over(job_dir: Path | None, question: Mapping[str, Any] | None = None)
     """Standard input for a child process: the secrets that its job's plan references.
 
     Environments are inherited and visible, so a child gets its `SLUICE_SECRET_*` in a file in
-    memory,
-    with the `question` of an inspection. The child reads and closes it before it starts other
-    processes.
+    memory, with the `question` of an inspection. The child reads and closes it before it starts
+    other processes.
     """
     values = {} if job_dir is None else _of_plan(JobLayout(job_dir).plan)
     if not values and question is None:
@@ -277,12 +276,7 @@ _PEM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KnownSecret:
-    """A secret without its value.
-
-    Attributes:
-        jobs: ids of the jobs that reference it.
-        hidden_by: an earlier source with a secret of this name, or None.
-    """
+    """A secret without its value; `hidden_by` is an earlier source with a secret of this name."""
 
     name: str
     source: SecretSource

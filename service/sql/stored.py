@@ -23,10 +23,8 @@ class EntryKind(StrEnum):
 class CatalogEntry:
     """A table or view that was declared outside of a job.
 
-    Attributes:
-        sql: its statement, without a semicolon, with references in place of secrets.
-        job_id: of the job that maintains a shared table; None otherwise.
-        partitions: of the changelog topic of a shared table.
+    `sql` is its statement without a semicolon and without secrets. `job_id` is the job of a shared
+    table, `partitions` belong to its changelog topic.
     """
 
     name: str
@@ -49,11 +47,7 @@ _BEHIND = "\n;\n-- of the catalog:\n"
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """An entry of the catalog that a script uses.
-
-    Attributes:
-        source: where a shared table is stored; None otherwise.
-    """
+    """An entry of the catalog that a script uses; `source` is where a shared table is stored."""
 
     name: str
     node: CreateTable | CreateView
@@ -62,12 +56,7 @@ class StoredNode:
 
 @dataclass(frozen=True, slots=True)
 class WholeScript:
-    """A script with the catalog entries that it uses.
-
-    Attributes:
-        statements: of the script itself.
-        used: in the order of creation.
-    """
+    """A script's statements, and the catalog entries that it uses, in the order of creation."""
 
     script: Script
     statements: tuple[Statement, ...]

@@ -54,11 +54,9 @@ _PRINTED_PER_BATCH = 20_000
 
 @dataclass(frozen=True, slots=True)
 class OpenJob:
-    """A job whose checkpoint this process owns.
+    """A job whose checkpoint this process owns; `at_end` is released before the lock.
 
-    Attributes:
-        driver: the file with the address of a shared driver; None to start one.
-        at_end: released before the lock.
+    `driver` is the file with the address of a shared driver; None starts one.
     """
 
     layout: JobLayout

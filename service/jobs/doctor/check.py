@@ -77,12 +77,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Result of one check.
-
-    Attributes:
-        ok: None if it could not be judged.
-        hint: None unless `ok` is False.
-    """
+    """Result of one check; `ok` is None if it could not be judged, `hint` is set if it is False."""
 
     name: str
     ok: bool | None

@@ -100,8 +100,7 @@ def examine(job_dir: Path | None) -> dict[str, Any]:
     """All checks of the job in `job_dir`; None examines this machine.
 
     Returns `{"ok": bool, "checks": [{"name", "ok", "detail", "hint"}, …]}`. A check's `ok` is null
-    if
-    it cannot be judged; only a false one makes the whole false.
+    if it cannot be judged; only a false one makes the whole false.
     """
     checks = check_machine(Settings.load()) if job_dir is None else _job(job_dir)
     ok = all(check.ok is not False for check in checks)

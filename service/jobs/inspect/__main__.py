@@ -40,7 +40,6 @@ def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 
 def list_batches(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """A page of batches, newest first; empty before the first batch."""
     try:
         inserts = histories(job_dir)
     except UnknownBatchError:

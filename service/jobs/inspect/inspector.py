@@ -60,8 +60,7 @@ class Inspector:
 
         All users of the machine can see `arguments`; `question` goes through standard input. Raises
         AnsweredError for a refusal, BusyError if no slot becomes free in time, InspectionError for
-        a
-        timeout or an end without an answer.
+        a timeout or an end without an answer.
         """
         with self._seats.one():
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]

@@ -41,8 +41,7 @@ def bind_directory(store: JobStore, data_dir: Path, warehouse: str | None) -> No
     """Ensure that control planes on one store use one data directory, or one warehouse.
 
     With a warehouse, each control plane has copies of the jobs in its directory, and the store has
-    the
-    rest. The first control plane decides. Raises ControlPlaneError if this one differs.
+    the rest. The first control plane decides. Raises ControlPlaneError if this one differs.
     """
     path = data_dir / _ID
     bound = store.bind(None)

@@ -118,12 +118,7 @@ JOB_STATES = Transitions(
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """Why a job is STALLED or FAILED.
-
-    Attributes:
-        type: in kebab case, such as `source-unavailable`.
-        detail: text of a library or server; often empty.
-    """
+    """Why a job is STALLED or FAILED; `type` is in kebab case, such as `source-unavailable`."""
 
     type: str
     message: str
@@ -193,9 +188,7 @@ def _wrong_state(job: Job, fault: str, hint: str) -> JobStateError:
 class JobEvent:
     """One transition of a job and its cause, or a note, whose states are equal.
 
-    Attributes:
-        sequence: grows with each event over all jobs; the page cursor.
-        origin: None for the first event.
+    `sequence` grows over all jobs and is the page cursor; `origin` is None for the first event.
     """
 
     sequence: int
@@ -245,12 +238,11 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """A transition to make.
+    """A transition to make, or a note that leaves the state.
 
     Attributes:
-        reason: becomes the job's reason; the cause when None.
+        reason: the job's new reason; None takes the cause.
         error: stored with the job; None clears it.
-        is_note: the state stays; only the event is recorded.
     """
 
     target: JobState

@@ -35,11 +35,9 @@ LEADERSHIP = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class LeaderRecord:
-    """The newest leader.
+    """The newest leader; `term` grows with each takeover and is 0 before the first.
 
-    Attributes:
-        term: grows with each takeover; 0 before the first.
-        is_vacant: the leader has ended its runners and resigned, or there was none yet.
+    `is_vacant`: the leader has ended its runners and resigned, or there was none yet.
     """
 
     term: int
@@ -142,9 +140,7 @@ LISTED: list[sa.ColumnElement[Any]] = [
 class JobFilter:
     """Which jobs are listed; an empty member matches all.
 
-    Attributes:
-        name: the whole name.
-        search: part of the name or the beginning of the id, ignoring case.
+    `search` is part of the name or the beginning of the id, ignoring case.
     """
 
     states: tuple[JobState, ...] = ()

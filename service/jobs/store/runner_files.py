@@ -39,8 +39,8 @@ def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
     """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl`, durably.
 
     A file that is too large becomes `events.jsonl.1`. The first line of the next file has the
-    number of
-    preceding bytes, so that readers' offsets stay valid. After an OSError nothing is added.
+    number of preceding bytes, so that readers' offsets stay valid. After an OSError nothing is
+    added.
     """
     file = JobLayout(job_dir).events
     _begin_anew(file)
@@ -233,13 +233,7 @@ _RESULT = ".result.json"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of an operator.
-
-    Attributes:
-        kind: `acknowledge` or `replay-dead-letters`.
-        by: a name from the client, unchecked.
-        key: idempotency key of the client.
-    """
+    """A request of an operator: `acknowledge` or `replay-dead-letters`; `by` is unchecked."""
 
     kind: str
     body: Mapping[str, Any]
@@ -311,7 +305,6 @@ class RequestBox:
         return RequestAnswer(None, job_error)
 
     def wait(self, request_id: str, *, timeout_s: float) -> RequestAnswer | None:
-        """The answer as soon as it exists; None after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while True:
             answer = self.answer(request_id)

@@ -94,8 +94,7 @@ class JobStore:
         """Store a new job in state CREATED, desired RUNNING.
 
         `check` may refuse it; no job is added in between. Raises JobConflictError if its key or
-        name is
-        taken, TableConflictError if a shared table that it reads has been dropped.
+        name is taken, TableConflictError if a shared table that it reads has been dropped.
         """
         try:
             with self._database.writing() as connection:

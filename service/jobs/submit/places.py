@@ -93,11 +93,9 @@ class TablePlace:
     """A Delta table, or files, that a script names.
 
     Attributes:
-        role: what the job does with it.
         written: the path as in the script.
         real: the path without links; None in an object store.
         parts: the path for comparisons.
-        owner: for messages.
     """
 
     role: str
@@ -260,7 +258,6 @@ def _of_jobs(settings: Settings) -> Iterable[TablePlace]:
 
 @lru_cache(maxsize=10_000)
 def _kept(plan: Path, _: int) -> tuple[Table, ...]:
-    """The tables of a stored plan, which never changes."""
     content = plan.read_bytes()
     if not any(word in content for word in _WORDS):
         return ()

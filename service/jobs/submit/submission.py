@@ -30,12 +30,7 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRequest:
-    """A submission as received.
-
-    Attributes:
-        name: None takes the plan's name.
-        append: write to an output even if another job writes to it.
-    """
+    """A submission as received; with `append` it may write to another job's output."""
 
     sql: str
     name: str | None = None
@@ -228,8 +223,7 @@ class CatalogTables:
         """Store all declarations of a script, or none.
 
         Raises SqlError for other statements, TableConflictError if a name exists, SluiceError for a
-        fault
-        of a shared table's source.
+        fault of a shared table's source.
         """
         check_script(sql)
         entries = self._store.catalog.entries()

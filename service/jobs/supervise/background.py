@@ -44,7 +44,6 @@ class WorkKind:
     """A kind of background work.
 
     Attributes:
-        name: of the threads.
         failed: prefix of the reason that a job shows.
         at_once: jobs at the same time.
         doubled: how often the first wait is doubled already.

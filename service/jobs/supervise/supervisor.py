@@ -318,7 +318,6 @@ class Supervisor:
         _log.info("runner started", job_id=job.id, pid=watch.view().pid)
 
     def _start_answering(self, job: Job) -> None:
-        """Start a runner that answers the requests of a finished job, and ends."""
         watch = self._watches[job.id]
         try:
             if not self._starter.start(watch, self._layout(job).job_dir):
@@ -384,7 +383,6 @@ class Supervisor:
             self._outcomes.crashed(job, watch, ending_of(runner), error)
 
     def _answered(self, watch: Watch, *, well: bool) -> None:
-        """Delay the next start after a failed one."""
         watch.waits = 0 if well else watch.waits + 1
         watch.start_at = time.monotonic()
         if watch.waits:

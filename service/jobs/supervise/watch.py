@@ -22,11 +22,7 @@ _MOST_DOUBLINGS = 4
 
 @dataclass(slots=True)
 class Silence:
-    """How long the runners of one job are silent.
-
-    Attributes:
-        hangs: runners in a row killed for silence; each doubles the patience with the next.
-    """
+    """Silence of one job's runners; each of `hangs` kills in a row doubles the patience."""
 
     clock: Callable[[], float] = field(default=time.monotonic)
     hangs: int = 0

@@ -34,12 +34,7 @@ Row = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one statement: a small table of text.
-
-    Attributes:
-        statement: its first words, such as `SHOW TABLES`.
-        line: 1-based line of the statement.
-    """
+    """The answer to one statement, a table of text; `statement` is its first words."""
 
     statement: str
     line: int

@@ -28,7 +28,6 @@ class Declared:
     Attributes:
         entry: a shared table has no job yet.
         if_not_exists: keep an existing entry that has these columns and key.
-        fields: physical columns; empty for a view.
         plan: of the job that maintains a shared table; None otherwise.
     """
 

@@ -41,11 +41,7 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FormAnswer:
-    """Support of a form.
-
-    Attributes:
-        text: further full sentences; may be empty.
-    """
+    """Support of a form; `text` has further full sentences or is empty."""
 
     state: Presence
     text: str

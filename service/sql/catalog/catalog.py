@@ -64,12 +64,9 @@ _MAY_BE_NULL = (RECORD_TIMESTAMP, "key", "leader-epoch", SOURCE_TIMESTAMP)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A declared table.
+    """A declared table; columns are in the order of the DDL, `fields` are the physical ones.
 
     Attributes:
-        fields: physical columns, in the order of the DDL.
-        columns: all columns, in the order of the DDL.
-        primary_key: names; may be empty.
         without_effect: role → options that are set and have no effect there.
         node: the statement, with LIKE and hints applied.
         shared: where a shared table of the catalog is stored; None otherwise.
@@ -255,7 +252,6 @@ def _metadata(
 
 
 def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> None:
-    """Refuse a table whose declaration cannot be a dimension."""
     taken = _CHANGELOG_COLUMNS | {field.name for field in COORDINATES}
     if needs_key and not table.primary_key:
         raise script.error(

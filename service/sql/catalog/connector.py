@@ -23,9 +23,8 @@ class Home(StrEnum):
 class Endpoints:
     """A table in each role; None for a role that its connector does not support.
 
-    Attributes:
-        has_startup_mode: set by the script; without it the planner warns.
-        several_topics: the option that names several topics; None for one topic.
+    `several_topics` is the option that names several topics. Without a startup mode the planner
+    warns.
     """
 
     stream: KafkaSource | DatagenSource | None = None
@@ -39,9 +38,7 @@ class Endpoints:
 class Connector:
     """What SQL knows of a connector; `service.sql.catalog.connectors` registers it.
 
-    Attributes:
-        endpoints: builds them from checked options, physical columns and primary key.
-        needs_primary_key: in every role.
+    `endpoints` takes checked options, physical columns and primary key.
     """
 
     name: str

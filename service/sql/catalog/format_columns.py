@@ -33,9 +33,7 @@ _LETTERS_AND_SIGNS = frozenset(string.ascii_letters + string.digits + "+-.:/= ")
 class Misfit:
     """Why columns or options do not fit a format.
 
-    Attributes:
-        option: of the format, without its prefix; None if the fault is the table's.
-        column: the refused column; None if the fault is the table's.
+    `option` is without its prefix. Without `option` and `column`, the fault is the table's.
     """
 
     message: str

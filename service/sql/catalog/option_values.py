@@ -214,11 +214,7 @@ INLINE_PREFIX = "inline-"
 
 @dataclass(frozen=True, slots=True)
 class InlineSecret:
-    """A credential in the script.
-
-    Attributes:
-        name: of the reference `${secret:name}`.
-    """
+    """A credential in the script; its reference is `${secret:name}`."""
 
     name: str
     value: str

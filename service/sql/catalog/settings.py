@@ -102,13 +102,7 @@ BATCH = "batch"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of a script.
-
-    Attributes:
-        default: as a user would write it.
-        accepts: the allowed values, in words.
-        normal: the value as stored in a plan; None when it is refused.
-    """
+    """A setting of a script; `normal` returns the value for a plan, or None to refuse it."""
 
     meaning: str
     default: str
@@ -207,7 +201,6 @@ def without_effect(script: Script, statement: SetOption) -> str | None:
 
 
 def check_setting_name(script: Script, key: str, at: int) -> None:
-    """Refuse a name that is no setting, here or in Flink."""
     if of_flink(key) is None:
         _known_setting(script, key, at)
 

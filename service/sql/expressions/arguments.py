@@ -93,7 +93,6 @@ def round_type(script: Script, name: str, arguments: Sequence[Typed]) -> SqlType
 
 
 def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> None:
-    """Refuse a literal regular expression or pattern that is invalid."""
     if call in ("STARTSWITH", "ENDSWITH") and arguments[0].type != arguments[1].type:
         raise script.error(
             arguments[1].at,

@@ -85,7 +85,6 @@ class ExpressionPlanner(TypedValues):
         return typed
 
     def aggregate(self, node: AggregateNode) -> Typed:
-        """Refuse an aggregate: only windows have them."""
         raise self._script.error(
             node.at,
             f"aggregate {node.name} without a window and GROUP BY",

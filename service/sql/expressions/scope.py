@@ -14,13 +14,9 @@ MAX_PLAN_DEPTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A planned expression.
+    """A planned expression; `size` counts the nodes of its tree, `depth` the levels.
 
-    Attributes:
-        at: offset in the script.
-        size: nodes of the tree, as written to a plan.
-        depth: levels of the tree.
-        is_bare_null: the literal NULL, which takes any type.
+    `is_bare_null`: the literal NULL, which takes any type.
     """
 
     expression: Expression
@@ -46,9 +42,8 @@ class TimeAttribute(Enum):
 class ScopeColumn:
     """A column that an expression can name.
 
-    Attributes:
-        time: time attribute of the first table; None for a plain column.
-        value: a view column's expression over tables; None for a table's column.
+    `time` is a time attribute of the first table; `value` is a view column's expression over
+    tables.
     """
 
     name: str
@@ -67,8 +62,7 @@ class ScopeColumn:
 class ScopeRelation:
     """A relation under its alias, with its columns in the order of the DDL.
 
-    Attributes:
-        source: alias in the plan; it differs if a view has used the alias before.
+    `source` is the alias in the plan; it differs if a view has used the alias before.
     """
 
     alias: str

@@ -30,11 +30,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An INTERVAL known at planning time.
-
-    Attributes:
-        kind: `INTERVAL`, whose size is milliseconds, or `INTERVAL_MONTHS`.
-    """
+    """An INTERVAL known at planning time, in milliseconds, or in months for `INTERVAL_MONTHS`."""
 
     kind: LiteralKind
     size: int

@@ -167,7 +167,6 @@ def _period(
 
 
 def check_pattern(script: Script, name: str, pattern: Typed, dialect: Dialect) -> None:
-    """Refuse an invalid literal pattern of Java's date formats."""
     text = literal_of(pattern)
     if text is None:
         return

@@ -10,11 +10,7 @@ from joins.plan.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier as written, without backticks.
-
-    Attributes:
-        qualifier: of a table, its database, or its catalog and database.
-    """
+    """An identifier without backticks; a table may have its database and catalog as `qualifier`."""
 
     text: str
     at: int
@@ -71,12 +67,9 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class TypeNode:
-    """A type as written.
+    """A type as written; `parts` are the member types of a nested type.
 
-    Attributes:
-        length: of CHAR(n), VARCHAR(n), BINARY(n), VARBINARY(n); None when unbounded.
-        fixed: CHAR and BINARY pad to their length.
-        parts: member types of a nested type, in order.
+    `length` is None when unbounded; a `fixed` type (CHAR, BINARY) pads to it.
     """
 
     type: SqlType

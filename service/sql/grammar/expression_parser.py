@@ -73,7 +73,6 @@ _OVER_FORM = (
 
 
 def refuse_over(cursor: TokenCursor, name: str, at: int) -> None:
-    """Refuse OVER and FILTER behind a function call."""
     if cursor.at_words("FILTER"):
         raise cursor.script.error(cursor.at, "FILTER is not supported here", hint=_FORM)
     if not cursor.at_words("OVER"):

@@ -58,7 +58,6 @@ class FromParser:
         self._query = query
 
     def first(self) -> tuple[Relation, WindowNode | None]:
-        """Read the first table, and the window function around it."""
         cursor = self._cursor
         is_window = cursor.token.text.upper() in WINDOWS and cursor.ahead(1).text == "("
         if cursor.at_words("TABLE") or is_window:

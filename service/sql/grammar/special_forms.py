@@ -222,7 +222,6 @@ def _unit(cursor: TokenCursor, known: tuple[str, ...]) -> Node:
 
 
 def extract(reader: FormReader, at: int) -> Node:
-    """EXTRACT(unit FROM x)."""
     cursor = reader.cursor
     cursor.advance()
     unit = cursor.token.text.upper()
@@ -258,7 +257,6 @@ def _rounded(name: str) -> Callable[[FormReader, int], Node]:
 
 def _with_unit(name: str, form: str) -> Callable[[FormReader, int], Node]:
     def read(reader: FormReader, at: int) -> Node:
-        """TIMESTAMPADD(unit, n, x)."""
         cursor = reader.cursor
         cursor.advance()
         unit = _unit(cursor, _MOVED)
@@ -369,7 +367,6 @@ class SpecialForms(FormReader):
         return operation(cursor, "OVERLAY", tuple(parts), at)
 
     def position(self, at: int) -> Node:
-        """POSITION(x IN text)."""
         cursor = self.cursor
         cursor.advance()
         needle = self.operand()

@@ -97,12 +97,9 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE with its connector options.
+    """CREATE TABLE with its connector options; a `shared` table is one copy for many jobs.
 
-    Attributes:
-        bare_key: its PRIMARY KEY is without NOT ENFORCED.
-        temporary: CREATE TEMPORARY.
-        shared: CREATE SHARED: one copy for many jobs.
+    `bare_key`: PRIMARY KEY is without NOT ENFORCED.
     """
 
     name: Name
@@ -163,11 +160,7 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table, a view or a query in FROM or JOIN under its alias, with its OPTIONS hint.
-
-    Attributes:
-        query: in parentheses; None for a table or view.
-    """
+    """A table, view or `query` in parentheses in FROM or JOIN, with its alias and OPTIONS hint."""
 
     table: Name
     alias: Name
@@ -179,9 +172,8 @@ class Relation:
 class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
-    Attributes:
-        time: a column; None for PROCTIME().
-        condition: None if it is in WHERE: after a comma, and with ON TRUE.
+    `time` is None for PROCTIME(). `condition` is None after a comma and with ON TRUE: it is in
+    WHERE.
     """
 
     relation: Relation
@@ -195,8 +187,7 @@ class TemporalJoinClause:
 class UnnestClause:
     """`CROSS JOIN UNNEST(value) AS alias (columns)`, or LEFT JOIN … ON TRUE.
 
-    Attributes:
-        columns: None takes the names of a ROW's fields, or EXPR$0.
+    Without `columns`, the names are a ROW's fields, or EXPR$0.
     """
 
     value: Node
@@ -213,9 +204,7 @@ JoinNode = TemporalJoinClause | UnnestClause
 class WindowNode:
     """A window function over the first table, as in `FROM TABLE(TUMBLE(TABLE t, …))`.
 
-    Attributes:
-        time: the column in DESCRIPTOR.
-        intervals: by name: SIZE, SLIDE, STEP, GAP, OFFSET.
+    `time` is the column in DESCRIPTOR; `intervals` has SIZE, SLIDE, STEP, GAP and OFFSET by name.
     """
 
     kind: WindowKind
@@ -256,7 +245,6 @@ class Select:
     """A query over one probe and its dimensions.
 
     Attributes:
-        limit: None without LIMIT; `limit_at` is its offset.
         names: the queries of WITH, in order; each may use earlier ones.
         others: the further queries of UNION ALL.
         order: ORDER BY behind all of UNION ALL.
@@ -317,13 +305,7 @@ class CreateTableAs:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """USE, CREATE or DROP (`verb`) of a CATALOG or DATABASE (`what`).
-
-    Attributes:
-        name: a database may have its catalog as the qualifier.
-        if_exists: IF [NOT] EXISTS.
-        options: of CREATE.
-    """
+    """USE, CREATE or DROP (`verb`) of a CATALOG or DATABASE (`what`), with IF [NOT] EXISTS."""
 
     verb: str
     what: str

@@ -49,7 +49,6 @@ _FORMS = {
 
 
 def parse_type(cursor: TokenCursor, depth: int = 1) -> TypeNode:
-    """Read a type nested `depth` levels deep."""
     at = cursor.at
     if depth > MAX_TYPE_DEPTH:
         raise _too_deep(cursor, at)
@@ -108,7 +107,6 @@ def _plain(cursor: TokenCursor, depth: int) -> TypeNode:
 
 
 def _nested(cursor: TokenCursor, word: str, at: int, depth: int) -> TypeNode:
-    """The rest of ROW<…>, ROW(…), ARRAY<…> or MAP<…>."""
     closing = ">"
     if word == "ROW" and cursor.accept_symbol("("):
         closing = ")"

@@ -51,11 +51,9 @@ _TAKES = {
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """One expression of GROUP BY.
+    """One expression of GROUP BY: `value` over the rows, `result` over the windows.
 
-    Attributes:
-        value: over the rows; for a window column, over the window.
-        result: the key as an expression over the windows.
+    A key that is a window column has its `value` over the window.
     """
 
     node: Node
@@ -89,11 +87,7 @@ class RowPlanner(KeyPlanner):
 
 
 class GroupedPlanner(ExpressionPlanner):
-    """Expressions over the windows: keys of GROUP BY, aggregates, and expressions of both.
-
-    Attributes:
-        aggregates: in the order in which they appear.
-    """
+    """Expressions over the windows: keys of GROUP BY, aggregates, and expressions of both."""
 
     def __init__(
         self,

@@ -231,8 +231,7 @@ def check_not_written(script: Script, table: Table, written: Table, at: int) -> 
 def check_no_effect(script: Script, table: Table, role: TableRole) -> tuple[str, ...]:
     """Warnings for options without effect in this role; other such options are refused.
 
-    Flink names both a start and a delivery guarantee in one table: a stream uses the first, a sink
-    the second.
+    Flink names a start and a delivery guarantee in one table; a stream and a sink each use one.
     """
     options = table.without_effect[role]
     shared = () if role is TableRole.DIMENSION else ("scan.", "sink.")

@@ -67,7 +67,6 @@ class Extent(Enum):
 
 
 def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource, tuple[str, ...]]:
-    """The probe, and warnings."""
     table, warnings = base.table, list[str]()
     source = table.endpoints.stream
     assert source is not None, "the query planner has refused others"
@@ -157,12 +156,7 @@ PREVIEW = "preview"
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job of a script.
-
-    Attributes:
-        base: the stream; of several queries, the first query's.
-        tables: tables of the job, with their hints applied.
-    """
+    """A job of a script; `base` is the stream, `tables` have their hints applied."""
 
     plan: JoinPlan
     base: Base

@@ -41,8 +41,7 @@ from service.sql.text.script import Script, SqlError
 class UnnestPlanner:
     """Plans one UNNEST behind the relations of `scope`.
 
-    Attributes:
-        available: plan aliases whose columns exist before tables are joined.
+    `available` has the plan aliases whose columns exist before tables are joined.
     """
 
     script: Script

@@ -31,12 +31,7 @@ _ONE_JOB = (
 
 @dataclass(frozen=True, slots=True)
 class PlannedScript:
-    """A plan that can be stored, with its secrets and warnings.
-
-    Attributes:
-        plan: holds references in place of inline secrets.
-        inline_secrets: stored under their names before the job starts.
-    """
+    """A plan with references in place of inline secrets, those secrets, and warnings."""
 
     plan: JoinPlan
     inline_secrets: tuple[InlineSecret, ...]

@@ -117,15 +117,12 @@ class _DimensionSide:
 
 @dataclass(slots=True)
 class QueryPlanner:
-    """Plans one query and collects its parts, from left to right.
+    """Plans one query and collects its parts, also in views, from left to right.
 
     Attributes:
         of_job: the query of a job, which reads a stream; the query of a view may read any table.
         of_dimension: the query of a joined view; its table is a dimension.
         written: the table that the job writes, which it cannot join; named at `written_at`.
-        joins: all joins, also in views.
-        unnests: all UNNESTs, also in views.
-        tables: tables that are read, with their hints applied.
         unions: which query of each UNION ALL is planned.
     """
 

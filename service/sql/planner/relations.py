@@ -111,11 +111,7 @@ def own_names(texts: Sequence[str]) -> list[str]:
 
 @dataclass(slots=True)
 class Unions:
-    """Which query of each UNION ALL is planned, in the order in which they appear.
-
-    Attributes:
-        picks: of the first UNION ALLs; of the others, the first query is planned.
-    """
+    """Which query of each UNION ALL is planned, in order; after `picks`, the first query."""
 
     picks: tuple[int, ...] = ()
     _counts: list[int] = field(default_factory=list)

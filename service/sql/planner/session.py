@@ -146,12 +146,7 @@ class Namespaces:
 
 
 class ScriptSession:
-    """The names that the next statement of a script can use.
-
-    Attributes:
-        of_catalog: catalog entries that the script uses; declared at first use.
-        relations: tables and views by name, in the order of their declaration.
-    """
+    """The names that the next statement of a script can use; entries `of_catalog` on demand."""
 
     def __init__(
         self, script: Script, *, keep_secrets: bool, stored: Sequence[StoredNode] = ()
@@ -340,12 +335,7 @@ class ScriptSession:
 
 @dataclass(frozen=True, slots=True)
 class OpenScript:
-    """A parsed script with its session.
-
-    Attributes:
-        statements: of the script itself, without the catalog's.
-        catalog: all entries, in the order of their creation.
-    """
+    """A parsed script with its session; `catalog` entries are in the order of creation."""
 
     session: ScriptSession
     statements: tuple[Statement, ...]

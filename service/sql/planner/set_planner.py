@@ -46,11 +46,7 @@ _Offsets = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PlannedInsert:
-    """An INSERT, or one query of UNION ALL, planned alone.
-
-    Attributes:
-        base: the table that it reads.
-    """
+    """An INSERT, or one query of UNION ALL, planned alone; `base` is the table that it reads."""
 
     node: Insert | Select
     plan: JoinPlan

@@ -49,12 +49,7 @@ _PARTS = ("START", "END", "ROWTIME", "PROCTIME")
 
 @dataclass(frozen=True, slots=True)
 class GroupWindow:
-    """A window that is a key of GROUP BY.
-
-    Attributes:
-        call: the key in GROUP BY.
-        node: the same window as a window function.
-    """
+    """A window that is a key of GROUP BY; `node` is the same window as a window function."""
 
     call: FunctionCall
     node: WindowNode
@@ -116,13 +111,10 @@ WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """A window function whose rows are not aggregated yet.
+    """A window function whose rows are not aggregated yet; a session's `size_ms` is its gap.
 
-    Attributes:
-        size_ms: of a session, its gap.
-        time: the rowtime column; None for processing time.
-        time_type: of the window columns in the plan.
-        partition: None for a window in GROUP BY, whose sessions are per key.
+    `time` is None for processing time. `partition` is None for a window in GROUP BY, whose sessions
+    are per key.
     """
 
     kind: WindowKind

@@ -30,13 +30,9 @@ Selected = Callable[[ExpressionPlanner], list[ScopeColumn]]
 
 @dataclass(slots=True)
 class WindowStage:
-    """The window of a query and of the views below it.
+    """The window of a query and of the views below it; `key` is the window as a key of GROUP BY.
 
-    Attributes:
-        window: not aggregated yet.
-        windowing: the aggregated window, without `having`.
-        having: all conditions over the windows.
-        key: the window if it is a key of GROUP BY.
+    `window` is not aggregated yet; `windowing` is, and excludes the conditions in `having`.
     """
 
     script: Script

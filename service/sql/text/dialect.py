@@ -62,11 +62,7 @@ class SqlTokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SqlToken:
-    """A token and its half-open range of the script.
-
-    Attributes:
-        text: without quotes, escapes resolved.
-    """
+    """A token and its half-open range of the script; `text` is without quotes, escapes resolved."""
 
     kind: SqlTokenKind
     text: str
@@ -273,12 +269,9 @@ class Use(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One statement of a script.
+    """One statement of a script; `word` is its first word, in capitals.
 
-    Attributes:
-        word: its first word, in capitals.
-        end: offset behind its last character, without the semicolon.
-        closed_at: offset of the semicolon; None at the end of an open script.
+    `end` is behind its last character. `closed_at` is the semicolon; None at an open script's end.
     """
 
     use: Use
