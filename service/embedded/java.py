@@ -232,7 +232,7 @@ def _remove_older(path: Path) -> None:
     """Delete older archives of the same installation; each has 200 MB."""
     place = path.name.rpartition("-")[0]
     for older in path.parent.glob(f"{place}-*"):
-        if older.stem != path.stem:  # the lock of this one is held
+        if older.stem != path.stem:  # this archive's lock is held
             older.unlink(missing_ok=True)
 
 

@@ -25,7 +25,7 @@ _AS_NOBODY = (  # root's reach into directories is kept: access(2) sees it only 
     "--inh-caps=-all,+dac_override",
     "--ambient-caps=-all,+dac_override",
     "--securebits=+no_setuid_fixup",
-    "--pdeathsig=KILL",  # a change of user has cleared it
+    "--pdeathsig=KILL",  # the change of user has cleared it
 )
 DEFAULT_POSTGRES_OPTIONS: dict[str, str] = {
     "listen_addresses": LOOPBACK,
@@ -61,7 +61,7 @@ class PostgreSql(EmbeddedDatabase):
 
     name = "postgres"
     state_file = "postgres.json"
-    stop_signal = signal.SIGINT  # its own "fast": clients are sent away
+    stop_signal = signal.SIGINT  # PostgreSQL's fast shutdown: it disconnects clients
 
     def __init__(
         self, data_dir: Path, home: Path, settings: PostgresSettings | None = None

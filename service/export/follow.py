@@ -80,7 +80,7 @@ class RunCounter:
 
 def _first(job_id: str, transition: Transition) -> Step:
     begins = transition.target == STARTING
-    begun = begins or transition.origin not in _BEFORE  # else what came before it is gone
+    begun = begins or transition.origin not in _BEFORE  # otherwise earlier transitions are gone
     return Step(JobRun(job_id, 0), transition, begins, begun, over=False, since_ms=None)
 
 
@@ -216,5 +216,5 @@ class Follower:
                     break
                 transitions += more
         except NotFoundError:
-            return []  # the job is gone, and its past with it
+            return []  # the job and its history are gone
         return [transition for transition in transitions if transition.sequence < sequence]

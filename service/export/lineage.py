@@ -66,7 +66,7 @@ class LineageExporter:
         event = self._event(step)
         try:
             self._receiver.emit(event)
-        except Exception as exc:  # its transports raise whatever they like
+        except Exception as exc:  # the client's transports raise any exception
             status = getattr(getattr(exc, "response", None), "status_code", None)
             if status not in _REFUSALS:
                 raise ExportError(

@@ -180,7 +180,7 @@ def main() -> None:
         return
     settings = Settings.of_runner(directory)
     configure_logs(settings.log_level)
-    gc.disable()  # what is loaded stays: looking for garbage among it takes time
+    gc.disable()  # loaded modules stay: collecting among them takes time
     for name in _LOADED:
         import_module(name)
     gc.freeze()

@@ -133,8 +133,8 @@ def _is_held() -> sa.ColumnElement[bool]:
 class ControlPlaneRole(StrEnum):
     """Leader or standby."""
 
-    LEADER = "leader"  # takes changes and looks after the jobs
-    STANDBY = "standby"  # reads, and takes over
+    LEADER = "leader"  # accepts changes and supervises the jobs
+    STANDBY = "standby"  # serves reads, and takes over
 
 
 class Leadership:
@@ -262,8 +262,8 @@ class Election:
                 self._heard(session, began)
                 pause_s = RENEW_S
                 fault = ""
-            except Exception as exc:  # whatever it is, who leads must go on asking
-                if str(exc) != fault:  # else it is tried three times a second
+            except Exception as exc:  # a leader must continue to ask after any fault
+                if str(exc) != fault:  # log once: the retry runs three times a second
                     fault = str(exc)
                     _log.warning("leader's lock cannot be asked for", error=fault)
                 self._owned_since = None
@@ -342,7 +342,7 @@ class Election:
     def _begin(self, claim: _Claim) -> _Claim | None:
         try:
             self._duties.begin(claim.term)
-        except Exception:  # whatever it is, what has begun must end
+        except Exception:  # started duties must end after any fault
             _log.exception("leadership cannot be taken", term=claim.term)
             self._end(claim.certain_at)
             return None

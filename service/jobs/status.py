@@ -354,7 +354,7 @@ def notes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]
         if 0 < generations.get(each["name"], 0) < each["generation"]:
             yield copied_again(each["name"], each["generation"], each.get("copied_because"))
     if before.get("state") != now["state"]:
-        return  # the transition says it
+        return  # the transition reports it
     stalled, stalls = (
         {stall["part"]: stall["message"] for stall in report.get("stalls", ())}
         for report in (before, now)

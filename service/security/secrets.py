@@ -33,7 +33,7 @@ VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
 _PUBLIC_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MOST_BYTES = 64 * 1024
-_MOST_PEM_BYTES = 1 << 20  # all authorities that a machine trusts have a fifth of it
+_MOST_PEM_BYTES = 1 << 20  # all trusted authorities of a machine are a fifth of it
 _received: dict[str, str] = {}
 
 

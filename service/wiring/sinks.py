@@ -176,6 +176,6 @@ class InsertSink:
 def _console_writer(sink: PrintSink | BlackholeSink, log: RunnerLog) -> ConsoleSinkWriter:
     if isinstance(sink, PrintSink):
         if sink.row_limit is not None:
-            log.keep_all()  # whoever asked for the preview reads it as a whole
+            log.keep_all()  # the client reads the preview as a whole
         return ConsoleSinkWriter(log, sink.print_identifier, sink.row_limit)
     return ConsoleSinkWriter(log, None)

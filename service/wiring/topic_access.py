@@ -145,7 +145,7 @@ def _ranges(
 
 
 def _records(batch: pa.RecordBatch) -> list[TopicRecord]:
-    times_ms = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000)  # no time of Python's
+    times_ms = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000)  # datetime lacks years
     names = ("partition", "offset", "key", "value", "headers")
     columns = [times_ms.to_pylist(), *(batch.column(name).to_pylist() for name in names)]
     return [

@@ -109,7 +109,7 @@ def _of_insert(places: HistoryPlaces) -> dict[str, Any]:
 
 
 def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
-    from service.jobs.doctor.doctor import examine  # what it looks at is slow to import
+    from service.jobs.doctor.doctor import examine  # its imports are slow
 
     report: Result = examine(job_dir)
     return report

@@ -29,7 +29,7 @@ class Condition:
 
 
 _MIN, _MAX = -(2**63), 2**63 - 1
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # what a calendar has
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 _IDLE_HINT = "Set 'scan.watermark.idle-timeout' on its table if it may stay without records."
 _LATE_HINT = (
     "Let the table's watermark stay further behind its records, or allow lateness; "

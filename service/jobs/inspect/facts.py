@@ -27,9 +27,9 @@ def _full(places: Mapping[str, Path]) -> Iterator[WarningView]:
     for name, path in places.items():
         try:
             device, room = path.stat().st_dev, os.statvfs(path)
-        except OSError:  # it is not there yet: whoever makes it tells what is in the way
+        except OSError:  # not created yet; its creator reports faults
             continue
-        if not room.f_blocks:  # a file system that does not tell
+        if not room.f_blocks:  # the file system does not report it
             continue
         free = room.f_bavail * room.f_frsize
         few_inodes = room.f_files > 0 and room.f_favail < _LEAST_INODES

@@ -19,7 +19,7 @@ from alembic.util.exc import CommandError
 from service.errors import StandbyError, StoreError
 from service.jobs.store.rows import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
 
-OLDEST = 14  # the first that ends silent sessions
+OLDEST = 14  # the first version that ends silent sessions
 _CONNECT_S, _ANSWER_S = 10, 30
 _OURS = "postgresql+pg8000"
 _SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
@@ -110,8 +110,8 @@ def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driv
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
-_TIDY_AFTER = 100  # transactions; with a plan each they fill 3 MiB of SQLite's log
-_LOG_PAGES = 10_000  # of 4 KiB; what a writer moves by itself where nobody tidies up
+_TIDY_AFTER = 100  # transactions; with a plan each, 3 MiB of SQLite's log
+_LOG_PAGES = 10_000  # of 4 KiB; a writer checkpoints itself without `tidy`
 _MIGRATING = threading.Lock()  # alembic keeps its context in a module
 
 

@@ -156,8 +156,8 @@ def _begin_anew(descriptor: int, file: Path) -> None:
     os.pwrite(descriptor, _MAGIC, 0)
 
 
-_LONGEST_S = 10  # between two reports that a rate is made of
-_BOUND = 2**62  # watermarks beyond it are the first or the last that there is
+_LONGEST_S = 10  # between the two reports of a rate
+_BOUND = 2**62  # watermarks beyond it are MIN or MAX
 _STAGES = ("index", "join", "commit")
 
 

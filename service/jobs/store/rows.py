@@ -19,7 +19,7 @@ from service.jobs.store.job import (
     StateUpdate,
 )
 
-LOCK_SPACE = 0x534C4349  # "SLCI": our advisory locks among those of others in the database
+LOCK_SPACE = 0x534C4349  # "SLCI": separates Sluice's advisory locks from others
 LEADER, MIGRATION, NAMES = "leader", "migration", "names"
 LEADERSHIP = sa.Table(
     "leadership",
@@ -55,7 +55,7 @@ def record_of(row: sa.RowMapping) -> LeaderRecord:
     return LeaderRecord(row["term"], row["url"], row["since_ms"], row["is_vacant"])
 
 
-_EVENTS_KEPT = 10_000  # of a job, the newest
+_EVENTS_KEPT = 10_000  # newest events per job
 _FORGET_EVERY = 100  # events
 _PLANS_AT_ONCE = 50
 

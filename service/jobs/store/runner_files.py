@@ -70,7 +70,7 @@ def _begin_anew(file: Path) -> None:
         return
     before, aside = file.with_name(f"{file.name}.1"), file.with_name(f"{file.name}.new")
     before.unlink(missing_ok=True)
-    os.link(file, before)  # until the new file is in its place, this one is
+    os.link(file, before)  # the file stays until the new one replaces it
     write_private(aside, first)
     aside.replace(file)
     sync(file.parent)
@@ -159,7 +159,7 @@ def _events_after(events: Path, offset: int) -> tuple[int, bytes]:
                 if before <= offset:
                     opened.seek(offset - before)
                     block = opened.read(_CHUNK_BYTES)
-                    # In the older file, a line that has no end never gets one.
+                    # An incomplete line of the older file is never completed.
                     return (offset, block) if b"\n" in block else (begin, b"")
                 begin = before
         except FileNotFoundError:

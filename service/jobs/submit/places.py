@@ -81,8 +81,8 @@ def _check_shared(name: str, source: SharedSource, settings: Settings) -> None:
 
 _LOG = "_delta_log"
 _MOST_OBJECTS = 5_000
-_MOST_ENTRIES = 100_000  # that a directory is searched for tables in it
-_WORDS = (b'"delta"', b'"filesystem"', b'"late_records_path":"')  # of plans that have such tables
+_MOST_ENTRIES = 100_000  # limit of the search for tables below a directory
+_WORDS = (b'"delta"', b'"filesystem"', b'"late_records_path":"')  # in plans that have such tables
 OUTPUT, LATE, DIMENSION, FILES = "output", "late records", "dimension", "files"
 Parts = tuple[str, ...]
 Table = tuple[str, DeltaSink | DeltaTableSource | FileSource]
@@ -269,7 +269,7 @@ def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
     try:
         tables = _kept(file, file.stat().st_mtime_ns)
         return _places(tables, settings, f"job {job_dir.name}")
-    except (SluiceError, OSError):  # it is gone, cannot be read, or is not allowed any more
+    except (SluiceError, OSError):  # gone, unreadable, or no longer allowed
         return []
 
 

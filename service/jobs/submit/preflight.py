@@ -157,7 +157,7 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     source = dimension.source
     if isinstance(source, SharedSource):
-        return  # it was looked at when it was created
+        return  # checked when it was created
     if isinstance(source, TopicSource):
         check_topic(source, dimension.declared_fields, dimension.declared_key)
         return
@@ -281,7 +281,7 @@ def captured_table(dimension: Dimension) -> CapturedTable:
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
     if isinstance(plan.sink, DeltaSink) and store_address(plan.sink, settings) is not None:
-        return ()  # nothing but our writer is there; its credentials are not resolved here
+        return ()  # a store has no other writer; its credentials are not resolved here
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()

@@ -24,7 +24,7 @@ from service.sql.stored import CatalogEntry
 SQL_LIMIT_BYTES = 64 * 1024
 OUTSIDE_S = 15.0
 _MOST_OUTSIDE = 16
-_MOST_WAITING = 8  # all of them leave a third of the threads that answer requests
+_MOST_WAITING = 8  # leaves a third of the request threads free
 _PATIENCE_S = 5.0
 
 
@@ -79,13 +79,13 @@ class Submissions:
             checked = self._checked(planned, layout.job_dir, append=request.append)
             check = partial(self._taken.check, checked.plan, append=request.append)
             return self._store.add(self._written(request, job_id, checked), check)
-        except JobConflictError:  # the same request may have come twice at once
+        except JobConflictError:  # the same request may have arrived twice at once
             layout.abandon()
             earlier = self._earlier(request)
             if earlier is None:
                 raise
             return earlier
-        except StoreError:  # it may be kept all the same; if not, the next start clears up
+        except StoreError:  # it may be stored; if not, the next start cleans up
             raise
         except BaseException:
             layout.abandon()
@@ -235,7 +235,7 @@ class CatalogTables:
             for one in new:
                 prepared.append(self._prepared(one))
             self._store.catalog.add(prepared)
-        except StoreError:  # they may be kept all the same; if not, the next start clears up
+        except StoreError:  # they may be stored; if not, the next start cleans up
             raise
         except BaseException:
             for _, job in prepared:

@@ -109,7 +109,7 @@ class Attempts:
         except SluiceError as exc:
             self._show(job_id, JobError(exc.fault, exc.message, exc.hint))
             return False
-        except Exception as exc:  # shown to the operator and tried again later
+        except Exception as exc:  # shown to the operator and retried later
             _log.exception(self._kind.failed, job_id=job_id)
             hint = "Look at the log of the control plane."
             self._show(job_id, JobError(type(exc).__name__, str(exc), hint))
@@ -117,7 +117,7 @@ class Attempts:
         return True
 
     def _show(self, job_id: str, error: JobError) -> None:
-        with suppress(SluiceError):  # the job store may be away, too
+        with suppress(SluiceError):  # the job store may be unreachable, too
             self._store.set_reason(job_id, f"{self._kind.failed}: {error.message}", error)
 
 
@@ -209,7 +209,7 @@ class Restorations:
         files = layout.stored()
         assert files is not None, "its warehouse is noted"
         if restore(files):
-            for stale in (layout.status, layout.runner_pid):  # of a runner before the newest one
+            for stale in (layout.status, layout.runner_pid):  # from an earlier runner
                 stale.unlink(missing_ok=True)
         if not layout.plan.exists() and job.desired_state is not DesiredState.REMOVED:
             raise CheckpointError(

@@ -55,7 +55,7 @@ class RunnerReports:
         silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
         starting = job.state is JobState.STARTING
         if silent_s > watch.silence.report_after_s(self._settings, starting=starting):
-            if full_disks(self._settings):  # nobody can report there, nor note that nobody does
+            if full_disks(self._settings):  # runners cannot report on a full disk
                 watch.silence.begin()
                 return job
             return self._silent(job, watch, silent_s)

@@ -49,7 +49,7 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
     if isinstance(plan.probe.source, DatagenSource):
         cluster.delete(f"sluice.{job_dir.name}.probe")
     if settings.index_dir is not None:
-        with suppress(IndexDirectoryError):  # not a node that has one
+        with suppress(IndexDirectoryError):  # this node has none
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
     left = tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
     _clear_store(layout)
@@ -72,7 +72,7 @@ def _clear_store(layout: JobLayout) -> None:
 def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:
     meta = Checkpoint(JobLayout(job_dir).checkpoint).read_meta()
     if meta is None:
-        return  # it has never run
+        return  # the job has never run
     plan = with_output_logins(plan, SecretResolver.of(settings, job_dir))
     app_id = job_app_id(job_dir.name, meta.incarnation)
     writers = [output_app_id(app_id, number) for number in range(len(plan.inserts))]

@@ -193,7 +193,7 @@ class RunnerStarter:
         if runner is None:
             return False
         watch.begin(runner)
-        if self._given_up.is_set():  # meanwhile, and perhaps nobody waits for its end any more
+        if self._given_up.is_set():  # set meanwhile: `end_all` may have returned
             runner.kill()
             return False
         return True

@@ -79,7 +79,7 @@ class RunnerLog:
                 and self._is_ours(descriptor, status)
             ):
                 self._move(descriptor)
-        except OSError:  # it is no file, or the disk is full: the log goes on
+        except OSError:  # not a file, or the disk is full: the log continues
             return
 
     def _is_ours(self, descriptor: int, status: os.stat_result) -> bool:
@@ -93,7 +93,7 @@ class RunnerLog:
             shutil.copyfileobj(source, copy)
             copy.flush()
             aside.replace(older(self._log))
-            shutil.copyfileobj(source, copy)  # what has come since
+            shutil.copyfileobj(source, copy)  # written since the first copy
             copy.flush()
             os.ftruncate(descriptor, 0)
 

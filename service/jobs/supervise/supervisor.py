@@ -114,7 +114,7 @@ class Supervisor:
 
     def _begin_anew(self) -> None:
         if self._thread.is_alive():
-            self._thread.join()  # it waits for the store at the most
+            self._thread.join()  # it waits at most for the store
         self._starter.begin_anew()
         self._watches.clear()
         self._due.clear()
@@ -194,7 +194,7 @@ class Supervisor:
                 if ending and all(watch.runner is None for watch in self._watches.values()):
                     self._all_ended.set()
                 self._store.tidy()
-            except Exception as exc:  # a fault here must not end the care for all jobs
+            except Exception as exc:  # a fault must not stop the supervision of all jobs
                 self._faults.log("jobs cannot be looked at", exc)
             self._wake.wait(POLL_S)
 
@@ -213,7 +213,7 @@ class Supervisor:
             return
         try:
             action(job)
-        except Exception as exc:  # a fault of one job must not end the care for the others
+        except Exception as exc:  # a fault must not affect other jobs
             self._faults.log("job cannot be looked at", exc, job.id)
 
     def _start_due(self) -> None:
@@ -252,7 +252,7 @@ class Supervisor:
         return JobLayout(self._settings.jobs_dir / job.id)
 
     def _adopt(self, job: Job, watch: Watch) -> None:
-        if self._processes is None:  # once a look at all jobs: there may be hundreds
+        if self._processes is None:  # once per pass: there may be hundreds of jobs
             self._processes = processes_on_jobs()
         process = living_runner(self._layout(job).job_dir, self._processes)
         if process is not None:
@@ -281,9 +281,9 @@ class Supervisor:
         if job.desired_state is DesiredState.REMOVED:
             self._removals.carry_out(job)
         elif job.state is JobState.FINISHED and job.desired_state is DesiredState.RUNNING:
-            self._outcomes.settle(job, job.reason)  # its runner has ended while nobody was there
+            self._outcomes.settle(job, job.reason)  # its runner ended without a control plane
         elif job.state is JobState.FINISHED and watch.is_asked and not self._ending.is_set():
-            watch.is_asked = False  # before the look: who asks meanwhile sets it again
+            watch.is_asked = False  # before the check: a new request sets it again
             if Requests(self._layout(job).requests, {}).open():
                 watch.is_asked = True
                 if time.monotonic() >= watch.start_at:

@@ -148,7 +148,7 @@ class Watch:
         self.start_at_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
 
     def view(self) -> "RunnerView":
-        runner = self.runner  # the supervisor's thread may forget it meanwhile
+        runner = self.runner  # the supervisor's thread may clear it meanwhile
         if runner is None:
             return RunnerView(None, False, False, None, self.start_at_ms)
         return RunnerView(

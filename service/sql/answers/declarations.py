@@ -51,7 +51,7 @@ def _declarations(
 ) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
     opened = open_script(text, catalog, keep_secrets=False)
     session = opened.session
-    session.warnings.clear()  # what already exists is refused where it is stored
+    session.warnings.clear()  # existing names are refused when they are stored
     ends = {piece.start: piece.end for piece in pieces(text)}
     declared: list[Declared] = []
     for statement in opened.statements:

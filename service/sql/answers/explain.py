@@ -316,7 +316,7 @@ def _dimension_source(source: DimensionSource) -> str:
             if source.key is not None and formats == _formats(
                 JSON_FORMAT, RecordKey(source.key.fields)
             ):
-                formats = []  # the primary key is told anyhow
+                formats = []  # the primary key is shown anyhow
         ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
         end = (_end(source, ends),) if source.is_bounded else ()
         parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)

@@ -80,7 +80,7 @@ def of_flink(key: str) -> str | None:
     if key in _ONLY:
         return _ONLY[key][1]
     if _CREDENTIAL.search(key) is not None:
-        return None  # its value would be kept in the clear
+        return None  # its value would be stored in the clear
     return next((text for pattern, text in _INSTEAD if re.fullmatch(pattern, key)), None)
 
 

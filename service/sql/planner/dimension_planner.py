@@ -78,7 +78,7 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
     if table.shared is not None:
-        return table.shared  # it was looked at when it was declared
+        return table.shared  # checked when it was declared
     source, home = table.endpoints.dimension, table.connector.home
     if source is None:
         raise script.error(
@@ -203,7 +203,7 @@ def with_compared_key(table: Table, join: DimensionJoin) -> Table:
 
 def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tuple[ScopeColumn, ...]:
     """Columns of a dimension, nullable: without a matching row they are NULL."""
-    fields = (*table.fields, *COORDINATES)  # its key, or what is a key in place of one
+    fields = (*table.fields, *COORDINATES)  # its key, or the coordinates that replace it
     key = next(f for f in fields if f.name in table.primary_key or f in COORDINATES)
     planner = ExpressionPlanner(NameScope(script, ()))
     columns = []

@@ -99,7 +99,7 @@ def _is_window(call: FunctionCall) -> bool:
     return call.name in _ARGUMENTS
 
 
-MAX_WINDOWS_OF_A_ROW = 1_440  # the minutes of a day
+MAX_WINDOWS_OF_A_ROW = 1_440  # minutes of a day
 _MOST_ROWS = 100
 PLACES = "$windows"
 """The relation of the windows of a row, where nothing aggregates them."""

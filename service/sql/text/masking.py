@@ -26,7 +26,7 @@ _PAIR = re.compile(
     rf"(?:{_CREDENTIAL.pattern})[\w.-]{{0,64}}[\"']?\s{{0,8}}[=:]\s{{0,8}}(?P<hidden>[^\s&;,]+)",
     re.IGNORECASE,
 )
-_CONTAINER = r"//[a-z0-9$-]{1,63}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"  # is no login
+_CONTAINER = r"//[a-z0-9$-]{1,63}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"  # not a login
 _LOGIN = re.compile(r":(?!" + _CONTAINER + r")(?P<hidden>[^\s'\"`,@]{1,256})@")
 _REFERENCE = re.compile(r"\$\{secret:[\w.-]{1,128}\}")
 _QUOTES = "'\"`"
