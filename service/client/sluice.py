@@ -34,9 +34,9 @@ class Catalog:
     def create(self, sql: str) -> TableCreation:
         """Store the tables and views of a script, all or none.
 
-        Raises:
-            InvalidRequestError: a statement cannot be stored, or a system it names cannot be used.
-            ConflictError: the name exists with another declaration.
+        Raises InvalidRequestError if a statement or a system that it names cannot be used,
+        ConflictError if
+        a name exists with another declaration.
         """
         return self._transport.post(TableCreation, "/v1/tables", json={"sql": sql})
 
@@ -48,12 +48,7 @@ class Catalog:
         return self._transport.ask(CatalogTableDetail, f"/v1/tables/{quote(name, safe='')}")
 
     def drop(self, name: str) -> None:
-        """Drop a table or view, and the copy of a shared table.
-
-        Raises:
-            NotFoundError: it does not exist.
-            ConflictError: jobs or views use it.
-        """
+        """Drop a table or view, and a shared table's copy. Raises NotFoundError, ConflictError."""
         self._transport.send("DELETE", f"/v1/tables/{quote(name, safe='')}")
 
 
@@ -204,9 +199,9 @@ class Sluice(AbstractContextManager["Sluice"]):
     def set_secret(self, name: str, value: str) -> StoredSecret:
         """Store or replace a secret in the control plane's directory.
 
-        Raises:
-            InvalidRequestError: the name or the value is malformed.
-            ControlPlaneError: the value would be sent unencrypted; nothing was sent.
+        Raises InvalidRequestError for a malformed name or value, ControlPlaneError instead of
+        sending the
+        value unencrypted.
         """
         self._transport.check_way("secret")
         path = f"/v1/secrets/{quote(name, safe='')}"

@@ -182,10 +182,7 @@ class JarCache:
     locked: tuple[Jar, ...] = field(default_factory=read_lock)
 
     def jars(self, jar_set: JarSet) -> list[Path]:
-        """Paths of the set's jars, fetched first if needed; safe to call concurrently.
-
-        Raises JarCacheError if they cannot be fetched or stored, or one differs from the lock file.
-        """
+        """Paths of the set's jars, fetched if needed; safe concurrently. Raises JarCacheError."""
         jars = self._of(jar_set)
         home = self._provide(jar_set, jars, lambda directory: None)
         return [home / jar.file_name for jar in jars]

@@ -113,10 +113,7 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def claim_directory(directory: Path, *, what: str) -> int:
-    """Lock `directory` until `give_lock_up` receives the returned descriptor.
-
-    Raises ServerStartError if another process has it.
-    """
+    """Lock `directory`; returns the descriptor for `give_lock_up`. Raises ServerStartError."""
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory / "sluice.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not take_lock(descriptor):

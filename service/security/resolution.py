@@ -157,10 +157,7 @@ def with_output_logins(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
 
 
 def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
-    """Cluster and topic of the stream; `topic` is used for a stream that Sluice generates.
-
-    Raises as `internal_kafka`.
-    """
+    """Cluster and topic of the stream, of a generated one `topic`. Raises as `internal_kafka`."""
     source = plan.probe.source
     if isinstance(source, KafkaSource):
         return source.kafka
@@ -168,10 +165,7 @@ def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
 
 
 def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
-    """The cluster for internal topics: from the settings, else the first one in the plan.
-
-    Raises SourceError if there is none.
-    """
+    """The cluster for internal topics: the settings', else the plan's first. Raises SourceError."""
     if settings.kafka_bootstrap_servers is not None:
         return KafkaOptions(settings.kafka_bootstrap_servers, "")
     sinks = (insert.sink for insert in plan.inserts)
@@ -201,10 +195,7 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
 
 
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> TablePath:
-    """The path of a delta table, whose credentials are resolved.
-
-    Raises NotAllowedError, or StoreRefusedError if the store refuses the credentials.
-    """
+    """The path of a resolved delta table. Raises NotAllowedError or StoreRefusedError."""
     address = store_address(table, settings)
     if address is None:
         return confined_path(table, settings)
@@ -245,10 +236,7 @@ def resolve_topics(source: KafkaSource, cluster: KafkaCluster) -> KafkaSource:
 
 
 def resolve_start_offsets(source: KafkaSource, cluster: StreamCluster) -> dict[int, int]:
-    """The start offset of each partition.
-
-    Raises SourceError if a topic or a partition of the specified offsets does not exist.
-    """
+    """Start offset per partition. Raises SourceError if a topic or partition does not exist."""
     if source.startup_mode is StartupMode.EARLIEST:
         return cluster.beginning_offsets()
     if source.startup_mode is StartupMode.LATEST:
@@ -302,10 +290,7 @@ def _of_topic(topics: StreamTopics, number: int) -> str:
 def resolve_end_offsets(
     source: KafkaSource, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int] | None:
-    """The exclusive end offset of each partition in `start`; None for an unbounded stream.
-
-    Raises as `resolve_start_offsets`.
-    """
+    """Exclusive end offset per partition of `start`; None if unbounded. Raises SourceError."""
     bounded = resolve_bounds(source, start, cluster)
     if bounded is None or source.bounded_records is None:
         return bounded

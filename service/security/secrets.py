@@ -80,10 +80,7 @@ class SecretResolver:
         return Secret(resolved, text) if _REFERENCE.search(text) else resolved
 
     def pem_file(self, file: str) -> str:
-        """The text of a PEM file as a `Secret`, since it may contain a key.
-
-        Raises SecretError if it cannot be read, NotAllowedError outside the allowed directories.
-        """
+        """The text of a PEM file as a `Secret`. Raises SecretError or NotAllowedError."""
         real = confined_pem(file, self._pem_directories)
         try:
             with real.open("rb") as content:
@@ -154,10 +151,7 @@ def references(text: str) -> frozenset[str]:
 
 
 def of_environment(name: str) -> str | None:
-    """The secret in the environment, or in the file it names; None if unset.
-
-    Raises SecretError if the file cannot be read.
-    """
+    """The secret in the environment, or in the file it names; None if unset. Raises SecretError."""
     variable = variable_of(name)
     value = os.environ.get(variable)
     if value is not None:
@@ -175,10 +169,7 @@ def of_environment(name: str) -> str | None:
 
 
 def read_secret(path: Path, name: str) -> str | None:
-    """The content of a secret's file without its line end; None if the file does not exist.
-
-    Raises SecretError if it cannot be read, is too large or not UTF-8.
-    """
+    """A secret's file without its line end; None if it does not exist. Raises SecretError."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)

@@ -33,10 +33,7 @@ _RESTS = (JobState.STOPPED, JobState.PAUSED)
 
 
 def shared_meta(layout: JobLayout, source: SharedSource) -> JobMeta:
-    """The durable facts of the job of a shared table.
-
-    Raises SourceUnavailableError if it has not begun.
-    """
+    """The durable facts of a shared table's job. Raises SourceUnavailableError before its start."""
     meta = Checkpoint(layout.of_shared(source).checkpoint).read_meta()
     if meta is None:
         raise SourceUnavailableError(

@@ -80,10 +80,7 @@ class TopicRecord:
 def make_topic(
     kafka: KafkaOptions, partitions: int, replication: int, config: Mapping[str, str]
 ) -> None:
-    """Create a topic; `replication` -1 takes the cluster's default.
-
-    Raises SourceError if it exists or is refused, SourceUnavailableError.
-    """
+    """Create a topic; `replication` -1 takes the cluster's default. Raises SourceError."""
     with _reached():
         cluster = KafkaCluster(kafka)
         there = cluster.describe(kafka.topic)
@@ -99,10 +96,7 @@ def make_topic(
 
 @contextmanager
 def writing(kafka: KafkaOptions) -> Iterator[Write]:
-    """A function that writes (key, value) records and returns their positions.
-
-    Raises SourceError or SourceUnavailableError.
-    """
+    """A function that writes (key, value) records and returns positions. Raises SourceError."""
     with _reached():
         KafkaCluster(kafka).require(kafka.topic)
         with TopicWriter(kafka, away=_AWAY) as writer:
@@ -110,10 +104,7 @@ def writing(kafka: KafkaOptions) -> Iterator[Write]:
 
 
 def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]:
-    """The `most` oldest or newest committed records, by time (none: last), then position.
-
-    Raises SourceError or SourceUnavailableError.
-    """
+    """The `most` oldest or newest committed records, by time, then position. Raises SourceError."""
     with _reached():
         cluster = KafkaCluster(kafka)
         topic = cluster.require(kafka.topic)

@@ -1,7 +1,4 @@
-"""`sluice doctor`: examines a job or the machine and gives a hint for each fault.
-
-It changes, starts and locks nothing and runs no JVM; a runner may work meanwhile.
-"""
+"""`sluice doctor`: examines a job or the machine; it changes nothing and runs no JVM."""
 
 import time
 from collections.abc import Iterator

@@ -34,10 +34,7 @@ def _fields_of_key(dimension: Dimension) -> list[Field]:
 
 
 def read_keys(texts: Sequence[str], dimension: Dimension) -> pa.Table:
-    """Distinct keys from texts: a value, or a JSON array or object for a composite key.
-
-    Raises QuestionError.
-    """
+    """Distinct keys from texts: a value, or a JSON array or object. Raises QuestionError."""
     fields = _fields_of_key(dimension)
     rows = [[text] if len(fields) == 1 else _composite(text, fields) for text in texts]
     columns = []

@@ -1,7 +1,6 @@
-"""The catalog in the job store: tables and views for later scripts, and readers of shared tables.
+"""The catalog in the job store: tables and views for later scripts, readers of shared tables.
 
-A job and its attachments are stored in one transaction, and dropping a table checks attachments in
-another, so neither misses the other.
+A job is stored with its attachments in one transaction; a drop checks them in its transaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,10 +33,7 @@ class CatalogStore:
             return _get(connection, name)
 
     def add(self, declared: Sequence[tuple[CatalogEntry, NewJob | None]]) -> None:
-        """Store entries and the jobs that maintain shared tables, all or none.
-
-        Raises TableConflictError if a name is taken.
-        """
+        """Store entries and the jobs of shared tables, all or none. Raises TableConflictError."""
         try:
             with self._writing() as connection:
                 last = connection.execute(sa.select(sa.func.max(CATALOG.c.number))).scalar() or 0

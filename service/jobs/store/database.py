@@ -128,10 +128,7 @@ class StoreDatabase:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open or create the store at `url` and migrate its tables.
-
-        Raises StoreError if it cannot be opened, or a newer Sluice has changed it.
-        """
+        """Open or create the store and migrate it. Raises StoreError, also if it is newer."""
         try:
             engine = _engine(url)
             with _MIGRATING, engine.execution_options(sluice_writes=True).begin() as connection:
@@ -193,10 +190,7 @@ class StoreDatabase:
 
     @contextmanager
     def writing(self, *, fenced: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that writes, durable afterwards; `fenced` ones are for the leader only.
-
-        Raises StoreError, or StandbyError if this control plane does not lead.
-        """
+        """A durable write; `fenced` ones are for the leader. Raises StoreError or StandbyError."""
         with in_our_words(), self._order, self._writes.begin() as connection:
             self._untidied += 1
             if fenced and self._is_fenced:

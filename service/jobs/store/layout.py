@@ -201,10 +201,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a file of a job that is not stored yet, readable by its owner only.
-
-    `JobLayout.make_durable` syncs all of them at once.
-    """
+    """Write a private file of a job that is not stored yet; `make_durable` syncs it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)

@@ -211,10 +211,7 @@ class JobStore:
             return get_job(connection, job_id)
 
     def follow(self, job_id: str, changes: Sequence[StateUpdate], events_offset: int) -> Job:
-        """Apply a runner's `events.jsonl` up to `events_offset`, exactly once.
-
-        Illegal transitions are skipped.
-        """
+        """Apply `events.jsonl` up to `events_offset`, exactly once, without illegal transitions."""
         with self._changing(job_id) as (connection, job):
             for change in changes:
                 try:

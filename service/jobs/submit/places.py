@@ -144,10 +144,7 @@ def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[Tab
 
 
 def check_places(plan: JoinPlan, settings: Settings) -> None:
-    """Check that the job's outputs are separate from all other tables.
-
-    Raises SinkError, or NotAllowedError for a path that the operator's lists do not have.
-    """
+    """Check that outputs are apart from all other tables. Raises SinkError or NotAllowedError."""
     own = _places(_tables_of(plan), settings, "the script")
     written = [place for place in own if place.role not in (DIMENSION, FILES)]
     if not written:

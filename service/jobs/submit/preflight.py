@@ -230,10 +230,7 @@ def _check_delta(table: str, path: TablePath) -> None:
 
 
 def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
-    """The writer for the Delta output of a plan of one INSERT; None for other sinks.
-
-    Raises SinkError if no writer can append to it.
-    """
+    """The writer for a Delta output; None for other sinks. Raises SinkError if none can append."""
     if not isinstance(plan.sink, DeltaSink):
         return None
     path, sink = output_path(plan.sink, settings), plan.sink

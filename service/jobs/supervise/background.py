@@ -1,8 +1,4 @@
-"""Background work of the supervisor, one at a time for each job, with retries.
-
-Removals delete a job. Restorations copy its files from the store before a control plane that took
-over supervises the job (ADR-0095).
-"""
+"""Removals and restorations (ADR-0095) of jobs, one at a time for each job, with retries."""
 
 import time
 from collections.abc import Callable

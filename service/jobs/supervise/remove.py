@@ -1,7 +1,4 @@
-"""Removes what a job created outside its directory: topics, indexes, and its output on request.
-
-Objects that existed before the job, or that others created since, stay.
-"""
+"""Removes what a job created outside its directory; objects of others stay."""
 
 import shutil
 from collections.abc import Iterator

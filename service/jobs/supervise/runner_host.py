@@ -89,10 +89,7 @@ class RunnerHostLink:
         self._failures = 0
 
     def start(self, job_dir: Path) -> RunnerProcess | None:
-        """Have a runner forked; None while the host is starting: call again.
-
-        Raises OSError if the host exits again and again, or the log cannot be written.
-        """
+        """Have a runner forked; None while the host is starting: call again. Raises OSError."""
         try:
             link = self._linked()
             if link is not None:

@@ -1,7 +1,4 @@
-"""All connectors, and the check of a table's WITH options against its connector.
-
-Errors point at the key.
-"""
+"""All connectors, and the check of a table's WITH options against its connector."""
 
 import re
 

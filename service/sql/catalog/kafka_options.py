@@ -1,7 +1,4 @@
-"""Options of Kafka's client: brokers, login, and the supported others.
-
-Names are Kafka's. Names outside these tables are refused.
-"""
+"""Options of Kafka's client under Kafka's names; other names are refused."""
 
 from dataclasses import replace
 from typing import Any

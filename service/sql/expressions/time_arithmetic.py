@@ -1,7 +1,4 @@
-"""`time + INTERVAL` and `time - INTERVAL`, planned as whole milliseconds or months.
-
-An INTERVAL is also a value: two are added and subtracted, one is multiplied by a number.
-"""
+"""INTERVAL arithmetic in whole milliseconds or months; an INTERVAL is also a value."""
 
 from dataclasses import dataclass, replace
 

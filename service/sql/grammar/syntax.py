@@ -1,7 +1,4 @@
-"""Statements that the grammar reads: frozen nodes, nothing resolved yet.
-
-`at` is an offset into the script.
-"""
+"""Statements that the grammar reads: frozen nodes; `at` is an offset into the script."""
 
 from __future__ import annotations
 

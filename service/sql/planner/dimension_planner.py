@@ -132,10 +132,7 @@ def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
 def check_versioned(
     script: Script, node: TemporalJoinClause, table: Table, join: DimensionJoin
 ) -> None:
-    """Refuse a join by event time that does not find the versions of one row.
-
-    ON needs an equality for each primary key column, and both times need one type.
-    """
+    """For a versioned table, require ON to compare its primary key, and times of one type."""
     if table.watermark is None:
         return
     _check_times(script, node, table, join)
