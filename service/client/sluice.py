@@ -35,8 +35,7 @@ class Catalog:
         """Store the tables and views of a script, all or none.
 
         Raises InvalidRequestError if a statement or a system that it names cannot be used,
-        ConflictError if
-        a name exists with another declaration.
+        ConflictError if a name exists with another declaration.
         """
         return self._transport.post(TableCreation, "/v1/tables", json={"sql": sql})
 
@@ -200,8 +199,7 @@ class Sluice(AbstractContextManager["Sluice"]):
         """Store or replace a secret in the control plane's directory.
 
         Raises InvalidRequestError for a malformed name or value, ControlPlaneError instead of
-        sending the
-        value unencrypted.
+        sending the value unencrypted.
         """
         self._transport.check_way("secret")
         path = f"/v1/secrets/{quote(name, safe='')}"
