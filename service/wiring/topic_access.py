@@ -104,7 +104,10 @@ def writing(kafka: KafkaOptions) -> Iterator[Write]:
 
 
 def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]:
-    """The `most` oldest or newest committed records, by time, then position. Raises SourceError."""
+    """The `most` oldest or newest committed records; raises SourceError.
+
+    They are ordered by time, records without a time last, then by position.
+    """
     with _reached():
         cluster = KafkaCluster(kafka)
         topic = cluster.require(kafka.topic)
