@@ -25,7 +25,7 @@ from service.version import DEFAULT_HOST, DEFAULT_PORT
 
 PREFIX = "SLUICE_"
 SETTINGS_FILE = "settings.json"
-LEADERLESS_STOP_S = 10.0  # a runner has so long once its leader is gone: before another leads
+LEADERLESS_STOP_S = 10.0  # a runner stops before another leader takes over
 _NOT_SETTINGS = ("SLUICE_SECRET_", "SLUICE_SERVER", "SLUICE_TOKEN", "SLUICE_CA_FILE")
 _SERVERS = r"^[^\s,]+:[0-9*]+(,[^\s,]+:[0-9*]+)*$"
 _SECRETS = r"^[\w.*-]+@[^\s,@]+:[0-9*]+(,[\w.*-]+@[^\s,@]+:[0-9*]+)*$"
@@ -443,7 +443,7 @@ class Settings(BaseSettings):
 
     @property
     def host_dir(self) -> Path:
-        node = f"-{socket.gethostname()}" if store_is_shared(self) else ""  # all have the directory
+        node = f"-{socket.gethostname()}" if store_is_shared(self) else ""  # a shared directory
         return self.data_dir / f"host{node}"
 
     @property
@@ -485,7 +485,7 @@ class Settings(BaseSettings):
 
     @classmethod
     def of_runner(cls, job_dir: Path) -> Self:
-        """The settings that the control plane handed over, else those of the environment."""
+        """The settings from `hand_over`, else from the environment."""
         content = read_json(job_dir / SETTINGS_FILE)
         return cls.load(**(content["settings"] if content else {}))
 

@@ -23,7 +23,7 @@ _MINUTE_S = 60.0
 
 
 class PerMinute:
-    """Lets one line a minute through for each cause, and counts the others."""
+    """Passes one line a minute for each cause, and counts the others."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class PerMinute:
         self._said: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def due(self, cause: Hashable) -> int | None:
-        """How many lines were left out since the last one; None if this one is left out, too."""
+        """How many lines were omitted since the last one; None if this one is omitted too."""
         with self._lock:
             now = self._clock()
             at, left_out = self._said.get(cause, (-_MINUTE_S, 0))

@@ -39,8 +39,6 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Resources of an open control plane."""
-
     lock: int
     listener: socket.socket
     services: Services

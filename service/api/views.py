@@ -43,7 +43,6 @@ def listed_job(
 
 
 def _glance(reported: object) -> dict[str, Any]:
-    """The stream's numbers for a list."""
     if reported is None:
         return {}
     probe = ProbeView.model_validate(reported)

@@ -131,7 +131,7 @@ class Conversation:
             self._declared = "".join(f"{whole[p.start : p.end]};\n" for p in earlier)
 
     def _is_for_catalog(self, nodes: Sequence["Statement"]) -> bool:
-        """Whether the statements only declare, for later scripts."""
+        """True if the statements only declare entries of the catalog."""
         from service.sql.grammar.syntax import CreateTable, CreateView
 
         created = (node for node in nodes if isinstance(node, CreateTable | CreateView))
@@ -208,7 +208,7 @@ class Conversation:
             self.tell({"statement": word, "columns": columns, "rows": own})
 
     def _rows(self, job: "RemoteJob", most: int) -> "PreviewLog":
-        """The rows that the job prints, at most `most`; with `live` they are shown as they come."""
+        """At most `most` printed rows; with `live` they appear as they arrive."""
         rows = PreviewLog(job, most)
         shown = None if self.live is None else self.live()
         with ExitStack() as stack:
@@ -270,7 +270,6 @@ class PreviewLog:
 
 
 def _preview_rows(script: str) -> int:
-    """The row limit of a script that ends in a SELECT."""
     from service.sql.grammar.parser import parse  # slow to load, and few commands read scripts
     from service.sql.grammar.syntax import Select
     from service.sql.text.script import Script
@@ -281,7 +280,7 @@ def _preview_rows(script: str) -> int:
 
 
 def _is_dropped_for_good(node: "Statement", nodes: Sequence["Statement"]) -> "TypeIs[Drop]":
-    """Whether a statement drops something that the conversation did not declare."""
+    """True if a statement drops something that the conversation did not declare."""
     from service.sql.grammar.syntax import CreateTable, CreateView, Drop
 
     if not isinstance(node, Drop):

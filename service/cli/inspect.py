@@ -352,7 +352,6 @@ def doctor(
 
 
 def _examine_here(unreached: UnreachableError) -> "CheckReport":
-    """Check this machine without a control plane."""
     from service.api.routes.inspection import (
         check_report,  # slow to load
     )

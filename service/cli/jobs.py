@@ -98,7 +98,6 @@ def _watch_screen(watched: "RemoteJob") -> "JobDetail":
 
 
 def _watch(watched: "RemoteJob", show_each: Callable[["JobDetail"], None]) -> "JobDetail":
-    """Show the job until it has ended and its desired state is not RUNNING."""
     look = JobPoll(watched)
     while True:
         job = look.job()
@@ -128,7 +127,7 @@ def _event_lines(client: "Sluice", job_id: str) -> Callable[["JobDetail"], None]
 
 
 def _json_lines() -> Callable[["JobDetail"], None]:
-    """Prints the job as one line of JSON whenever more than ages has changed."""
+    """Prints the job as a line of JSON when values other than ages have changed."""
     printed: dict[str, Any] = {}
 
     def line(job: "JobDetail") -> None:

@@ -1,4 +1,4 @@
-"""Answers in a notebook: HTML in which foreign text is escaped, and rows as data frames."""
+"""Answers in a notebook: HTML with escaped text, and rows as data frames."""
 
 import html
 import sys
@@ -41,7 +41,6 @@ def html_of_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], *, m
 
 
 def html_of_jobs(listed: Iterable["ListedJob"]) -> str:
-    """A list of jobs."""
     columns = ("name", "state", "phase", "records/s", "held", "lag", "reason", "id")
     rows = (
         (
@@ -60,7 +59,6 @@ def html_of_jobs(listed: Iterable["ListedJob"]) -> str:
 
 
 def html_of_job(detail: "JobDetail") -> str:
-    """One job: its state with the reason, and its tables with progress bars."""
     facts = (
         f"<th>{html_text(name)}</th><td>{html_text(fact)}</td>" for name, fact in _facts(detail)
     )
@@ -137,7 +135,6 @@ class Tabular(ABC):
         return polars.from_arrow(self.to_arrow())
 
     def _repr_html_(self) -> str:
-        """The first rows, for a notebook."""
         rows = self._first(_SHOWN + 1)
         return html_of_rows(
             rows.slice(0, _SHOWN).to_pylist(), rows.column_names, more=rows.num_rows > _SHOWN

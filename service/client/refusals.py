@@ -77,7 +77,6 @@ _KINDS: dict[int, type[RefusedError]] = {
 
 
 def refusal(problem: Mapping[str, Any], retry_after_s: float | None) -> RefusedError:
-    """The error for a problem document."""
     kind = _KINDS.get(int(problem.get("status", 0)), RefusedError)
     return kind(
         problem["detail"], hint=problem["hint"], problem=problem, retry_after_s=retry_after_s
@@ -85,7 +84,7 @@ def refusal(problem: Mapping[str, Any], retry_after_s: float | None) -> RefusedE
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether a retry may succeed."""
+    """True if a retry may succeed."""
     if isinstance(error, RefusedError):
         return isinstance(error, UnavailableError)
     return isinstance(error, ControlPlaneError)

@@ -52,7 +52,7 @@ Event = Transition | StatusChanged | Removed
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event as it came."""
+    """One server-sent event."""
 
     name: str
     data: str
@@ -88,7 +88,7 @@ def parse(lines: Iterable[str]) -> Iterator[ServerEvent]:
 class EventStream:
     """An iterator over the events of a job; ends when the job is removed.
 
-    Reconnects after the last received transition, whose number is `last_id`.
+    Reconnects after the transition `last_id`, the last received one.
     """
 
     def __init__(self, transport: Transport, job_id: str, after: int | None) -> None:
@@ -160,7 +160,6 @@ class RemoteJob:
         return f"RemoteJob({self.id!r})"
 
     def status(self) -> JobDetail:
-        """The current state of the job."""
         return self._transport.ask(JobDetail, self._path)
 
     def _repr_html_(self) -> str:
@@ -169,10 +168,8 @@ class RemoteJob:
     def wait_until(self, target: str, *, timeout_s: float = 3600.0) -> JobDetail:
         """Wait for a phase (`LOAD`, `JOIN`) or a state (such as `JOINING`, `FINISHED`).
 
-        In a notebook the cell shows progress.
-
-        Raises:
-            ControlPlaneError: the job ended in another state, or timeout.
+        In a notebook the cell shows progress. Raises ControlPlaneError if the job ends in another
+        state, or on a timeout.
         """
         deadline = time.monotonic() + timeout_s
         show = notebook_display()
@@ -193,29 +190,26 @@ class RemoteJob:
             time.sleep(_POLL_S)
 
     def pause(self) -> JobDetail:
-        """Pause it after its batch; it keeps its position."""
+        """Pause the job after its batch; it keeps its position."""
         return self._changed("pause")
 
     def resume(self) -> JobDetail:
-        """Resume a paused job."""
         return self._changed("resume")
 
     def stop(self) -> JobDetail:
-        """Stop its runner after its batch; the job keeps its position."""
+        """Stop the runner after its batch; the job keeps its position."""
         return self._changed("stop")
 
     def start(self) -> JobDetail:
-        """Start it at its position."""
         return self._changed("start")
 
     def _changed(self, what: str) -> JobDetail:
         return self._transport.post(JobDetail, f"{self._path}:{what}")
 
     def delete(self, *, output: bool = False, timeout_s: float = 120.0) -> tuple[str, ...]:
-        """Remove it with its topics, tables and checkpoint, with `output` also its output.
+        """Remove the job with its topics, tables and checkpoint, with `output` also its output.
 
-        Returns:
-            The output that could not be removed, with reasons.
+        Returns the output that could not be removed, with reasons.
 
         Raises:
             NotFoundError: no such job.
@@ -241,7 +235,6 @@ class RemoteJob:
         return job.left
 
     def _removed(self, *, output: bool) -> JobDetail | RemovalView:
-        """Request the removal; returns the job while the removal is in progress."""
         answer = self._transport.send("DELETE", self._path, params={"output": output})
         if answer.status_code == httpx.codes.NO_CONTENT:
             return RemovalView(left=())
@@ -261,11 +254,10 @@ class RemoteJob:
         return self._transport.ask(WatermarkReport, f"{self._path}/watermarks")
 
     def explain_wait(self) -> WaitReport:
-        """Why there is no output, if so."""
         return self._transport.ask(WaitReport, f"{self._path}/explain-wait")
 
     def batches(self, *, most: int | None = None) -> Batches:
-        """Its batches, newest first."""
+        """The `most` newest batches, newest first; None means all."""
         return Batches(self._transport, f"{self._path}/batches", most)
 
     def replay_batch(
@@ -281,15 +273,12 @@ class RemoteJob:
         return self._transport.ask(RowExplanation, f"{self._path}/rows/{coordinates}", sink=sink)
 
     def doctor(self) -> CheckReport:
-        """Run the checks of the job."""
         return self._transport.ask(CheckReport, f"{self._path}/doctor")
 
     def dimensions(self) -> list[DimensionVersions]:
-        """The tables that it joins with."""
         return self._transport.ask(DimensionList, f"{self._path}/dimensions").items
 
     def dimension(self, table: str) -> RemoteDimension:
-        """One table that it joins with."""
         return RemoteDimension(self._transport, self.id, table)
 
     def preview(self, *, limit: int = 20, sink: str | None = None) -> Preview:
@@ -307,7 +296,7 @@ class RemoteJob:
         return answer.text, int(answer.headers["Sluice-Next-Offset"])
 
     def events(self, *, after: int | None = None) -> EventStream:
-        """Its transitions after number `after`, then live events."""
+        """Transitions after number `after`, then live events."""
         return EventStream(self._transport, self.id, after)
 
     def dead_letters(self, *, pending: bool = False) -> Pages[DeadLetterPage, DeadLetterView]:
@@ -326,7 +315,7 @@ class RemoteJob:
         idempotency_key: str | None = None,
         timeout_s: float = 600.0,
     ) -> DeadLetterReplayed:
-        """Join dead letters again: those of the request body `replay`, by default all.
+        """Replay the dead letters of the request body `replay`, by default all.
 
         Raises:
             RefusedError: they cannot be replayed, or the job has no runner.
@@ -345,7 +334,7 @@ class RemoteJob:
         idempotency_key: str | None = None,
         timeout_s: float = 600.0,
     ) -> DeadLettersDiscarded:
-        """Discard dead letters, by default all pending ones.
+        """Discard dead letters, by default all pending ones; raises as `replay_dead_letters`.
 
         Args:
             reason: recorded with the letters.
@@ -353,10 +342,6 @@ class RemoteJob:
             by: who decides, recorded with the letters.
             idempotency_key: repeating a request with the same key has no further effect.
             timeout_s: maximum wait for the runner's answer.
-
-        Raises:
-            RefusedError: a letter does not exist, or the job has no runner.
-            WaitTimeoutError: timeout; the request stays pending.
         """
         chosen = {"all": True} if records is None else {"records": list(records)}
         path, body = f"{self._path}/dead-letters:discard", {**chosen, "reason": reason, "by": by}
@@ -384,7 +369,6 @@ class RemoteJob:
         key: str | None,
         timeout_s: float,
     ) -> Answer:
-        """Send a request to the runner and wait for its result."""
         deadline = time.monotonic() + timeout_s
         headers = {"Idempotency-Key": key or uuid4().hex}
         answer = self._transport.send("POST", path, json=body, headers=headers)

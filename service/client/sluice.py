@@ -34,14 +34,12 @@ class Catalog:
     def create(self, sql: str) -> TableCreation:
         """Store the tables and views of a script, all or none.
 
-        Raises:
-            InvalidRequestError: a statement cannot be stored, or a system it names cannot be used.
-            ConflictError: the name exists with another declaration.
+        Raises InvalidRequestError if a statement or a system that it names cannot be used,
+        ConflictError if a name exists with another declaration.
         """
         return self._transport.post(TableCreation, "/v1/tables", json={"sql": sql})
 
     def tables(self) -> list[CatalogTable]:
-        """All tables and views, by name."""
         return self._transport.ask(CatalogList, "/v1/tables").items
 
     def table(self, name: str) -> CatalogTableDetail:
@@ -49,12 +47,7 @@ class Catalog:
         return self._transport.ask(CatalogTableDetail, f"/v1/tables/{quote(name, safe='')}")
 
     def drop(self, name: str) -> None:
-        """Drop a table or view, and the copy of a shared table.
-
-        Raises:
-            NotFoundError: it does not exist.
-            ConflictError: jobs or views use it.
-        """
+        """Drop a table or view, and a shared table's copy. Raises NotFoundError, ConflictError."""
         self._transport.send("DELETE", f"/v1/tables/{quote(name, safe='')}")
 
 
@@ -146,8 +139,7 @@ class Sluice(AbstractContextManager["Sluice"]):
     def statements(self, sql: str) -> list[AnswerView]:
         """Answers to the questions of a script; stores no declaration.
 
-        Raises:
-            RefusedError: the script is invalid, asks nothing, or would start a job.
+        Raises RefusedError if the script is invalid, asks nothing, or would start a job.
         """
         return self._transport.post(AnswerList, "/v1/statements", json={"sql": sql}).answers
 
@@ -158,8 +150,7 @@ class Sluice(AbstractContextManager["Sluice"]):
     def job(self, reference: str) -> RemoteJob:
         """The job with this id, unique prefix of an id, or name.
 
-        Raises:
-            JobNotFoundError: no job, or several, match.
+        Raises JobNotFoundError if no job, or several, match.
         """
         if _ID.fullmatch(reference):
             return RemoteJob(self._transport, reference)
@@ -184,11 +175,9 @@ class Sluice(AbstractContextManager["Sluice"]):
         return self._transport.ask(EventPage, path, cursor=after, limit=500).items
 
     def version(self) -> VersionView:
-        """Version and role of the control plane, and its default brokers."""
         return self._transport.ask(VersionView, "/v1/version")
 
     def doctor(self) -> CheckReport:
-        """Run the checks of the control plane's machine."""
         return self._transport.ask(CheckReport, "/v1/doctor")
 
     def tokens(self) -> Pages[TokenPage, TokenView]:
@@ -204,15 +193,13 @@ class Sluice(AbstractContextManager["Sluice"]):
         self._transport.send("DELETE", f"/v1/tokens/{token_id}")
 
     def secrets(self) -> SecretList:
-        """The secrets that jobs can reference, without values."""
         return self._transport.ask(SecretList, "/v1/secrets")
 
     def set_secret(self, name: str, value: str) -> StoredSecret:
         """Store or replace a secret in the control plane's directory.
 
-        Raises:
-            InvalidRequestError: the name or the value is malformed.
-            ControlPlaneError: the value would be sent unencrypted; nothing was sent.
+        Raises InvalidRequestError for a malformed name or value, ControlPlaneError instead of
+        sending the value unencrypted.
         """
         self._transport.check_way("secret")
         path = f"/v1/secrets/{quote(name, safe='')}"

@@ -51,7 +51,6 @@ class _OfVersions(Pages[Page, Item], Tabular):
             query = {"cursor": cursor}
 
     def to_arrow(self) -> "pa.Table":
-        """One Arrow table with the types of the table."""
         import pyarrow as pa
 
         return pa.concat_tables(self._streams())
@@ -65,7 +64,6 @@ class _OfVersions(Pages[Page, Item], Tabular):
 def _arrow(
     transport: Transport, path: str, query: Mapping[str, Any]
 ) -> tuple["httpx.Response", "pa.Table"]:
-    """An Arrow stream: the answer and its rows."""
     import pyarrow as pa
 
     answer = transport.send("GET", path, params=query, headers={"Accept": _ARROW})
@@ -81,7 +79,6 @@ class OutputRows(Tabular):
         self._query = {name: value for name, value in query.items() if value is not None}
 
     def to_arrow(self) -> "pa.Table":
-        """The rows, newest batch first."""
         return _arrow(self._transport, self._path, self._query)[1]
 
 
@@ -144,14 +141,13 @@ class RemoteDimension:
         return self.rows()._repr_html_()
 
     def at(self, version: int | None) -> "RemoteDimension":
-        """The same table at `version`, None for the newest."""
+        """The same table at `version`; None for the newest."""
         return RemoteDimension(self._transport, self._job_id, self._table, version)
 
     def rows(self, keys: Sequence[KeyValue] | None = None) -> Rows:
-        """All rows, or those of up to 100 `keys`; a composite key is a tuple or a mapping.
+        """All rows, or the rows of 1 to 100 `keys`; a composite key is a tuple or a mapping.
 
-        Raises:
-            ValueError: `keys` is empty; more than 100 raise `InvalidRequestError` on iteration.
+        Raises ValueError without a key; more than 100 raise InvalidRequestError on iteration.
         """
         if keys is not None and not keys:
             raise ValueError("no keys, expected 1 to 100 at once")
@@ -245,7 +241,6 @@ def _batch_row(batch: BatchView, place: Callable[[str], int | str]) -> dict[str,
 
 
 def _key_text(key: KeyValue) -> str:
-    """A key as a query parameter: composite ones as JSON, others as text."""
     if isinstance(key, Mapping):
         return json.dumps({str(name): _text(part) for name, part in key.items()})
     if isinstance(key, tuple | list):

@@ -70,9 +70,7 @@ class Transport:
     def send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401 (httpx's)
         """One idempotent request, retried while the control plane is unreachable.
 
-        Raises:
-            RefusedError: the control plane answered with a problem.
-            UnreachableError: it cannot be reached.
+        Raises RefusedError for a problem, UnreachableError if no answer comes.
         """
         if self._attempts == 1:
             return self._once(method, path, options)
@@ -127,7 +125,7 @@ def parsed(model: type[Answer], document: object) -> Answer:
 
 
 def _pause(error: Exception) -> bool | float:
-    """Whether to retry, or the delay that the control plane requested."""
+    """True to retry, or the delay in seconds that the control plane requested."""
     if isinstance(error, UnavailableError) and error.retry_after_s is not None:
         return error.retry_after_s
     return is_passing(error)

@@ -1,4 +1,4 @@
-"""Measures from the output itself whether a row was joined before the copy was complete."""
+"""Measures in the output whether a row was joined before the copy was complete."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -84,7 +84,7 @@ _SHOWN_COLUMNS = ["user_id", "item_id", "gender", "name", "_dimension_versions"]
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the output table shows.
+    """The audit of the output table.
 
     Attributes:
         early_records: rows whose pin is older than the opening, and unmatched rows of users that
@@ -99,7 +99,7 @@ class Audit:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The opening as the job's status shows it."""
+    """The gate's opening, from the job's status."""
 
     at_ms: int
     versions: Mapping[str, int]

@@ -56,12 +56,9 @@ class DemoError(ServiceError, fault="demo"):
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """What the command line asks for.
+    """Options of the command line; `records` None runs until interrupted.
 
-    Attributes:
-        rows: users in the table.
-        records: stop after this many joined records; None runs until interrupted.
-        plain: no live screen; one JSON object is the last line of standard output.
+    `plain`: no live screen; one JSON object is the last line of standard output.
     """
 
     rows: int = 200_000
@@ -90,7 +87,7 @@ class DemoResult:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Everything that runs."""
+    """The demo's running parts."""
 
     settings: Settings
     database: MariaDb
@@ -139,7 +136,7 @@ def remove_stale_directories() -> None:
 
 
 def _in_use(directory: Path) -> bool:
-    """Whether the demo of `directory` lives, or a runner that has outlived it."""
+    """True if the demo of `directory` lives, or a runner that has outlived it."""
     pid, started_at_ms, *_ = directory.name.removeprefix(_PREFIX).split("-")
     if not (pid.isdigit() and started_at_ms.isdigit()):
         return True
@@ -191,8 +188,6 @@ def _clicks_per_second(options: DemoOptions) -> int:
 
 
 class _Show:
-    """Follows the job and shows it."""
-
     def __init__(self, stage: _Stage, job: RemoteJob, options: DemoOptions, talk: Console) -> None:
         self._stage = stage
         self._job = job
@@ -263,7 +258,6 @@ class _Show:
         self._talk.print(f"users {edits.renamed} renamed, users {edits.deleted} deleted")
 
     def _look_for_edits(self, edits: Edits) -> None:
-        """Say when a click of each edited user shows the edit."""
         for row in self._newest.first_of(self._unseen):
             user, name = int(str(row["user_id"])), row["name"]
             if name == (f"renamed {user}" if user in edits.renamed else None):

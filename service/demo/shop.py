@@ -52,7 +52,6 @@ def provide_debezium(cache_dir: Path, java: Java) -> DebeziumBinaries:
 
 @contextmanager
 def servers(directory: Path, binaries: Binaries) -> Iterator[tuple[KafkaBroker, MariaDb]]:
-    """A broker and a database with data below `directory`, started side by side."""
     patient = BrokerSettings(ready_timeout_s=_READY_TIMEOUT_S)
     broker = KafkaBroker(directory / "kafka", binaries.java, binaries.broker_jars, patient)
     database = MariaDb(
@@ -113,7 +112,7 @@ def create_users(database: MariaDb, rows: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What the demo changes after the gate has opened."""
+    """The demo's changes after the gate has opened."""
 
     renamed: tuple[int, ...]
     deleted: tuple[int, ...]

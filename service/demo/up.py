@@ -1,4 +1,4 @@
-"""`sluice up`: a control plane with a broker and a database of its own, for a first hour."""
+"""`sluice up`: a control plane with an embedded broker and database, for a first hour."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from service.embedded.server import EmbeddedServer
 from service.jobs.store.layout import write_private
 
 CUSTOMERS = 1000
-_NAME = "shop"  # of the database, of the connector, and the first part of its topics
+_NAME = "shop"  # database, connector and prefix of its topics
 _TOPIC_TIMEOUT_S = 120.0
 _STATEMENTS = (
     "CREATE TABLE customers (id BIGINT PRIMARY KEY, name TEXT NOT NULL, credit NUMERIC(10, 2))",
@@ -54,10 +54,9 @@ LEFT JOIN customers FOR SYSTEM_TIME AS OF o.proctime AS c ON o.customer_id = c.i
 
 @dataclass(frozen=True, slots=True)
 class CapturedShop:
-    """A database, the Connect that captures it, and a job that joins what it writes.
+    """A database, its Connect, and a job that joins the captured table.
 
-    Attributes:
-        client_file: connection options of the database as JSON; readable by its owner only.
+    `client_file` has the database's connection options as JSON; only its owner can read it.
     """
 
     postgres: PostgreSql
@@ -161,11 +160,9 @@ password={password}
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """What runs, and where.
+    """The running parts and their addresses; `captured` is None without Debezium.
 
-    Attributes:
-        client_file: options of a MySQL client with root's password; readable by its owner only.
-        captured: None without Debezium.
+    `client_file` has a MySQL client's options with root's password; only its owner can read it.
     """
 
     url: str
@@ -191,8 +188,6 @@ class Up:
 
 
 class _Keeper:
-    """Restarts one server whenever it has exited."""
-
     def __init__(self, server: EmbeddedServer, tell: Callable[[str], None]) -> None:
         self._server = server
         self._tell = tell
@@ -225,7 +220,6 @@ def everything(
     binaries: Binaries,
     debezium: DebeziumBinaries | None = None,
 ) -> Iterator[Up]:
-    """Start all of it on the data below `directory`; stop all at the end of the block."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     with ExitStack() as stack:
         kafka, database = stack.enter_context(servers(directory, binaries))

@@ -28,12 +28,9 @@ rootLogger.appenderRef.out.ref = out
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """How a broker runs.
+    """How a broker runs; `port` None takes the directory's earlier port, else a free one.
 
-    Attributes:
-        port: None takes the directory's earlier port, else a free one.
-        heap: as `-Xmx` takes it.
-        jvm_options: the default costs a third less CPU at the start, and throughput.
+    The default `jvm_options` cost a third less CPU at the start, and throughput.
     """
 
     port: int | None = None
@@ -88,7 +85,6 @@ class KafkaBroker(EmbeddedServer):
         (self._dir / "log4j2.properties").write_text(_LOG_SETTINGS)
 
     def _format(self) -> None:
-        """On first use, format the log directory."""
         logs = self._dir / "logs"
         if (logs / "meta.properties").exists():
             return
@@ -144,8 +140,8 @@ class KafkaBroker(EmbeddedServer):
 def _alive_brokers(port: int) -> int:
     """How many brokers the one on `port` reports; 0 when it does not answer.
 
-    The first field of the answer to a Metadata request of version 1 for no topics, behind length
-    and correlation id, is the count of brokers. Source: Kafka protocol guide, "Metadata API".
+    A Metadata request of version 1 for no topics returns the count first, behind length and
+    correlation id. Source: Kafka protocol guide, "Metadata API".
     """
     try:
         with socket.create_connection((LOOPBACK, port), timeout=2.0) as link:

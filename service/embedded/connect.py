@@ -118,7 +118,7 @@ def postgres_connector(
 
 
 def publish(database: PostgreSql, *, prefix: str, name: str, schema: str = "public") -> None:
-    """Create the publication of all present and later tables of `schema` that a connector needs."""
+    """Create a connector's publication, of all present and later tables of `schema`."""
     connection = database.connect(name)
     connection.cursor().execute(f'CREATE PUBLICATION "{prefix}" FOR TABLES IN SCHEMA "{schema}"')
     connection.close()
@@ -136,19 +136,14 @@ def _common(prefix: str) -> dict[str, str]:
     }
 
 
-_REQUEST_TIMEOUT_S = 60.0  # a PUT answers once the connector has been started
+_REQUEST_TIMEOUT_S = 60.0  # a PUT answers after the connector's start
 _ALIVE_TIMEOUT_S = 2.0
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectSettings:
-    """How a Connect runs.
-
-    Attributes:
-        port: of the REST API; None takes the directory's earlier port, else a free one.
-        heap: as `-Xmx` takes it.
-    """
+    """How a Connect runs; REST `port` None takes the directory's earlier port, else a free one."""
 
     port: int | None = None
     heap: str = "384m"
@@ -203,7 +198,7 @@ class Connectors:
 
     def _request(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 (JSON)
         answer = httpx.request(method, self.url + path, json=body, timeout=_REQUEST_TIMEOUT_S)
-        if answer.is_error:  # its text says why
+        if answer.is_error:  # its text has the cause
             raise httpx.HTTPStatusError(answer.text, request=answer.request, response=answer)
         return answer.json() if answer.content else None
 

@@ -19,7 +19,7 @@ DEFAULT_OPTIONS: dict[str, str | None] = {
     "skip-name-resolve": None,
     "socket": "mariadb.sock",  # relative to the data: a socket's path has a length limit
     "pid-file": "mariadb.pid",
-    "skip-ssl": None,  # making a certificate takes seconds, and nobody else is on loopback
+    "skip-ssl": None,  # making a certificate takes seconds; loopback needs none
     "server-id": "1",
     "log-bin": "binlog",
     "binlog-format": "ROW",
@@ -36,12 +36,10 @@ DEFAULT_OPTIONS: dict[str, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
-    """How a database runs.
+    """How a database runs; `port` None takes the directory's earlier port, else a free one.
 
-    Attributes:
-        port: None takes the directory's earlier port, else a free one.
-        options: of the server, such as ``{"binlog-row-image": "MINIMAL"}``; None gives an option
-            without a value, such as ``{"skip-log-bin": None}``.
+    `options` are the server's, such as ``{"binlog-row-image": "MINIMAL"}``; None for an option
+    without a value, such as ``{"skip-log-bin": None}``.
     """
 
     port: int | None = None
@@ -93,7 +91,7 @@ class MariaDb(EmbeddedDatabase):
                 answered = bool(cursor.execute("SELECT 1"))
         except pymysql.MySQLError:
             return False
-        self._users_file.unlink(missing_ok=True)  # the first start has carried it out
+        self._users_file.unlink(missing_ok=True)  # the first start has run it
         return answered
 
     @property
@@ -101,7 +99,7 @@ class MariaDb(EmbeddedDatabase):
         return self._dir / "users.sql"
 
     def _install(self) -> None:
-        """On first use, create the system tables; a half-made directory is replaced."""
+        """Create the system tables on first use; a half-made directory is replaced."""
         marker = self._dir / "installed"
         if marker.exists():
             return

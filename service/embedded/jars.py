@@ -1,8 +1,8 @@
 """The cache of jars and binaries, shared by all checkouts of this machine.
 
-The Ivy inside PySpark fetches a set of jars from where it always does; each file is compared with
-the lock file, and only a complete and correct set is renamed to its final name. That name contains
-the lock's fingerprint, so a set that is there can be used without looking at its bytes again.
+The Ivy inside PySpark fetches a set of jars; each file is compared with the lock file, and only a
+complete and correct set is renamed to its final name. That name has the lock's fingerprint, so an
+existing set is used without reading its bytes again.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class JarSet(Enum):
-    """Jars that are used, and fetched, together."""
+    """Jars that are used and fetched together."""
 
     SPARK = "spark"
     BROKER = "broker"
@@ -168,7 +168,7 @@ def _arrived_bytes(directory: Path) -> int:
 
 _MAVEN = "http://ant.apache.org/ivy/maven"  # a namespace: nothing is fetched from there
 _UNPACKED = (JarSet.DATABASE, JarSet.POSTGRES, JarSet.REGISTRY)
-_UNPACKED_BYTES_PER_BYTE = 5  # what unpacking a database needs, at most
+_UNPACKED_BYTES_PER_BYTE = 5  # upper bound for unpacking a database
 _BINARIES = ("bin/mariadbd", "bin/my_print_defaults", "bin/resolveip", "scripts/", "share/")
 _UNTRUSTED = "PKIX path building failed"
 
@@ -182,10 +182,7 @@ class JarCache:
     locked: tuple[Jar, ...] = field(default_factory=read_lock)
 
     def jars(self, jar_set: JarSet) -> list[Path]:
-        """Paths of the set's jars, fetched first if needed; safe to call concurrently.
-
-        Raises JarCacheError if they cannot be fetched or stored, or one differs from the lock file.
-        """
+        """Paths of the set's jars, fetched if needed; safe concurrently. Raises JarCacheError."""
         jars = self._of(jar_set)
         home = self._provide(jar_set, jars, lambda directory: None)
         return [home / jar.file_name for jar in jars]
@@ -232,7 +229,7 @@ class JarCache:
         return home
 
     def _fill(self, home: Path, jars: tuple[Jar, ...], finish: Callable[[Path], None]) -> None:
-        for abandoned in home.parent.glob(f"{home.name}.new-*"):  # by one that was killed
+        for abandoned in home.parent.glob(f"{home.name}.new-*"):  # left by a killed process
             shutil.rmtree(abandoned, ignore_errors=True)
         self._require_space(jars)
         ivy_cache = home.with_suffix(".ivy")  # kept after a failure: downloads are not repeated
@@ -319,7 +316,7 @@ def run_ivy(
 
 
 def _ivy_jar() -> Path:
-    """The Ivy inside PySpark, found without the second that importing PySpark takes."""
+    """Find PySpark's Ivy without importing PySpark, which takes a second."""
     package = importlib.util.find_spec("pyspark")
     homes = [] if package is None or package.origin is None else [Path(package.origin).parent]
     for jar in (jar for home in homes for jar in (home / "jars").glob("ivy-*.jar")):
@@ -332,7 +329,7 @@ def _ivy_jar() -> Path:
 
 
 def ivy_description(jars: Iterable[tuple[Jar, bool]]) -> str:
-    """Ivy's description of jars, each with whether its runtime dependencies are included."""
+    """Ivy's description of (jar, with its runtime dependencies) pairs."""
     lines = []
     for jar, complete in jars:
         conf = "sluice-&gt;runtime,master" if complete else "sluice-&gt;master"
@@ -358,7 +355,7 @@ def _artifact(jar: Jar) -> str:
 
 
 def proxy_options(environ: Mapping[str, str]) -> list[str]:
-    """The JVM's options for HTTPS_PROXY and NO_PROXY, which it does not read."""
+    """JVM options for HTTPS_PROXY and NO_PROXY, which a JVM does not read."""
     proxy = environ.get("HTTPS_PROXY") or environ.get("https_proxy")
     if not proxy:
         return []
@@ -383,7 +380,6 @@ def _check(jar: Jar, path: Path) -> None:
 
 
 def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
-    """Extract the database's programs into `directory` and delete the jars."""
     for jar in jars:
         archive = directory / jar.file_name
         with zipfile.ZipFile(archive) as content:
@@ -395,7 +391,6 @@ def _unpack(directory: Path, jars: Sequence[Jar]) -> None:
 
 
 def _untar(directory: Path, jars: Sequence[Jar]) -> None:
-    """Extract the archives, or those inside the jars, into `directory` and delete the files."""
     for jar in jars:
         path = directory / jar.file_name
         if jar.archive:
@@ -425,7 +420,6 @@ def _extract(content: zipfile.ZipFile, member: zipfile.ZipInfo, target: Path) ->
 
 
 def _cause(report: str) -> str:
-    """The most telling line of Ivy's report of a failure."""
     lines = [line.strip() for line in report.splitlines()]
     for sign in (_UNTRUSTED, "No space left", "Exception", "Server access error", "not found"):
         for line in lines:

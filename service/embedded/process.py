@@ -1,4 +1,4 @@
-"""Child processes that end when we end, even when we are killed; and locks on directories."""
+"""Child processes that end with this process, even when it is killed; and locks on directories."""
 
 import contextlib
 import fcntl
@@ -43,7 +43,7 @@ _LAUNCHER = Path(__file__).with_name("launch.py")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program to run; `log` gets its output appended, `environment` is added to ours."""
+    """A program to run: its output is appended to `log`, `environment` to the present one."""
 
     arguments: list[str]
     log: Path
@@ -92,7 +92,6 @@ def free_port() -> int:
 
 
 def require_free(port: int, *, what: str, hint: str) -> None:
-    """Raises ServerStartError if `what` cannot listen on `port`."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -114,10 +113,7 @@ def file_lock(path: Path) -> Iterator[None]:
 
 
 def claim_directory(directory: Path, *, what: str) -> int:
-    """Lock `directory` until the returned descriptor is given to `give_lock_up`.
-
-    Raises ServerStartError if another process has it.
-    """
+    """Lock `directory`; returns the descriptor for `give_lock_up`. Raises ServerStartError."""
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory / "sluice.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     if not take_lock(descriptor):
@@ -140,10 +136,10 @@ def last_lines(log: Path, count: int = 3) -> str:
 
 @cache
 def _spawner() -> "queue.SimpleQueue[tuple[Command, Future[subprocess.Popen[bytes]]]]":
-    """The thread that forks: it lives as long as this process.
+    """The thread that forks; it lives as long as this process.
 
-    The kernel ends the children when the thread that forked them ends, and a caller's thread may be
-    a short-lived one of a server's pool.
+    The kernel ends the children with the thread that forked them, and a caller's thread may be a
+    short-lived one of a server's pool.
     """
     work: queue.SimpleQueue[tuple[Command, Future[subprocess.Popen[bytes]]]] = queue.SimpleQueue()
     threading.Thread(target=_serve, args=(work,), name="spawner", daemon=True).start()

@@ -1,8 +1,8 @@
 """Provide Java, jars and binaries beforehand: ``python -m service.embedded.provide``.
 
-Exit codes: 0 all is there, 1 told what is wrong, 3 no usable Java. `make` then adds one; its first
-call is with ``--quiet-without-java``. With ``--debezium`` Connect, PostgreSQL and the
-registry are provided, too, which else are fetched when they are first used.
+Exit codes: 0 all provided, 1 failed with a message, 3 no usable Java. `make` then adds one; its
+first call is with ``--quiet-without-java``. ``--debezium`` adds Connect, PostgreSQL and the
+registry, which are otherwise fetched at first use.
 """
 
 import sys

@@ -1,6 +1,6 @@
-"""Make the lock file of the jars anew: ``python -m service.embedded.relock`` (`make lock`).
+"""Rewrite the lock file of the jars: ``python -m service.embedded.relock`` (`make lock`).
 
-Lets Ivy resolve what the checkout's `deploy/jars.txt` asks for, and pins every jar.
+Ivy resolves the jars in `deploy/jars.txt` of the checkout; every jar is pinned.
 """
 
 import os
@@ -35,7 +35,7 @@ _HEADER = (
 
 
 def read_roots(path: Path) -> list[tuple[Jar, bool]]:
-    """The roots in the file `path`, each with whether its dependencies are included."""
+    """The roots in `path`, each with True if its dependencies are included."""
     roots = []
     for line in path.read_text().splitlines():
         if line.strip() and not line.startswith("#"):

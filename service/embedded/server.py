@@ -1,4 +1,4 @@
-"""What the embedded servers have in common: a process on a directory of its own, and its health."""
+"""Common parts of the embedded servers: process, directory and health."""
 
 import secrets
 import signal
@@ -33,13 +33,8 @@ _STOP_TIMEOUT_S = 30.0
 class EmbeddedServer(ABC):
     """A server on the loopback interface with its data below a directory.
 
-    It can be restarted, and ends when this process ends, however that happens. A later start on the
+    It can be restarted, and ends with this process, even when that is killed. A later start on the
     same directory serves the same data on the same port. Not thread-safe.
-
-    Attributes:
-        name: of its log, and in messages.
-        role: its purpose, in messages.
-        state_file: keeps the port and other values for a later start.
     """
 
     name: ClassVar[str]
@@ -98,7 +93,6 @@ class EmbeddedServer(ABC):
         return self
 
     def stop(self) -> None:
-        """Stop the server and wait until it is gone."""
         if self._process is not None:
             stop(self._process, timeout_s=_STOP_TIMEOUT_S, ask=self.stop_signal)
             self._process = None

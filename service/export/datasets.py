@@ -1,4 +1,4 @@
-"""What a job reads and writes, in OpenLineage's names, and which column is made of which.
+"""Inputs and outputs of a job in OpenLineage's names, and the origins of output columns.
 
 Source: OpenLineage, "Dataset naming" and "Column level lineage".
 """
@@ -35,7 +35,7 @@ _Place = (
 
 @dataclass(frozen=True, slots=True)
 class DatasetName:
-    """A dataset as every other tool that speaks OpenLineage names it."""
+    """A dataset's name by OpenLineage's rules, which all its tools share."""
 
     namespace: str
     name: str
@@ -43,10 +43,9 @@ class DatasetName:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A column of an input that an output column depends on.
+    """An input column that an output column depends on.
 
-    Attributes:
-        kind: IDENTITY, TRANSFORMATION or AGGREGATION.
+    `kind` is IDENTITY, TRANSFORMATION or AGGREGATION.
     """
 
     dataset: DatasetName
@@ -95,7 +94,7 @@ def stream_names(plan: JoinPlan) -> list[DatasetName]:
 
 
 def inputs(plan: JoinPlan) -> list[Dataset]:
-    """Stream and tables, each once, with the columns that any of the INSERTs knows."""
+    """Stream and tables, each once, with the columns that any INSERT declares."""
     topics: dict[DatasetName, dict[str, Field | MetadataField]] = {}
     for insert in plan.inserts:
         known: dict[str, Field | MetadataField] = {f.name: f for f in insert.probe.fields}
@@ -154,7 +153,7 @@ def _relations(plan: JoinPlan) -> dict[str, list[DatasetName]]:
 
 
 def _made_of(plan: JoinPlan, expression: Expression, kind: str) -> Iterator[tuple[Column, str]]:
-    """The columns of tables below an expression, through windows and computed columns."""
+    """The table columns below an expression, through windows and computed columns."""
     direct = isinstance(expression, Column)
     kind = kind if direct or kind != "IDENTITY" else "TRANSFORMATION"
     for column in columns_of(expression):
@@ -166,7 +165,6 @@ def _made_of(plan: JoinPlan, expression: Expression, kind: str) -> Iterator[tupl
 
 
 def _below(plan: JoinPlan, column: Column) -> Iterable[tuple[Expression, str]]:
-    """The expressions behind a column of a window or a computed column."""
     if column.relation == plan.probe.alias:
         computed = plan.probe.computed_fields
         return [(f.expression, "TRANSFORMATION") for f in computed if f.name == column.name]

@@ -1,8 +1,7 @@
 """Follows the transitions of all jobs, assigns them to runs and hands them to an exporter in order.
 
-The cursor is the number of the newest transition that was handed over. It is kept in a file, so
-what happened while the exporter was down is told late instead of never; after a crash between
-telling and keeping, the last transition is told twice.
+The cursor, the number of the newest exported transition, is stored in a file: transitions during a
+downtime are exported later. After a crash before the store, the last one is exported twice.
 """
 
 import time
@@ -45,7 +44,7 @@ class Step:
         begins: it is the first start of its run.
         begun: its run has begun; a job paused or stopped before its first start has no run yet.
         over: the run had ended before.
-        since_ms: when the job entered the state that it leaves, ms since the epoch; None at first.
+        since_ms: when the job entered the state that it leaves; None at first.
     """
 
     run: JobRun
@@ -81,7 +80,7 @@ class RunCounter:
 
 def _first(job_id: str, transition: Transition) -> Step:
     begins = transition.target == STARTING
-    begun = begins or transition.origin not in _BEFORE  # else what came before it is gone
+    begun = begins or transition.origin not in _BEFORE  # otherwise earlier transitions are gone
     return Step(JobRun(job_id, 0), transition, begins, begun, over=False, since_ms=None)
 
 
@@ -121,7 +120,7 @@ class Exporter(Protocol):
 
 
 class FollowPosition:
-    """The number of the newest transition sent, in the file `path` (None keeps nothing).
+    """The number of the newest transition sent, in the file `path` (None stores nothing).
 
     Raises ExportError if the file cannot be read or holds something else.
     """
@@ -131,7 +130,6 @@ class FollowPosition:
         self.value = 0 if path is None or not path.exists() else _read(path)
 
     def move(self, sequence: int) -> None:
-        """Store `sequence` durably."""
         self.value = sequence
         if self._path is None:
             return
@@ -218,5 +216,5 @@ class Follower:
                     break
                 transitions += more
         except NotFoundError:
-            return []  # the job is gone, and its past with it
+            return []  # the job and its history are gone
         return [transition for transition in transitions if transition.sequence < sequence]

@@ -66,7 +66,7 @@ class LineageExporter:
         event = self._event(step)
         try:
             self._receiver.emit(event)
-        except Exception as exc:  # its transports raise whatever they like
+        except Exception as exc:  # the client's transports raise any exception
             status = getattr(getattr(exc, "response", None), "status_code", None)
             if status not in _REFUSALS:
                 raise ExportError(
@@ -101,7 +101,7 @@ class LineageExporter:
 
 
 def open_receiver(address: str | None) -> OpenLineageClient:
-    """OpenLineage's client for `address`, else as its variables and `openlineage.yml` say.
+    """OpenLineage's client for `address`, else from its variables and `openlineage.yml`.
 
     Raises ExportError if neither names a receiver.
     """
@@ -121,7 +121,6 @@ def open_receiver(address: str | None) -> OpenLineageClient:
 
 @lru_cache(maxsize=256)
 def _planned(sql: str, name: str) -> JoinPlan | None:
-    """The plan; None if this version cannot read the script."""
     try:
         return plan_script(sql, name=name).plan
     except SluiceError as exc:

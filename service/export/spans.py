@@ -1,8 +1,8 @@
 """Phases and batches of jobs as OpenTelemetry spans over OTLP.
 
-A run is a trace whose spans are the states that the job was in. A batch is a trace of its own, from
-its pin to its commit, with a link to its run: a stream that never ends would make one trace of
-millions of spans. Ids follow from the job and the run or batch, so what is told twice is one span.
+A run is a trace; its spans are the states of the job. A batch is a separate trace, from its pin to
+its commit, with a link to its run: an endless stream would otherwise make one trace of millions of
+spans. Ids derive from the job and the run or batch, so a repeated export is the same span.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +37,7 @@ _MS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a span is made of; `run` is linked where the span is not in the run's trace."""
+    """The values of a span; `run` is linked if the span is not in the run's trace."""
 
     name: str
     trace: UUID
@@ -49,7 +49,7 @@ class Past:
 
 
 class SpanSender:
-    """Makes spans of the past and sends them."""
+    """Builds and sends spans of past states and batches."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -172,7 +172,7 @@ class _KnownIds(IdGenerator):
 
 
 class _Ended(SpanProcessor):
-    """Keeps spans until they are sent; a span made again replaces the earlier one."""
+    """Holds spans until they are sent; a span made again replaces the earlier one."""
 
     def __init__(self) -> None:
         self.spans: dict[int, ReadableSpan] = {}
@@ -193,7 +193,6 @@ def _context_of(run: UUID) -> SpanContext:
 
 
 def _committed(batches: Iterator[BatchView]) -> Iterator[BatchView]:
-    """The batches before the first uncommitted one."""
     for batch in batches:
         if not batch.committed or batch.committed_at_ms is None:
             return

@@ -1,11 +1,11 @@
-"""The runner host: one Spark driver, and beside it the runners of all jobs, forked and ready.
+"""The runner host: one Spark driver, and the forked runners of all jobs.
 
-`python -m service.jobs.host --directory DIR`. The modules of a runner are loaded once, and their
-memory is shared by all of them; so is the JVM, which is a process of its own. A runner stays a
-process: its fault ends no other. That of the driver ends all of them, and both are started again.
+`python -m service.jobs.host --directory DIR`. All runners share one copy of the loaded modules, and
+one JVM, which is a separate process. Each runner is a process, so its fault ends no other runner.
+A fault of the driver ends all runners; driver and runners are then restarted.
 
-It ends when no control plane is linked and no runner lives. It ends before them, and they with it,
-where `SLUICE_STOP_WITH_PARENT` says so.
+The host ends when no control plane is linked and no runner lives. With `SLUICE_STOP_WITH_PARENT` it
+ends earlier, and its runners with it.
 """
 
 import argparse
@@ -65,7 +65,6 @@ class RunnerHost:
         self._ending_at: float | None = None
 
     def serve(self) -> None:
-        """Run until there is neither a linked control plane nor a runner."""
         while not self._is_over():
             self._keep_driver()
             ended = self._forks.turn(_TURN_S)
@@ -112,7 +111,6 @@ class RunnerHost:
         return run_driver(spark_settings(self._settings, "sluice", scratch), self._address)
 
     def _driver_ended(self, code: int) -> None:
-        """End the runners, which need the driver; they restart with the next one."""
         lived = self._address.exists()
         self._driver_failures = 0 if lived else self._driver_failures + 1
         wait_s = min(2.0**self._driver_failures, _LONGEST_BACK_OFF_S)
@@ -182,7 +180,7 @@ def main() -> None:
         return
     settings = Settings.of_runner(directory)
     configure_logs(settings.log_level)
-    gc.disable()  # what is loaded stays: looking for garbage among it takes time
+    gc.disable()  # loaded modules stay: collecting among them takes time
     for name in _LOADED:
         import_module(name)
     gc.freeze()

@@ -1,22 +1,21 @@
-"""Which of several control planes on one PostgreSQL store leads: the one that holds the lock.
+"""Leader election among control planes on one PostgreSQL store: the lock's holder leads.
 
-One thread asks the server, which may take its time; another looks at the clock and acts. The lock
-is advisory and belongs to a session: the server releases it when the session ends. A leader knows
-since when its lock is certain: since it sent the question that was answered last. After that, on
-its own clock:
+One thread asks the server, which may be slow; another watches the clock and acts. The lock is
+advisory and belongs to a session: the server releases it when the session ends. A leader certainly
+held the lock when it sent its last answered question. Times after that, on its own clock:
 
 | after | |
 |---|---|
 | `RENEW_S` | it asks again |
-| `ANSWER_S` | the question counts as unanswered: it connects again |
+| `ANSWER_S` | the question counts as unanswered: it reconnects |
 | `SESSION_ENDS_S` | the server ends a silent session, which releases the lock |
-| `YIELDS_S` | without an answer it leads no more: no changes, and its runners are asked to stop |
-| `RUNNERS_GONE_S` | the last of them is killed |
+| `YIELDS_S` | without an answer it stops leading: no changes, its runners are asked to stop |
+| `RUNNERS_GONE_S` | the last runner is killed |
 | `TAKES_OVER_S` | a successor holds the lock this long before it leads |
 
 Another control plane can hold the lock at the earliest when the last answer was sent, so it leads
 `TAKES_OVER_S - RUNNERS_GONE_S` after the runners of its predecessor are gone. After a crash of the
-leader that takes `SESSION_ENDS_S + RENEW_S + TAKES_OVER_S` at the most.
+leader that takes at most `SESSION_ENDS_S + RENEW_S + TAKES_OVER_S`.
 """
 
 import threading
@@ -78,7 +77,7 @@ class LockSession:
             return cls(engine, connection)
 
     def look(self) -> tuple[bool, LeaderRecord]:
-        """Take the lock if it is free; whether we have it, and the newest leader."""
+        """Take the lock if it is free; True if this session has it, and the newest leader."""
         take = sa.func.pg_try_advisory_lock(LOCK_SPACE, lock_key(LEADER))
         is_ours = sa.case((_is_held(), sa.true()), else_=take).label("is_ours")
         with in_our_words():
@@ -86,7 +85,7 @@ class LockSession:
         return bool(row["is_ours"]), record_of(row)
 
     def take_over(self, url: str) -> LeaderRecord:
-        """Begin a new term, led by the control plane at `url`; we must have the lock.
+        """Begin a new term, led by the control plane at `url`; this session must have the lock.
 
         Writers of the previous term have ended when this returns.
         """
@@ -109,7 +108,6 @@ class LockSession:
         return str(seen or "localhost")
 
     def close(self) -> None:
-        """End the session and release the lock."""
         with suppress(StoreError), in_our_words():
             self._connection.invalidate()
             self._connection.close()
@@ -117,7 +115,7 @@ class LockSession:
 
 
 def _is_held() -> sa.ColumnElement[bool]:
-    """Whether this session has the lock: behind a pooler it may be another session by now."""
+    """True if this session has the lock: behind a pooler it may be another session by now."""
     database = sa.select(_DATABASES.c.oid).where(_DATABASES.c.datname == sa.func.current_database())
     key = sa.cast(lock_key(LEADER), sa.BigInteger).op("&")(sa.literal_column(str(_UNSIGNED)))
     conditions: tuple[Any, ...] = (
@@ -135,8 +133,8 @@ def _is_held() -> sa.ColumnElement[bool]:
 class ControlPlaneRole(StrEnum):
     """Leader or standby."""
 
-    LEADER = "leader"  # takes changes and looks after the jobs
-    STANDBY = "standby"  # reads, and takes over
+    LEADER = "leader"  # accepts changes and supervises the jobs
+    STANDBY = "standby"  # serves reads, and takes over
 
 
 class Leadership:
@@ -175,7 +173,6 @@ class Leadership:
         self._record = record
 
     def require(self) -> None:
-        """Raises StandbyError unless this control plane leads."""
         if self._term is not None:
             return
         url = self.leader_url
@@ -198,11 +195,9 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """What a control plane does when its term begins and when it ends.
+    """The actions of a control plane in a term: `begin` supervises the jobs, `end` stops.
 
-    Attributes:
-        begin: supervise the jobs in a term.
-        end: stop, with all runners gone by a monotonic time; the store may be unreachable.
+    `end` leaves no runner after a monotonic time; the store may be unreachable then.
     """
 
     begin: Callable[[int], None]
@@ -211,7 +206,7 @@ class Duties:
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """We hold the lock; `certain_at` is when the question answered last was sent."""
+    """This session has the lock; `certain_at` is when the last answered question was sent."""
 
     term: int
     certain_at: float
@@ -257,7 +252,7 @@ class Election:
         self._decided.wait(timeout_s)
 
     def _ask(self) -> None:
-        """Hold the session; its answers change nothing but a takeover."""
+        """Hold the session; only a takeover has an effect."""
         session: LockSession | None = None
         fault = ""
         while not self._closing.is_set():
@@ -267,8 +262,8 @@ class Election:
                 self._heard(session, began)
                 pause_s = RENEW_S
                 fault = ""
-            except Exception as exc:  # whatever it is, who leads must go on asking
-                if str(exc) != fault:  # else it is tried three times a second
+            except Exception as exc:  # a leader must continue to ask after any fault
+                if str(exc) != fault:  # log once: the retry runs three times a second
                     fault = str(exc)
                     _log.warning("leader's lock cannot be asked for", error=fault)
                 self._owned_since = None
@@ -339,7 +334,6 @@ class Election:
             self._duties.end(time.monotonic() + _LAST_S)
 
     def _claim_seen(self, leads: _Claim | None) -> _Claim | None:
-        """The claim; without one, a standby has no duty left to end."""
         with self._claiming:
             if self._claim is None and leads is None:
                 self._idle.set()
@@ -348,7 +342,7 @@ class Election:
     def _begin(self, claim: _Claim) -> _Claim | None:
         try:
             self._duties.begin(claim.term)
-        except Exception:  # whatever it is, what has begun must end
+        except Exception:  # started duties must end after any fault
             _log.exception("leadership cannot be taken", term=claim.term)
             self._end(claim.certain_at)
             return None

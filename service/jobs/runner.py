@@ -1,8 +1,8 @@
 """The runner: one process per job, the driver of both sides.
 
-`python -m service.jobs.runner --job-dir DIR`. SIGTERM stops it at a batch boundary. It ends with 0
-after a stop and at the end of a bounded stream (`status.json` says which), 3 when the job cannot go
-on (the cause is in `status.json`), 4 when another runner owns the job, 1 otherwise.
+`python -m service.jobs.runner --job-dir DIR`. SIGTERM stops it at a batch boundary. Exit codes: 0
+after a stop and at the end of a bounded stream (`status.json` says which), 3 if the job cannot
+continue (`status.json` has the cause), 4 if another runner owns the job, 1 otherwise.
 """
 
 import argparse
@@ -44,10 +44,9 @@ _log = structlog.get_logger(__name__)
 
 
 class ParentWatch:
-    """Ends this process when its control plane is gone; `start` at the very beginning.
+    """Ends this process when its control plane is gone; the job gets `grace_s` to stop.
 
-    `parent` is handed over, not asked for: by then it may be gone and init our parent. The job gets
-    `grace_s` to stop.
+    `parent` is handed over: a late getppid() could return init.
     """
 
     def __init__(self, parent: int, *, grace_s: float) -> None:
@@ -230,9 +229,9 @@ def main() -> None:
 
 
 def _end_group(*_: object) -> None:
-    """End our process group, as long as there is no job to be stopped in order.
+    """End our process group, before there is a job to stop in order.
 
-    A JVM that loses us while it starts finds no end of its input where its directory is gone.
+    A JVM that loses its parent during its start does not end if its directory is gone.
     """
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
@@ -240,7 +239,7 @@ def _end_group(*_: object) -> None:
 
 
 def run_to_the_end(job_dir: Path, driver: Path | None = None) -> NoReturn:
-    """Exit this process with the result of `run`; nothing may have been started in it before."""
+    """Exit this process with the result of `run`; nothing may run in it before."""
     signal.signal(signal.SIGTERM, _end_group)
     source_process.prepare()
     take_over()

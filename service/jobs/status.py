@@ -1,4 +1,4 @@
-"""What a runner reports of its job: what it does, how far it is, and why it waits."""
+"""A runner's report of its job: state, progress, and reasons for waiting."""
 
 import re
 import time
@@ -69,7 +69,6 @@ def _snapshot(dimension: DimensionRuntime, source: SourceCoordinator) -> Snapsho
 
 
 def _emitted(source: SourceCoordinator) -> EmittedView | None:
-    """The watermark that the source has written last, by partition."""
     view, progress = source.view(), source.progress
     written = progress.get("partitions")
     if view is None or written is None or progress.get("generation") != view.generation:
@@ -111,7 +110,7 @@ def _dimension(
 def _faults(join: TemporalJoin, opening: OpeningView, *, stall: bool) -> list[tuple[str, Fault]]:
     """The faults that stall the job, or those that only keep a later copy from being complete.
 
-    Once the gate is open, what lacks proof is a later copy, which no record waits for.
+    Once the gate is open, an unproven snapshot is a later copy, which no record waits for.
     """
 
     def stalls(fault: Fault) -> bool:
@@ -158,7 +157,6 @@ def _open_transactions(join: TemporalJoin) -> list[OpenTransactionView]:
 
 
 def _why_joining(join: TemporalJoin) -> str:
-    """What happens to records; with event time, also what they wait for."""
     copied = [text for d in join.parts.dimensions if (text := _copied_again(join, d))]
     done = "; ".join(copied) or "every snapshot is complete and committed"
     held = _open_transactions(join)
@@ -237,7 +235,6 @@ def _warnings(join: TemporalJoin, opening: OpeningView, job_id: str) -> list[War
 
 
 def _conditions(join: TemporalJoin) -> list[WarningView]:
-    """Background work that fails or takes long."""
     faults = [
         WarningView(
             type="upkeep-slow" if each.error is None else "upkeep-failing",
@@ -351,13 +348,13 @@ def of_job(status: Mapping[str, Any], job_id: str) -> dict[str, Any]:
 
 
 def notes_on(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What happened to parts of a job between two reports, for its history."""
+    """Changes of a job's parts between two reports, as notes for its history."""
     generations = {each["name"]: each["generation"] for each in before.get("dimensions", ())}
     for each in now.get("dimensions", ()):
         if 0 < generations.get(each["name"], 0) < each["generation"]:
             yield copied_again(each["name"], each["generation"], each.get("copied_because"))
     if before.get("state") != now["state"]:
-        return  # the transition says it
+        return  # the transition reports it
     stalled, stalls = (
         {stall["part"]: stall["message"] for stall in report.get("stalls", ())}
         for report in (before, now)

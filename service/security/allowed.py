@@ -29,7 +29,6 @@ from service.jobs.store.layout import OWN_TABLES
 
 
 def check_allowed(plan: JoinPlan, settings: Settings) -> None:
-    """Raise NotAllowedError unless the allow-lists contain everything that `plan` uses."""
     sinks = [(insert.sink_table, insert.sink) for insert in plan.inserts]
     streams = [(insert.probe.table, insert.probe.source) for insert in plan.inserts]
     for table, end in (*streams, *sinks):
@@ -101,7 +100,6 @@ def _check_dimension(table: str, source: DimensionSource, settings: Settings) ->
 
 
 def _check_apart(table: DeltaSink | DeltaTableSource, settings: Settings, warehouse: str) -> None:
-    """Raise NotAllowedError if an output overlaps the jobs' own tables."""
     address = StoreTable.of(store_address(table, settings) or table.path)
     own = StoreTable.of(f"{warehouse}/{OWN_TABLES}")
     is_near = address.bucket == own.bucket and _overlap(
@@ -147,9 +145,8 @@ def server_of(url: str) -> str:
 def confined_path(table: DeltaSink | DeltaTableSource | FileSource, settings: Settings) -> Path:
     """The path of a table in a directory, compared after symbolic links are resolved.
 
-    Raises:
-        NotAllowedError: it is neither in the warehouse nor in an allowed directory, or it is an
-            output or a file source among Sluice's own files.
+    Raises NotAllowedError outside the warehouse and the allowed directories, and for an output or a
+    file source among Sluice's own files.
     """
     path = settings.warehouse_dir / table.path.removeprefix("file://")
     real = _real(path)

@@ -80,7 +80,6 @@ class AuditLog:
 
     @contextmanager
     def _open(self) -> Iterator[int]:
-        """The file, locked and below its size limit."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         while True:
             descriptor = os.open(self._path, flags, 0o600)

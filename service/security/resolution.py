@@ -48,7 +48,7 @@ Formats = TypeVar("Formats", KafkaSource, KafkaSink, TopicSource, RecordColumns,
 
 
 def resolve_secrets(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
-    """`plan` with every secret reference replaced by its value; never stored, never shown."""
+    """`plan` with every secret reference replaced by its value; never store or show it."""
 
     def dimension(declared: Dimension) -> Dimension:
         source = declared.source
@@ -90,7 +90,6 @@ def topic_with_logins(topic: Topic, secrets: SecretResolver) -> Topic:
 
 
 def with_registry_logins(formats: Formats, secrets: SecretResolver) -> Formats:
-    """Resolve the logins of the schema registries of value and key."""
     key = formats.key
     if key is not None:
         key = replace(key, format=_format_with_login(key.format, secrets))
@@ -158,11 +157,7 @@ def with_output_logins(plan: JoinPlan, secrets: SecretResolver) -> JoinPlan:
 
 
 def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
-    """Cluster and topic of the stream; `topic` is used for a stream that Sluice generates.
-
-    Raises:
-        SourceError: as `internal_kafka`.
-    """
+    """Cluster and topic of the stream, of a generated one `topic`. Raises as `internal_kafka`."""
     source = plan.probe.source
     if isinstance(source, KafkaSource):
         return source.kafka
@@ -170,11 +165,7 @@ def probe_kafka(plan: JoinPlan, settings: Settings, topic: str) -> KafkaOptions:
 
 
 def internal_kafka(plan: JoinPlan, settings: Settings) -> KafkaOptions:
-    """The cluster for internal topics: from the settings, else the first one in the plan.
-
-    Raises:
-        SourceError: there is none.
-    """
+    """The cluster for internal topics: the settings', else the plan's first. Raises SourceError."""
     if settings.kafka_bootstrap_servers is not None:
         return KafkaOptions(settings.kafka_bootstrap_servers, "")
     sinks = (insert.sink for insert in plan.inserts)
@@ -204,12 +195,7 @@ def connection_of(source: MysqlCdcSource) -> MysqlConnectionConfig:
 
 
 def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> TablePath:
-    """The path of a delta table, whose credentials are resolved.
-
-    Raises:
-        NotAllowedError: the operator does not allow it.
-        StoreRefusedError: the store cannot be used with these credentials.
-    """
+    """The path of a resolved delta table. Raises NotAllowedError or StoreRefusedError."""
     address = store_address(table, settings)
     if address is None:
         return confined_path(table, settings)
@@ -218,11 +204,6 @@ def output_path(table: DeltaSink | DeltaTableSource, settings: Settings) -> Tabl
 
 
 def files_path(source: FileSource, settings: Settings) -> Path:
-    """Where the files of the filesystem connector are.
-
-    Raises:
-        NotAllowedError: the operator has not allowed tables there.
-    """
     return confined_path(source, settings)
 
 
@@ -255,11 +236,7 @@ def resolve_topics(source: KafkaSource, cluster: KafkaCluster) -> KafkaSource:
 
 
 def resolve_start_offsets(source: KafkaSource, cluster: StreamCluster) -> dict[int, int]:
-    """The start offset of each partition.
-
-    Raises:
-        SourceError: a topic or a partition of the given offsets does not exist.
-    """
+    """Start offset per partition. Raises SourceError if a topic or partition does not exist."""
     if source.startup_mode is StartupMode.EARLIEST:
         return cluster.beginning_offsets()
     if source.startup_mode is StartupMode.LATEST:
@@ -274,7 +251,7 @@ def resolve_start_offsets(source: KafkaSource, cluster: StreamCluster) -> dict[i
 
 
 def _group_start(kafka: KafkaOptions, cluster: StreamCluster) -> dict[int, int]:
-    """The group's committed offsets where they still exist; else the configured reset."""
+    """The group's committed offsets if they still exist; else the configured reset."""
     group, reset = str(kafka.group), kafka.offset_reset
     begin, end = cluster.beginning_offsets(), cluster.end_offsets()
     committed, last = cluster.group_offsets(group), cluster.high_watermarks()
@@ -295,7 +272,6 @@ def _group_start(kafka: KafkaOptions, cluster: StreamCluster) -> dict[int, int]:
 def _group_end(
     kafka: KafkaOptions, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int]:
-    """The group's committed offsets, required for all partitions."""
     group, committed = str(kafka.group), cluster.group_offsets(str(kafka.group))
     missing = sorted(set(start) - set(committed))
     if missing:
@@ -314,11 +290,7 @@ def _of_topic(topics: StreamTopics, number: int) -> str:
 def resolve_end_offsets(
     source: KafkaSource, start: Mapping[int, int], cluster: StreamCluster
 ) -> dict[int, int] | None:
-    """The exclusive end offset of each partition in `start`; None for an unbounded stream.
-
-    Raises:
-        SourceError: as `resolve_start_offsets`.
-    """
+    """Exclusive end offset per partition of `start`; None if unbounded. Raises SourceError."""
     bounded = resolve_bounds(source, start, cluster)
     if bounded is None or source.bounded_records is None:
         return bounded

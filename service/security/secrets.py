@@ -33,7 +33,7 @@ VARIABLE_PREFIX = "SLUICE_SECRET_"
 _REFERENCE = re.compile(r"\$\{secret:([^{}]{1,300})\}")
 _PUBLIC_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 _MOST_BYTES = 64 * 1024
-_MOST_PEM_BYTES = 1 << 20  # all authorities that a machine trusts have a fifth of it
+_MOST_PEM_BYTES = 1 << 20  # all trusted authorities of a machine are a fifth of it
 _received: dict[str, str] = {}
 
 
@@ -67,13 +67,9 @@ class SecretResolver:
     def resolve(self, text: str, servers: str = "") -> str:
         """`text` with each reference replaced by its value, as a `Secret` that shows the reference.
 
-        Args:
-            text: text of the script; returned unchanged without a reference.
-            servers: recipients of the secret, as host:port, comma-separated.
-
-        Raises:
-            SecretError: the secret does not exist, or a reference is malformed.
-            NotAllowedError: the operator does not allow it for one of the servers.
+        `servers` are the recipients: host:port, comma-separated. Raises SecretError for a missing
+        secret or a malformed reference, NotAllowedError if the operator does not allow one of the
+        servers.
         """
         resolved = _REFERENCE.sub(lambda match: self._value(match[1], servers), text)
         if "${" in _REFERENCE.sub("", text):
@@ -84,12 +80,7 @@ class SecretResolver:
         return Secret(resolved, text) if _REFERENCE.search(text) else resolved
 
     def pem_file(self, file: str) -> str:
-        """The text of a PEM file as a `Secret`, since it may contain a key.
-
-        Raises:
-            SecretError: it cannot be read.
-            NotAllowedError: it is not in an allowed directory.
-        """
+        """The text of a PEM file as a `Secret`. Raises SecretError or NotAllowedError."""
         real = confined_pem(file, self._pem_directories)
         try:
             with real.open("rb") as content:
@@ -144,7 +135,6 @@ def receive(values: Mapping[str, str]) -> None:
 
 
 def check_name(name: str) -> None:
-    """Raise SecretError unless `name` is a valid name of a secret, which becomes a file name."""
     if not _PUBLIC_NAME.fullmatch(name):
         raise SecretError(
             f'name of secret "{name}" is malformed',
@@ -161,11 +151,7 @@ def references(text: str) -> frozenset[str]:
 
 
 def of_environment(name: str) -> str | None:
-    """The secret in the environment, or in the file it names; None if unset.
-
-    Raises:
-        SecretError: the named file cannot be read.
-    """
+    """The secret in the environment, or in the file it names; None if unset. Raises SecretError."""
     variable = variable_of(name)
     value = os.environ.get(variable)
     if value is not None:
@@ -183,11 +169,7 @@ def of_environment(name: str) -> str | None:
 
 
 def read_secret(path: Path, name: str) -> str | None:
-    """The content of a secret's file without its line end; None if the file does not exist.
-
-    Raises:
-        SecretError: it cannot be read, is too large or not UTF-8.
-    """
+    """A secret's file without its line end; None if it does not exist. Raises SecretError."""
     try:
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -218,9 +200,9 @@ _STANDARD_INPUT = 0
 def handed_over(job_dir: Path | None, question: Mapping[str, Any] | None = None) -> Iterator[int]:
     """Standard input for a child process: the secrets that its job's plan references.
 
-    Environments are inherited and visible, so a child gets no `SLUICE_SECRET_*` that way but a file
-    in memory, with the `question` of an inspection. The child reads and closes it at its start,
-    before it starts other processes.
+    Environments are inherited and visible, so a child gets its `SLUICE_SECRET_*` in a file in
+    memory, with the `question` of an inspection. The child reads and closes it before it starts
+    other processes.
     """
     values = {} if job_dir is None else _of_plan(JobLayout(job_dir).plan)
     if not values and question is None:
@@ -285,12 +267,7 @@ _PEM = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KnownSecret:
-    """A secret without its value.
-
-    Attributes:
-        jobs: ids of the jobs that reference it.
-        hidden_by: the source that is searched earlier and has the same name, or None.
-    """
+    """A secret without its value; `hidden_by` is an earlier source with a secret of this name."""
 
     name: str
     source: SecretSource
@@ -323,7 +300,6 @@ class SecretStore:
             raise self._failed("written", name, exc) from exc
 
     def remove(self, name: str) -> None:
-        """Remove a secret; raises SecretError if it does not exist or cannot be removed."""
         check_name(name)
         try:
             (self.directory / name).unlink()
@@ -364,7 +340,6 @@ class SecretStore:
                     yield path.name, source
 
     def _used(self) -> dict[str, set[str]]:
-        """Job ids by name of the secret."""
         used: dict[str, set[str]] = {}
         for plan in self._settings.jobs_dir.glob("*/plan.json"):
             layout = JobLayout(plan.parent)

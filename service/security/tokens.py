@@ -89,12 +89,9 @@ class TokenState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A stored token.
+    """A stored token; `digest` is a keyed hash, `last_used_at_ms` is to the minute.
 
-    Attributes:
-        digest: keyed hash of the secret.
-        created_by: name of a token, or a user of the machine.
-        last_used_at_ms: to the minute; None before the first use.
+    `created_by` is the name of a token, or a user of the machine.
     """
 
     id: str

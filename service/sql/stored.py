@@ -23,10 +23,8 @@ class EntryKind(StrEnum):
 class CatalogEntry:
     """A table or view that was declared outside of a job.
 
-    Attributes:
-        sql: its statement, without a semicolon; it holds references in place of secrets.
-        job_id: of the job that keeps a shared table; None of all others.
-        partitions: of the changelog topic of a shared table.
+    `sql` is its statement without a semicolon and without secrets. `job_id` is the job of a shared
+    table, `partitions` belong to its changelog topic.
     """
 
     name: str
@@ -49,11 +47,7 @@ _BEHIND = "\n;\n-- of the catalog:\n"
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """An entry of the catalog that a script uses.
-
-    Attributes:
-        source: where a shared table is kept, None of all others.
-    """
+    """An entry of the catalog that a script uses; `source` is where a shared table is stored."""
 
     name: str
     node: CreateTable | CreateView
@@ -62,13 +56,7 @@ class StoredNode:
 
 @dataclass(frozen=True, slots=True)
 class WholeScript:
-    """A script with what it uses of the catalog.
-
-    Attributes:
-        statements: its own.
-        used: in the order of creation.
-        warnings: full sentences.
-    """
+    """A script's statements, and the catalog entries that it uses, in the order of creation."""
 
     script: Script
     statements: tuple[Statement, ...]
@@ -77,14 +65,9 @@ class WholeScript:
 
 
 def whole_script(text: str, entries: Sequence[CatalogEntry]) -> WholeScript:
-    """Read a script; what it declares itself wins over the catalog, which is a warning.
+    """Read a script; its declarations override catalog entries, with a warning.
 
-    Args:
-        text: of the script.
-        entries: all of the catalog, in the order of their creation.
-
-    Raises:
-        SqlError: the script cannot be read.
+    `entries` are in the order of their creation. Raises SqlError if the script cannot be read.
     """
     script = Script(text)
     statements = parse(script)
@@ -103,16 +86,12 @@ def whole_script(text: str, entries: Sequence[CatalogEntry]) -> WholeScript:
 
 
 def names_in(text: str) -> frozenset[str]:
-    """Every name in a text, of whatever it is.
-
-    Raises:
-        SqlError: the text cannot be read.
-    """
+    """Every identifier in a text. Raises SqlError if the text cannot be read."""
     return frozenset(token.text for token in tokenize(Script(text)) if token.kind in _NAMES)
 
 
 def _used(text: str, entries: Sequence[CatalogEntry]) -> list[CatalogEntry]:
-    """The entries that a text may name, and those that they name, in the order of `entries`."""
+    """The entries that a text may name, directly or through others, in the order of `entries`."""
     known = {entry.name: entry for entry in entries}
     used: dict[str, CatalogEntry] = {}
     texts = [text]

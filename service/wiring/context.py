@@ -1,4 +1,4 @@
-"""What every part of a job is made from, and shared tables as their readers see them."""
+"""The values that every part of a job is built from, and shared tables from their readers' side."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -33,10 +33,7 @@ _RESTS = (JobState.STOPPED, JobState.PAUSED)
 
 
 def shared_meta(layout: JobLayout, source: SharedSource) -> JobMeta:
-    """The durable facts of the job that keeps a shared table.
-
-    Raises SourceUnavailableError if it has not begun.
-    """
+    """The durable facts of a shared table's job. Raises SourceUnavailableError before its start."""
     meta = Checkpoint(layout.of_shared(source).checkpoint).read_meta()
     if meta is None:
         raise SourceUnavailableError(
@@ -53,7 +50,6 @@ def shared_coordinator(
 
 
 def look(layout: JobLayout, source: SharedSource) -> SharedReport:
-    """The progress of a shared table, by the newest report of its job."""
     job_dir = layout.of_shared(source).job_dir
     if not job_dir.is_dir():
         return SharedReport(fault=_gone(source))

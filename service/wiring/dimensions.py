@@ -1,4 +1,4 @@
-"""The tables that a job joins with: where they are copied from, kept and looked up."""
+"""The tables that a job joins with: source, storage and lookup."""
 
 from dataclasses import replace
 
@@ -49,7 +49,7 @@ def captured(job: JobContext, dimension: Dimension) -> tuple[CapturedColumn, ...
     if isinstance(source, MysqlCdcSource):
         return _captured_table(job, dimension, source).captured
     if isinstance(source, SharedSource):
-        shared_meta(job.layout, source)  # its table comes with its own job's first start
+        shared_meta(job.layout, source)  # its own job's first start creates the table
     return captured_columns(dimension.fields)
 
 

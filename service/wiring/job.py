@@ -1,4 +1,4 @@
-"""From a plan and settings to a running job: the parts that wiring makes, put together."""
+"""From a plan and settings to a running job."""
 
 import os
 import sys
@@ -54,11 +54,9 @@ _PRINTED_PER_BATCH = 20_000
 
 @dataclass(frozen=True, slots=True)
 class OpenJob:
-    """A job whose checkpoint this process owns.
+    """A job whose checkpoint this process owns; `at_end` is released before the lock.
 
-    Attributes:
-        driver: the file with the address of a shared driver; None to start one.
-        at_end: released before the lock.
+    `driver` is the file with the address of a shared driver; None starts one.
     """
 
     layout: JobLayout
@@ -96,7 +94,7 @@ def open_job(
 
 
 class _Assembly:
-    """The parts of one job; those that need no JVM are made, and may fail, first."""
+    """The parts of one job; parts without a JVM come first, as they may fail."""
 
     def __init__(self, context: JobContext, log: RunnerLog, driver: Path | None) -> None:
         self.context = context

@@ -1,4 +1,4 @@
-"""The durable beginning of a job: its topics, and where its stream begins and ends."""
+"""The durable beginning of a job: its topics, and the start and end of its stream."""
 
 import uuid
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from service.security.resolution import (
 )
 from service.wiring.context import changelog_partitions
 
-_LAST_PUTS_S = 2.0  # a runner is killed some seconds after it was asked to stop
+_LAST_PUTS_S = 2.0  # a stopping runner is killed after some seconds
 TOPIC_SETTINGS = {
     "retention.ms": f"{PREFIX}CHANGELOG_RETENTION_MS",
     "max.message.bytes": f"{PREFIX}CHANGELOG_MAX_MESSAGE_BYTES",
@@ -37,7 +37,7 @@ TOPIC_SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """The topics of the probe and the offsets of them that belong to the job."""
+    """The topics of the probe and the job's offsets in them."""
 
     topics: StreamTopics
     start: dict[int, int]
@@ -47,7 +47,7 @@ class _Stream:
 
 def claim_meta(plan: JoinPlan, settings: Settings, checkpoint: Checkpoint, job_id: str) -> JobMeta:
     """The durable facts of the job's first start, under a new epoch. Raises SluiceError."""
-    kept = checkpoint.read_meta()  # before that, `hold_files` has made the directory whole
+    kept = checkpoint.read_meta()  # `hold_files` has completed the directory before
     kept = kept or checkpoint.create_meta(_first_meta(plan, settings, job_id))
     meta = replace(kept, epoch=checkpoint.claim_epoch(kept.epoch))
     checkpoint.write_meta(meta)
@@ -98,7 +98,7 @@ def _first_meta(plan: JoinPlan, settings: Settings, job_id: str) -> JobMeta:
     topics = {d.name: _changelog_topic(d, job_id) for d in plan.dimensions}
     for dimension in plan.dimensions:
         if isinstance(dimension.source, SharedSource):
-            continue  # another job has made it
+            continue  # another job has created it
         partitions = changelog_partitions(dimension, settings)
         make_internal_topic(cluster, settings, topics[dimension.name], partitions)
     source = plan.probe.source

@@ -1,4 +1,4 @@
-"""Where looking back finds what a job has kept, and what joins its dead letters again."""
+"""Locations of a job's history, and the replay of its dead letters."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -65,7 +65,6 @@ def _resolved(path: TablePath) -> TablePath:
 
 
 def letter_replay(job: JobContext, spark: SparkSession, log: RunnerLog) -> TurnHandler:
-    """Handles requests to replay or discard dead letters."""
     replayable = not job.plan.needs_event_batches
     replays = LetterReplays(job.checkpoint.directory / _REPLAYS)
     parts = ReplayParts(

@@ -1,4 +1,4 @@
-"""Where rows go: the sink of an INSERT, its replayed dead letters, and tables of event time."""
+"""The sink of an INSERT, its replayed dead letters, and tables of event time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,7 +49,6 @@ from service.wiring.context import JobContext
 
 
 def event_places(job: JobContext) -> EventPlaces:
-    """The paths of a plan that needs event batches. Raises NotAllowedError."""
     spec, state = EventSpec.of(job.plan), job.layout.state
     return EventPlaces(
         scratch=job.exchange / "scratch" / "event_batches",
@@ -65,7 +64,7 @@ def _late_path(job: JobContext) -> TablePath:
 
 
 def event_job(job: JobContext, probe: ProbeTask, dead_letters: DeltaLog) -> EventJob | None:
-    """What event batches need, with its tables created; None if the plan needs none."""
+    """The parts that event batches need, with their tables created; None if the plan needs none."""
     if not job.plan.needs_event_batches:
         return None
     places = event_places(job)
@@ -121,7 +120,7 @@ class InsertSink:
         return Appends.into(sink, self.job.kernel(self.number).output_schema)
 
     def prepare(self) -> None:
-        """Check or create the output before a JVM is started. Raises SluiceError."""
+        """Check or create the output before a JVM starts. Raises SluiceError."""
         sink = self._sink
         if isinstance(sink, DeltaSink):
             path, appends = output_path(sink, self.job.settings), self._appends(sink)
@@ -177,6 +176,6 @@ class InsertSink:
 def _console_writer(sink: PrintSink | BlackholeSink, log: RunnerLog) -> ConsoleSinkWriter:
     if isinstance(sink, PrintSink):
         if sink.row_limit is not None:
-            log.keep_all()  # whoever asked for the preview reads it as a whole
+            log.keep_all()  # the client reads the preview as a whole
         return ConsoleSinkWriter(log, sink.print_identifier, sink.row_limit)
     return ConsoleSinkWriter(log, None)

@@ -1,4 +1,4 @@
-"""From our settings to those of a Spark session."""
+"""Spark session settings from Sluice's settings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A topic from a terminal: create it, write to it, read or inspect a sample."""
+"""Topic access for the command line: create a topic, write to it, read or inspect a sample."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,9 +23,9 @@ _SAMPLED = ("key", "value", "partition", "offset")
 
 
 def inspected(kafka: KafkaOptions, registry: RegistryOptions | None, records: int) -> TopicReport:
-    """What the oldest and newest records, at most `records` of each partition, look like.
+    """A report on the oldest and newest records, at most `records` per partition.
 
-    `registry` is that of a topic in Avro. Raises SourceError.
+    `registry` is for a topic in Avro. Raises SourceError.
     """
     sample = _sample(kafka, records)
     if registry is None:
@@ -67,7 +67,7 @@ Write = Callable[[Iterable[tuple[bytes | None, bytes | None]]], list[Written]]
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """A record; `timestamp_ms` is None beyond the years 1 to 9999, as jobs read it."""
+    """A record; `timestamp_ms` is None outside the years 1 to 9999, as in jobs."""
 
     partition: int
     offset: int
@@ -80,10 +80,7 @@ class TopicRecord:
 def make_topic(
     kafka: KafkaOptions, partitions: int, replication: int, config: Mapping[str, str]
 ) -> None:
-    """Create a topic; `replication` -1 takes the cluster's default.
-
-    Raises SourceError if it exists or is refused, SourceUnavailableError.
-    """
+    """Create a topic; `replication` -1 takes the cluster's default. Raises SourceError."""
     with _reached():
         cluster = KafkaCluster(kafka)
         there = cluster.describe(kafka.topic)
@@ -99,10 +96,7 @@ def make_topic(
 
 @contextmanager
 def writing(kafka: KafkaOptions) -> Iterator[Write]:
-    """A function that writes (key, value) records and returns their positions.
-
-    Raises SourceError or SourceUnavailableError.
-    """
+    """A function that writes (key, value) records and returns positions. Raises SourceError."""
     with _reached():
         KafkaCluster(kafka).require(kafka.topic)
         with TopicWriter(kafka, away=_AWAY) as writer:
@@ -110,9 +104,9 @@ def writing(kafka: KafkaOptions) -> Iterator[Write]:
 
 
 def peeked(kafka: KafkaOptions, most: int, *, newest: bool) -> list[TopicRecord]:
-    """The `most` oldest or newest committed records, by time (none: last), then position.
+    """The `most` oldest or newest committed records; raises SourceError.
 
-    Raises SourceError or SourceUnavailableError.
+    They are ordered by time, records without a time last, then by position.
     """
     with _reached():
         cluster = KafkaCluster(kafka)
@@ -135,7 +129,7 @@ def _by_time(record: TopicRecord) -> tuple[bool, int, int, int]:
 def _ranges(
     cluster: KafkaCluster, topic: TopicDescription, most: int, *, newest: bool
 ) -> dict[int, tuple[int, int]]:
-    """For each partition with records, those that may be among the `most`."""
+    """Offset ranges that may contain the `most` records, by partition; empty ones are left out."""
     begins, ends = cluster.beginning_offsets(topic), cluster.end_offsets(topic)
     if newest:
         places = {at: (max(begins[at], end - most), end) for at, end in ends.items()}
@@ -145,7 +139,7 @@ def _ranges(
 
 
 def _records(batch: pa.RecordBatch) -> list[TopicRecord]:
-    times_ms = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000)  # no time of Python's
+    times_ms = pc.divide(batch.column("timestamp").cast(pa.int64()), 1000)  # datetime lacks years
     names = ("partition", "offset", "key", "value", "headers")
     columns = [times_ms.to_pylist(), *(batch.column(name).to_pylist() for name in names)]
     return [

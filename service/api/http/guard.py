@@ -75,8 +75,6 @@ _ONE_REFUSAL_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _RequestHead:
-    """The parts of a request that the gate checks."""
-
     method: str
     path: str
     query: str
@@ -229,8 +227,6 @@ class Guard:
 
 
 class _GuardedRequest:
-    """One request: its caller, its answer, and its audit line."""
-
     def __init__(self, gate: Gate, head: _RequestHead, send: Send) -> None:
         self.caller: Caller | None = None
         self._gate = gate
@@ -259,8 +255,6 @@ class _GuardedRequest:
 
 
 class _RequestBody:
-    """The body of a request with its limits of size and time."""
-
     def __init__(self, receive: Receive, timeout_s: float) -> None:
         self._receive = receive
         self._deadline = time.monotonic() + timeout_s

@@ -65,8 +65,6 @@ def answer_statements(body: Statements, services: Injected) -> AnswerList:
 
 @dataclass(frozen=True, slots=True)
 class _StoredJobs:
-    """The jobs of the store."""
-
     services: Services
 
     def all(self) -> Sequence[JobRow]:
@@ -152,7 +150,6 @@ def _shown(services: Services, entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _of_job(services: Services, job_id: str) -> dict[str, Any]:
-    """Progress of the job that maintains a shared table."""
     attached = services.store.catalog.attached(job_id)
     try:
         job = services.detail(services.store.get(job_id))

@@ -1,4 +1,4 @@
-"""A check's result, and the job as the doctor's checks see it."""
+"""A check's result, and the job that the doctor's checks examine."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class DeltaOutput:
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """A job as the checks see it.
+    """A job under examination.
 
     Attributes:
         plan: with secrets resolved.
         meta: None before the first start.
-        running: a runner lives, so files may change between two looks.
+        running: a runner is alive, so files may change between two reads.
     """
 
     layout: JobLayout
@@ -77,12 +77,7 @@ class Patient:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Result of one check.
-
-    Attributes:
-        ok: None if it could not be judged.
-        hint: None unless `ok` is False.
-    """
+    """Result of one check; `ok` is None if it could not be judged, `hint` is set if it is False."""
 
     name: str
     ok: bool | None
@@ -106,7 +101,7 @@ def unknown(name: str, detail: str) -> Check:
 
 
 def made(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
-    """The checks of `look`; an error is the failed check `name`."""
+    """The checks of `look`; an error becomes the failed check `name`."""
     try:
         return list(look())
     except SluiceError as exc:
@@ -117,7 +112,7 @@ def made(name: str, look: Callable[[], Iterable[Check]]) -> list[Check]:
 
 
 def steady(look: Callable[[], Sequence[Check]], *, changing: bool) -> list[Check]:
-    """The checks of `look`, repeated while files are `changing` until no fault remains."""
+    """The checks of `look`; while files are `changing`, faults are checked up to three times."""
     checks = list(look())
     for _ in range(2 if changing else 0):
         if all(check.ok is not False for check in checks):

@@ -1,7 +1,4 @@
-"""`sluice doctor`: looks a job over, or the machine, and says what to do about what it finds.
-
-Nothing is changed, started or locked, and no JVM runs; a runner may be at work meanwhile.
-"""
+"""`sluice doctor`: examines a job or the machine; it changes nothing and runs no JVM."""
 
 import time
 from collections.abc import Iterator
@@ -97,10 +94,10 @@ _OUTSIDE_S = 15.0
 
 
 def examine(job_dir: Path | None) -> dict[str, Any]:
-    """All checks of the job in `job_dir`, or of this machine when it is None.
+    """All checks of the job in `job_dir`; None examines this machine.
 
-    Returns `{"ok": bool, "checks": [{"name", "ok", "detail", "hint"}, …]}`; `ok` of a check is null
-    if it cannot be judged, and only a false one makes the whole false.
+    Returns `{"ok": bool, "checks": [{"name", "ok", "detail", "hint"}, …]}`. A check's `ok` is null
+    if it cannot be judged; only a false one makes the whole false.
     """
     checks = check_machine(Settings.load()) if job_dir is None else _job(job_dir)
     ok = all(check.ok is not False for check in checks)

@@ -1,4 +1,4 @@
-"""The doctor's look at the machine: what a control plane and its runners need to start."""
+"""The doctor's checks of the machine: requirements of a control plane and its runners."""
 
 import importlib.metadata
 import json
@@ -109,7 +109,6 @@ def _writable(settings: Settings) -> Check:
 
 
 def _port(settings: Settings) -> Check:
-    """Free, or taken by a control plane."""
     if settings.port == 0:
         return good("port", "a free one is taken")
     address = f"{settings.host}:{settings.port}"

@@ -1,4 +1,4 @@
-"""The doctor's look at what a job reads from and writes to: databases, Kafka, clocks."""
+"""The doctor's checks of a job's sources and sinks: databases, Kafka, clocks."""
 
 import time
 from collections.abc import Iterator
@@ -41,7 +41,6 @@ _MILLIS = 1000
 
 
 def check_outside(patient: Patient) -> list[Check]:
-    """Whether this user may still do what the job does, and finds what it left."""
     checks: list[Check] = []
     for dimension in patient.plan.dimensions:
         title = f"source {dimension.name}"
@@ -172,7 +171,7 @@ def _binlog(dimension: Dimension, config: MysqlConnectionConfig, state: SourceSt
 
 
 def _stream_cluster(patient: Patient) -> StreamCluster | None:
-    """The stream's topics as the job knows them; None before the first start."""
+    """The stream's topics as the job recorded them; None before the first start."""
     source, topics = patient.plan.probe.source, known_topics(patient.checkpoint)
     if isinstance(source, KafkaSource):
         kafka, topics = source.kafka, topics or source.topics
@@ -183,7 +182,6 @@ def _stream_cluster(patient: Patient) -> StreamCluster | None:
 
 
 def _stream(patient: Patient) -> Iterator[Check]:
-    """The topics are those that the job reads and have its records, none from the future."""
     cluster = _stream_cluster(patient)
     if cluster is None:
         yield unknown("stream", "the job was never started")
@@ -205,7 +203,6 @@ def _stream(patient: Patient) -> Iterator[Check]:
 
 
 def _unread(patient: Patient, cluster: StreamCluster) -> Check:
-    """No unread record has been removed."""
     note, place = patient.checkpoint.read_progress(), cluster.topics.place
     lives = read_lives(patient.checkpoint)
     if note is not None:
@@ -228,7 +225,7 @@ def _unread(patient: Patient, cluster: StreamCluster) -> Check:
 
 
 def _transactions(cluster: StreamCluster) -> Check:
-    """No transaction keeps a partition from being read; a new one is no fault."""
+    """Find transactions that block a partition; a recent one is no fault."""
     title, ends = "open transactions", cluster.end_offsets()
     high, topics = cluster.high_watermarks(), cluster.topics
     behind = {p: offset for p, offset in ends.items() if offset < high.get(p, offset)}
@@ -251,7 +248,7 @@ def _transactions(cluster: StreamCluster) -> Check:
 
 
 def _stream_clock(cluster: StreamCluster) -> Check:
-    """Compares record timestamps with our clock: the broker does not report its time."""
+    """Compare record timestamps with this machine's clock: the broker does not report its time."""
     later_ms = int(time.time() * _MILLIS) + _FUTURE_MS
     ahead = cluster.first_since(dict.fromkeys(cluster.beginning_offsets(), later_ms))
     if not ahead:

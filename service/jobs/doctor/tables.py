@@ -50,7 +50,6 @@ def _opened(opened: Mapping[str, int]) -> str:
 
 
 def _check_pins(patient: Patient) -> Iterator[Check]:
-    """Pins are readable and contiguous, and nothing goes back."""
     directory = patient.checkpoint.pins_directory
     names = sorted(path.stem for path in directory.glob("*.json")) if directory.is_dir() else []
     numbers = [int(name) for name in names if name.isdigit()]
@@ -74,7 +73,6 @@ def _check_pins(patient: Patient) -> Iterator[Check]:
 
 
 def _broken(before: Pin, after: Pin, lives: tuple[Life, ...]) -> Iterator[str]:
-    """Faults between two consecutive pins."""
     life = life_of(lives, after.batch)
     gone = set() if life is None else set(life.abandoned)
     missing = set(range(before.batch + 1, after.batch)) - gone
@@ -125,7 +123,6 @@ _PARTS = ("changelog", "current")
 
 
 def _table(name: str, path: TablePath) -> Iterator[Check]:
-    """The log is readable, and every file of the newest version exists."""
     title = f"table {name}"
     if not has_log(path):
         yield unknown(title, "it is not there yet")
@@ -184,7 +181,6 @@ def _fence(patient: Patient) -> Check:
 
 
 def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
-    """The versions that the oldest and the newest kept pin name can be read."""
     title = f"versions {dimension}"
     path = patient.changelog(dimension)
     if not has_log(path):
@@ -206,7 +202,7 @@ def _versions(patient: Patient, dimension: str) -> Iterator[Check]:
 
 
 def _pinned(patient: Patient, dimension: str) -> set[int]:
-    """Versions of the oldest and newest pin, else of the opening; a shared table has no batches."""
+    """Versions of the oldest and newest pin, else of the opening; empty for a shared table."""
     if patient.plan.shared_table is not None:
         return set()
     directory = patient.checkpoint.pins_directory
@@ -239,7 +235,6 @@ def _lease(patient: Patient, dimension: str, log: DeltaLog) -> Check:
 
 
 def _leased(patient: Patient, dimension: str) -> int | None:
-    """The oldest version that a reader may still need."""
     checkpoint = patient.checkpoint
     if patient.plan.shared_table is not None:
         return oldest_attached(leases_in(checkpoint.directory))

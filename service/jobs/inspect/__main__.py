@@ -1,8 +1,8 @@
-"""Looks into a job and prints one JSON object; it reads only, with a runner or without one.
+"""Inspects a job and prints one JSON object; it reads only, with or without a runner.
 
 `python -m service.jobs.inspect --job-dir DIR <command>`: `batch`, `batches`, `replay`,
-`explain-row`, `doctor`, `dead-letters list|show`, and `tables`, whose question is
-handed over as secrets are. The answer is `{"ok":true,"result":{…}}` with status 0, or
+`explain-row`, `doctor`, `dead-letters list|show`, and `tables`, whose question comes through
+standard input. The answer is `{"ok":true,"result":{…}}` with status 0, or
 `{"ok":false,"error":{"type","message","hint"}}` with status 1. It starts no Spark and no JVM.
 """
 
@@ -40,7 +40,6 @@ def show_batch(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 
 def list_batches(job_dir: Path, arguments: argparse.Namespace) -> Result:
-    """A page of batches, newest first; empty before the first batch."""
     try:
         inserts = histories(job_dir)
     except UnknownBatchError:
@@ -55,7 +54,7 @@ def list_batches(job_dir: Path, arguments: argparse.Namespace) -> Result:
 
 
 def _batch_json(inserts: Sequence[History], pin: Pin) -> dict[str, Any]:
-    """The batch; of several INSERTs what the first has committed, and `outputs` of all."""
+    """The batch: the commit of the first INSERT, and `outputs` of all."""
     history = inserts[0]
     outputs = [_output_json(each, pin) for each in inserts]
     output, letters = outputs[0], history.dead_letters.of(pin.batch)
@@ -110,7 +109,7 @@ def _of_insert(places: HistoryPlaces) -> dict[str, Any]:
 
 
 def doctor(job_dir: Path | None, _: argparse.Namespace) -> Result:
-    from service.jobs.doctor.doctor import examine  # what it looks at is slow to import
+    from service.jobs.doctor.doctor import examine  # its imports are slow
 
     report: Result = examine(job_dir)
     return report

@@ -1,7 +1,6 @@
-"""Conditions of event time before rows come out: watermarks of channels, waiting records, windows.
+"""Conditions of event time for output: watermarks of channels, waiting records, windows.
 
-What holds the combined watermark back is the runner's to say (`waits_for`); nothing is combined
-here a second time.
+The runner reports which channel holds the combined watermark back (`waits_for`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,14 +11,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition for rows to come out.
+    """A condition for output.
 
     Attributes:
         name: stable, in kebab case, such as `gate-open`.
         about: the table, channel, topic or part; None for the whole job.
-        met: None if it is not known yet.
-        evidence: what was seen, with numbers, as a sentence without a full stop.
-        hint: None where waiting is all there is.
+        met: None if unknown yet.
+        evidence: observation with numbers, a sentence without a full stop.
+        hint: None if the operator can only wait.
     """
 
     name: str
@@ -30,7 +29,7 @@ class Condition:
 
 
 _MIN, _MAX = -(2**63), 2**63 - 1
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # what a calendar has
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # years 1 to 9999
 _IDLE_HINT = "Set 'scan.watermark.idle-timeout' on its table if it may stay without records."
 _LATE_HINT = (
     "Let the table's watermark stay further behind its records, or allow lateness; "
@@ -40,7 +39,7 @@ Document = Mapping[str, Any]
 
 
 def event_time_conditions(job: Document) -> Iterator[Condition]:
-    """Those of a job in event time whose gate is open; none for other jobs."""
+    """The conditions of an event-time job in phase JOIN; none for other jobs."""
     time = job["event_time"]
     if time is None or job["phase"] != "JOIN":
         return
@@ -123,7 +122,7 @@ def _in_time(job: Document, time: Document) -> Condition:
 
 
 def shown_time(at_ms: int | None) -> str:
-    """An instant of event time in UTC, with names for instants outside of the calendar."""
+    """An instant of event time in UTC, with names for instants outside the calendar."""
     if at_ms is None or at_ms == _MIN:
         return "not known yet" if at_ms is None else "MIN"
     if at_ms == _MAX:

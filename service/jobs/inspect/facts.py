@@ -1,7 +1,7 @@
-"""What of a runner's report may be shown, and of when it is: the rule for REST, commands and page.
+"""Which values of a runner's report REST, commands and page may show.
 
-A report outlives its runner. What is committed stays true: counts, offsets, versions, the rows of a
-copy. What was only so at that moment is absent unless the runner that lives now has told it.
+A report outlives its runner. Committed values stay true: counts, offsets, versions, copied rows.
+Values of the moment are absent unless the living runner has reported them.
 """
 
 import os
@@ -27,9 +27,9 @@ def _full(places: Mapping[str, Path]) -> Iterator[WarningView]:
     for name, path in places.items():
         try:
             device, room = path.stat().st_dev, os.statvfs(path)
-        except OSError:  # it is not there yet: whoever makes it tells what is in the way
+        except OSError:  # not created yet; its creator reports faults
             continue
-        if not room.f_blocks:  # a file system that does not tell
+        if not room.f_blocks:  # the file system does not report it
             continue
         free = room.f_bavail * room.f_frsize
         few_inodes = room.f_files > 0 and room.f_favail < _LEAST_INODES
@@ -59,7 +59,7 @@ _OF_THE_MOMENT = ("warnings", "stalls")
 
 
 def shown(report: Document, *, is_live: bool) -> dict[str, Any]:
-    """`report` without values that are unknown unless a live runner reports them (`is_live`)."""
+    """`report`; without a live runner (`is_live`), only values that stay true."""
     known = dict(report)
     probe, tables = known.get("probe"), known.get("dimensions") or ()
     if isinstance(probe, Mapping):

@@ -1,9 +1,8 @@
-"""Looks into a job's files for the control plane, in a process apart: slow, hungry, killable.
+"""Runs inspections of a job's files in separate processes, for the control plane.
 
 `python -m service.jobs.inspect --job-dir DIR <command>` prints one JSON object. It runs at a low
-priority, a few at a time, each with a deadline and a limit on what it may print, and it ends with
-the thread that waits for it: whatever a damaged or hostile file does to it, the control plane goes
-on.
+priority, with limits on concurrency, time and output, and ends with the thread that waits for it: a
+damaged or hostile file cannot harm the control plane.
 """
 
 import json
@@ -57,11 +56,11 @@ class Inspector:
         timeout_s: float,
         question: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """The result of one inspection; without a job it looks at the machine.
+        """The result of one inspection; without a job, of the machine.
 
         All users of the machine can see `arguments`; `question` goes through standard input. Raises
-        AnsweredError for a refusal, BusyError if others do not end in time, InspectionError if it
-        takes too long or ends without an answer.
+        AnsweredError for a refusal, BusyError if no slot becomes free in time, InspectionError for
+        a timeout or an end without an answer.
         """
         with self._seats.one():
             place = [] if job_dir is None else ["--job-dir", str(job_dir)]

@@ -1,4 +1,4 @@
-"""From a job's directory to what looks back on it: replays and explanations, without a runner."""
+"""Opens a job's history from its directory: replays and explanations, without a runner."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -28,7 +28,7 @@ from service.wiring.past import history_places as past_places
 
 @contextmanager
 def open_replayer(job_dir: Path, sink: str | None = None) -> Iterator[Replayer]:
-    """Replays batches of the job in `job_dir`, of the INSERT that `sink` names (`insert_of`)."""
+    """Replays batches of the INSERT that `sink` names (`insert_of`)."""
     history = History(history_places(job_dir, sink))
     with PastIndexes(history.places) as indexes, closing(Replayer(history, indexes)) as replayer:
         yield replayer
@@ -87,9 +87,9 @@ def _places(job_dir: Path, plan: JoinPlan, number: int) -> HistoryPlaces:
 
 
 def insert_of(plan: JoinPlan, sink: str | None) -> int:
-    """The number, from 0, of the INSERT into table `sink` or with the number `sink`, from 1.
+    """The 0-based number of the INSERT into table `sink`, or with the 1-based number `sink`.
 
-    None is the first one. Raises QuestionError if there is none, or more than one.
+    None means the first one. Raises QuestionError for none or several.
     """
     tables = [insert.sink_table for insert in plan.inserts]
     numbers = [number for number, table in enumerate(tables) if sink in (None, table)]

@@ -1,4 +1,4 @@
-"""Rows and changes of a dimension as answers of an inspection, their keys and page cursors."""
+"""Answers of an inspection: rows and changes of a dimension, their keys and page cursors."""
 
 import base64
 import binascii
@@ -34,10 +34,7 @@ def _fields_of_key(dimension: Dimension) -> list[Field]:
 
 
 def read_keys(texts: Sequence[str], dimension: Dimension) -> pa.Table:
-    """Distinct keys from texts: a value, or a JSON array or object for a composite key.
-
-    Raises QuestionError.
-    """
+    """Distinct keys from texts: a value, or a JSON array or object. Raises QuestionError."""
     fields = _fields_of_key(dimension)
     rows = [[text] if len(fields) == 1 else _composite(text, fields) for text in texts]
     columns = []
@@ -87,9 +84,9 @@ def key_objects(keys: pa.Table, dimension: Dimension) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """Where a page begins: versions and a key, so that all pages show the same versions.
+    """Start of a page: versions and a key, so that all pages show the same versions.
 
-    In a history the versions say where the page begins, and the key is that of all pages.
+    In a history, the versions mark the start of the page and the key is that of all pages.
     """
 
     versions: tuple[int, ...]
@@ -123,7 +120,6 @@ class PageCursor:
 
 
 def next_cursor(key: Key | None, dimension: Dimension, versions: tuple[int, ...]) -> str | None:
-    """The cursor of the page behind `key`; None if there is none."""
     if key is None:
         return None
     parts = [
@@ -156,7 +152,6 @@ def described(dimension: Dimension) -> Answer:
 
 
 def by_key(states: DimensionStates, state: State, question: Question) -> Answer:
-    """The rows of the requested keys, and why others have none."""
     dimension = states.dimension
     keys = read_keys(question["keys"], dimension)
     records = states.records(state, keys)
@@ -222,7 +217,6 @@ def _key(rows: pa.Table, at: int, dimension: Dimension) -> Key:
 
 
 def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
-    """Rows with their keys and their positions in the source's changes."""
     names = [item.name for item in dimension.fields]
     values = zip(*json_columns(rows, dimension), strict=True)
     shown = [dict(zip(names, row, strict=True)) for row in values]
@@ -233,7 +227,6 @@ def row_items(rows: pa.Table, dimension: Dimension) -> list[Answer]:
 
 
 def _places(rows: pa.Table) -> list[Answer]:
-    """Position of each row in the source's changes, and the source's time."""
     columns = {shown: rows.column(name).to_pylist() for name, shown in _POSITION.items()}
     positions = [dict(zip(columns, p, strict=True)) for p in zip(*columns.values(), strict=True)]
     times = rows.column(SOURCE_TIME).to_pylist()

@@ -1,7 +1,7 @@
-"""What an inspection tells of a job's tables: dimensions at a version, their changes, the output.
+"""Inspection of a job's tables: dimensions at a version, their changes, the output.
 
-Questions come as one JSON object, because keys are data and a command line is seen by everybody.
-Answers are JSON values; with `arrow`, the rows are an Arrow stream in base64 instead.
+Questions are JSON objects on standard input, as other users can see a command line with keys.
+Answers are JSON values; with `arrow`, the rows are an Arrow stream in base64.
 """
 
 from collections.abc import Callable, Sequence
@@ -145,7 +145,7 @@ _NOWHERE: Answer = {"position": None, "source_ts_ms": None}
 
 
 def key_history(states: DimensionStates, question: Question) -> Answer:
-    """The history of the key of `question`, or of its cursor, newest version first."""
+    """The history of a key, newest version first; `question` has the key or a cursor."""
     dimension = states.dimension
     cursor = PageCursor.read(question.get("cursor"), dimension, _NUMBERS)
     if cursor is None:
@@ -196,7 +196,6 @@ def _beginning(page: KeyHistoryPage, dimension: Dimension) -> Answer | None:
 
 
 def _shown(record: pa.Table, dimension: Dimension) -> Answer:
-    """The values and position of a row, or why there is none."""
     if record.num_rows == 0:
         return {"values": None, "reason": "no-record", **_NOWHERE}
     item = row_items(record, dimension)[0]
@@ -216,7 +215,6 @@ class JobTables:
         self._settings = Settings.of_runner(job_dir)
 
     def answer(self, question: Question) -> Answer:
-        """The answer to `question["what"]`."""
         answers: dict[str, Callable[[Question], Answer]] = {
             "dimensions": self._dimensions,
             "rows": self._rows,

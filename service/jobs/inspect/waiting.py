@@ -1,7 +1,7 @@
-"""Why nothing comes out of a job: what must come true, in order, and what of it has not.
+"""Why a job has no output: all conditions for output, in order, and the unmet ones.
 
-`explain_wait` is a pure function over the job as `GET /v1/jobs/{id}` shows it. A condition that
-cannot be judged yet, because one before it is not met, is neither met nor unmet.
+`explain_wait` is a pure function over the job as `GET /v1/jobs/{id}` shows it. A condition behind
+an unmet one may be neither met nor unmet.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,6 @@ class WaitExplanation:
 
 
 def explain_wait(job: Document) -> WaitExplanation:
-    """Why no row comes out of `job`, or that nothing prevents it."""
     if job["state"] == "FINISHED":
         evidence = "The job has finished: all up to the end of its stream is joined"
         return WaitExplanation(
@@ -143,7 +142,7 @@ def _reports(job: Document) -> Condition:
 
 
 def _stalls(job: Document) -> Iterator[Condition]:
-    """One for each stalled part; sources have their own conditions."""
+    """One condition per stalled part; sources have their own conditions."""
     stalls = [stall for stall in job["stalls"] if not stall["part"].startswith(SOURCE)]
     for stall in stalls:
         evidence = f"{stall['part']} is stalled: {stall['message']}"
@@ -186,7 +185,7 @@ def _goes_on(job: Document) -> bool:
 
 
 def _after_opening(condition: Condition, job: Document) -> Condition:
-    """Opening is final: an incomplete table then keeps no row from coming out."""
+    """Opening is final: after it, an incomplete table holds no row back."""
     if condition.met is not False:
         return condition
     if condition.name == _SOURCE_REACHED and not _goes_on(job):

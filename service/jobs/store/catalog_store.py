@@ -1,7 +1,6 @@
-"""The catalog in the job store: tables and views for later scripts, and who reads a shared table.
+"""The catalog in the job store: tables and views for later scripts, readers of shared tables.
 
-What a job attaches to is kept in the transaction that keeps the job, and a table is dropped in one
-that looks at it, so that neither misses the other.
+A job is stored with its attachments in one transaction; a drop checks them in its transaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,15 +29,11 @@ class CatalogStore:
             return _all(connection)
 
     def get(self, name: str) -> CatalogEntry:
-        """One entry. Raises TableNotFoundError."""
         with self._reading() as connection:
             return _get(connection, name)
 
     def add(self, declared: Sequence[tuple[CatalogEntry, NewJob | None]]) -> None:
-        """Store entries and the jobs that keep shared tables: all of them, or none.
-
-        Raises TableConflictError if a name is taken.
-        """
+        """Store entries and the jobs of shared tables, all or none. Raises TableConflictError."""
         try:
             with self._writing() as connection:
                 last = connection.execute(sa.select(sa.func.max(CATALOG.c.number))).scalar() or 0
@@ -54,7 +49,7 @@ class CatalogStore:
             ) from exc
 
     def drop(self, name: str, views: Callable[[Sequence[CatalogEntry]], Sequence[str]]) -> None:
-        """Delete an entry and remove the job that keeps its shared table.
+        """Delete an entry and remove the job of a shared table.
 
         `views` returns the views among all entries that use it. Raises TableNotFoundError, or
         TableConflictError if jobs or views use it.

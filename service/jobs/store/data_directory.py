@@ -1,4 +1,4 @@
-"""Whose data directory it is: one control plane's, or that of all on one PostgreSQL store."""
+"""Owner of the data directory: one control plane, or all on one PostgreSQL store."""
 
 import os
 import uuid
@@ -14,7 +14,7 @@ _ID = "job-store.json"
 
 
 def lock_directory(data_dir: Path, *, shared: bool) -> int:
-    """Create and lock the directory; the descriptor is for `give_lock_up`.
+    """Create and lock the directory; returns the descriptor for `give_lock_up`.
 
     Control planes on one PostgreSQL store share it; one on SQLite has it alone. Raises
     ControlPlaneError if it cannot be used or is in use.
@@ -40,7 +40,7 @@ def lock_directory(data_dir: Path, *, shared: bool) -> int:
 def bind_directory(store: JobStore, data_dir: Path, warehouse: str | None) -> None:
     """Ensure that control planes on one store use one data directory, or one warehouse.
 
-    With a warehouse each of them keeps copies of the jobs in its own directory, and the store keeps
+    With a warehouse, each control plane has copies of the jobs in its directory, and the store has
     the rest. The first control plane decides. Raises ControlPlaneError if this one differs.
     """
     path = data_dir / _ID

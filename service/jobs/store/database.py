@@ -1,7 +1,7 @@
 """The database of the job store: SQLite (WAL, synchronous FULL), or PostgreSQL by URL.
 
-One control plane has a store on SQLite. Several may be on one of PostgreSQL: there the one that
-leads writes under its term, and a transaction of an older term is refused (ADR-0093).
+SQLite serves one control plane, PostgreSQL several: the leader writes under its term, and a
+transaction of an older term is refused (ADR-0093).
 """
 
 import ssl
@@ -19,7 +19,7 @@ from alembic.util.exc import CommandError
 from service.errors import StandbyError, StoreError
 from service.jobs.store.rows import LEADERSHIP, LOCK_SPACE, MIGRATION, lock_key
 
-OLDEST = 14  # the first that ends silent sessions
+OLDEST = 14  # the first version that ends silent sessions
 _CONNECT_S, _ANSWER_S = 10, 30
 _OURS = "postgresql+pg8000"
 _SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
@@ -34,7 +34,6 @@ _SESSION = {
 
 
 def check_server(dialect: sa.Dialect) -> None:
-    """Raises StoreError if a PostgreSQL server is too old."""
     version = getattr(dialect, "server_version_info", None) or (0,)
     if dialect.name == "postgresql" and version[0] < OLDEST:
         raise StoreError(
@@ -60,7 +59,7 @@ def lock_engine(url: sa.URL, *, answer_s: int) -> sa.Engine:
 
 
 def reached_by(url: sa.URL, *, connect_s: int, answer_s: int) -> tuple[sa.URL, dict[str, Any]]:
-    """The URL and driver arguments with which no thread waits forever for a silent server."""
+    """The URL and driver arguments with timeouts, so that no thread waits forever."""
     if url.drivername == "postgresql":
         url = url.set(drivername=_OURS)
     if url.drivername == _OURS:
@@ -101,7 +100,7 @@ def _tls(url: sa.URL) -> ssl.SSLContext | bool | None:
 
 
 def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driver's own)
-    """Make the server end the session, and its locks, of a machine that is cut off."""
+    """Make the server end the session and its locks when this machine is cut off."""
     cursor = connection.cursor()
     for setting, value in _SESSION.items():
         cursor.execute(f"SET SESSION {setting} = '{value}'")
@@ -111,8 +110,8 @@ def _set_up(connection: Any, _record: object) -> None:  # noqa: ANN401 (the driv
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_S = 30
-_TIDY_AFTER = 100  # transactions; with a plan each they fill 3 MiB of SQLite's log
-_LOG_PAGES = 10_000  # of 4 KiB; what a writer moves by itself where nobody tidies up
+_TIDY_AFTER = 100  # transactions; with a plan each, 3 MiB of SQLite's log
+_LOG_PAGES = 10_000  # of 4 KiB; a writer checkpoints itself without `tidy`
 _MIGRATING = threading.Lock()  # alembic keeps its context in a module
 
 
@@ -129,10 +128,7 @@ class StoreDatabase:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Open or create the store at `url` and migrate its tables.
-
-        Raises StoreError if it cannot be opened, or a newer Sluice has changed it.
-        """
+        """Open or create the store and migrate it. Raises StoreError, also if it is newer."""
         try:
             engine = _engine(url)
             with _MIGRATING, engine.execution_options(sluice_writes=True).begin() as connection:
@@ -156,7 +152,7 @@ class StoreDatabase:
     def fence(self, term: int | None) -> None:
         """Allow writes only in `term` of leadership; None allows none.
 
-        An open transaction of another term is refused, too, or commits before its successor's
+        An open transaction of another term is refused too, or commits before its successor's
         begins.
         """
         self._term, self._is_fenced = term, True
@@ -172,16 +168,11 @@ class StoreDatabase:
             return bound
 
     def check(self) -> None:
-        """Raises StoreError if the store cannot be written."""
         with self.writing(fenced=False) as connection:
             connection.execute(sa.select(sa.literal(1)))
 
     def tidy(self) -> None:
-        """Move a long WAL of SQLite into its file.
-
-        Writers leave that to this method: one of them would wait for a thousand pages and two
-        syncs.
-        """
+        """Checkpoint a long WAL of SQLite; otherwise a writer would wait for it."""
         if self._untidied < _TIDY_AFTER or self._engine.dialect.name != "sqlite":
             return
         self._untidied = 0
@@ -194,16 +185,12 @@ class StoreDatabase:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that reads. Raises StoreError."""
         with in_our_words(), self._engine.connect() as connection:
             yield connection
 
     @contextmanager
     def writing(self, *, fenced: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that writes, durable afterwards; `fenced` ones are for the leader only.
-
-        Raises StoreError, or StandbyError if this control plane does not lead.
-        """
+        """A durable write; `fenced` ones are for the leader. Raises StoreError or StandbyError."""
         with in_our_words(), self._order, self._writes.begin() as connection:
             self._untidied += 1
             if fenced and self._is_fenced:
@@ -222,7 +209,7 @@ def _check_term(connection: sa.Connection, term: int | None) -> None:
 
 @contextmanager
 def in_our_words() -> Iterator[None]:
-    """Raises StoreError for faults of the database; violated constraints pass unchanged."""
+    """Raise StoreError for faults of the database; violated constraints pass unchanged."""
     try:
         yield
     except sa.exc.IntegrityError:

@@ -1,8 +1,8 @@
-"""The last day of a job in numbers, from its reports: a file of fixed size, two rings of points.
+"""The last day of a job in numbers, from its reports: a file with two rings of points.
 
-A point stands where its time says, so that there is no head to keep and a restart goes on by
-itself. A point that is torn, or of another turn of its ring, is none. The file is a cache of what
-was seen: it is written without waiting for the disk, and one that is not ours is begun anew.
+A point's time determines its slot, so the file has no head and a restart continues it. A torn
+point, or one of an earlier turn, is ignored. The file is a cache of fixed size: it is written
+without a sync, and a foreign file is replaced.
 """
 
 import math
@@ -79,7 +79,6 @@ def _number(value: float) -> float | None:
 
 
 def write_point(file: Path, ring: Ring, slot: int, values: Values) -> None:
-    """Write a point of `ring` into `file`, which is created, or replaced if it is not ours."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if os.pread(descriptor, len(_MAGIC), 0) != _MAGIC:
@@ -106,7 +105,7 @@ def read_points(file: Path, ring: Ring, first: int, last: int) -> list[HistoryPo
 
 
 def _pieces(file: BinaryIO, ring: Ring, slots: range) -> Iterator[list[bytes]]:
-    """The records of consecutive slots: one piece of the ring, or its end and its beginning."""
+    """The records of consecutive slots; a range across the ring's end has two pieces."""
     until_end = ring.points - slots.start % ring.points
     for piece in (slots[:until_end], slots[until_end:]):
         if piece:
@@ -157,16 +156,13 @@ def _begin_anew(descriptor: int, file: Path) -> None:
     os.pwrite(descriptor, _MAGIC, 0)
 
 
-_LONGEST_S = 10  # between two reports that a rate is made of
-_BOUND = 2**62  # watermarks beyond it are the first or the last that there is
+_LONGEST_S = 10  # between the two reports of a rate
+_BOUND = 2**62  # watermarks beyond it are MIN or MAX
 _STAGES = ("index", "join", "commit")
 
 
 class JobSampler:
-    """Samples the reports of one job; it keeps the open point of each ring.
-
-    A report is sampled once: a silent runner leaves a gap.
-    """
+    """Samples the reports of one job, each once: a silent runner leaves a gap."""
 
     def __init__(self, job_dir: Path) -> None:
         self._file = JobLayout(job_dir).history
@@ -212,7 +208,6 @@ class JobSampler:
 def _rates(
     before: tuple[int, dict[str, float]] | None, at_ms: int, counters: Mapping[str, float]
 ) -> dict[str, float]:
-    """Growth of counters per second; a counter that went back has none."""
     if before is None or at_ms <= before[0]:
         return {}
     seconds = (at_ms - before[0]) / 1000
@@ -250,7 +245,6 @@ def _gauges(report: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _watermark_age(report: Mapping[str, Any]) -> float | None:
-    """How far the combined watermark of a job with event time is behind the report's clock."""
     event_time = report.get("event_time") or {}
     at_ms = event_time.get("watermark_ms")
     if at_ms is None or event_time.get("use_processing_time") or abs(at_ms) >= _BOUND:

@@ -1,4 +1,4 @@
-"""A job: its states and their transitions, and what the store keeps of it."""
+"""A job: its states, their transitions, and its stored values."""
 
 import os
 import time
@@ -39,9 +39,9 @@ _State = TypeVar("_State", bound=StrEnum)
 
 
 class Transitions(Generic[_State]):
-    """The table of a state machine: what each state means, and which states may follow it.
+    """The table of a state machine: the meaning of each state, and its successors.
 
-    docs/site/reference.py draws it; `check` makes the code obey it.
+    docs/site/reference.py draws it; `check` enforces it.
     """
 
     def __init__(self, what: str, rows: Mapping[_State, tuple[str, Collection[_State]]]) -> None:
@@ -57,7 +57,6 @@ class Transitions(Generic[_State]):
         return self._rows[state][1]
 
     def check(self, origin: _State, target: _State) -> None:
-        """Raises InvalidTransitionError if the table has no such edge."""
         following = self.following(origin)
         if target not in following:
             expected = ", ".join(sorted(following)) or "none: it is final"
@@ -119,12 +118,7 @@ JOB_STATES = Transitions(
 
 @dataclass(frozen=True, slots=True)
 class JobError:
-    """Why a job is STALLED or FAILED.
-
-    Attributes:
-        type: in kebab case, such as `source-unavailable`.
-        detail: text of a library or server; often empty.
-    """
+    """Why a job is STALLED or FAILED; `type` is in kebab case, such as `source-unavailable`."""
 
     type: str
     message: str
@@ -134,16 +128,16 @@ class JobError:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job as the store has it.
+    """A stored job.
 
     Attributes:
-        plan: as `service.jobs.store.plan_codec` writes it.
+        plan: bytes of `service.jobs.store.plan_codec`.
         sql: the script with inline secrets replaced by references.
         reason: one sentence on why the job is in its state.
         crashes: crashed runners since the last healthy minute.
-        restarts: runners started after the first one, over the job's life.
+        restarts: runners started after the first one.
         events_offset: bytes of `events.jsonl` that are already in the store.
-        shared_table: the table that the job keeps for others.
+        shared_table: the table that the job maintains for other jobs.
     """
 
     id: str
@@ -165,9 +159,9 @@ class Job:
 
 
 def check_wanted(job: Job, desired: DesiredState, *, resume: bool = False) -> None:
-    """Raises JobStateError if `job` may not be asked for `desired`; repeating a request is allowed.
+    """Raise JobStateError if `job` must not be asked for `desired`; repeating a request is allowed.
 
-    With `resume` RUNNING is requested because the job is paused, not because it was stopped.
+    With `resume`, RUNNING is requested because the job is paused, not because it was stopped.
     """
     if desired is DesiredState.REMOVED:
         return
@@ -194,9 +188,7 @@ def _wrong_state(job: Job, fault: str, hint: str) -> JobStateError:
 class JobEvent:
     """One transition of a job and its cause, or a note, whose states are equal.
 
-    Attributes:
-        sequence: grows with each event over all jobs; the page cursor.
-        origin: None for the first event.
+    `sequence` grows over all jobs and is the page cursor; `origin` is None for the first event.
     """
 
     sequence: int
@@ -222,13 +214,13 @@ def new_job_id(now_ms: int | None = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A submission that is about to become durable.
+    """A submission before it is stored.
 
     Attributes:
-        request_digest: SHA-256 of the request, to recognise a key used for another one.
+        request_digest: SHA-256 of the request, to detect another request under the same key.
         attached: the jobs whose shared tables it reads.
-        secrets: inline secrets as in the job's directory; None without any, or where that suffices.
-        has_own_name: no other job that can run may have its name; False for a preview.
+        secrets: inline secrets; None without any, or if the job's directory suffices.
+        has_own_name: its name must be unique among jobs that can run; False for a preview.
     """
 
     id: str
@@ -246,12 +238,11 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class StateUpdate:
-    """A transition to make.
+    """A transition to make, or a note that leaves the state.
 
     Attributes:
-        reason: becomes the job's reason; the cause when None.
+        reason: the job's new reason; None takes the cause.
         error: stored with the job; None clears it.
-        is_note: the state stays; only the event is recorded.
     """
 
     target: JobState

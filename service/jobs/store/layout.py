@@ -1,4 +1,4 @@
-"""The paths of a job's directory and the files that tell control plane and runner about each other.
+"""Paths of a job's directory, and the files that record its runner's process.
 
 Every file carries a format version; the directory belongs to its owner only (mode 0700).
 """
@@ -105,7 +105,7 @@ class JobLayout:
         return None if isinstance(root, Path) else StoredFiles(self.job_dir, root / OWN_FILES)
 
     def stored_of_shared(self, source: SharedSource) -> StoredFiles | None:
-        """The same for the job that keeps a shared table, also before its directory is restored."""
+        """`stored` for the job of a shared table, also before its directory is restored."""
         table, own = self.of_shared(source), self.stored()
         if own is None or table.plan.exists():
             return table.stored()
@@ -123,7 +123,7 @@ class JobLayout:
         return JobLayout(self.job_dir.parent / source.job_id)
 
     def table(self, dimension: Dimension) -> TablePath:
-        """Where `changelog` and `current` of a dimension are; a shared one is another job's."""
+        """Directory of `changelog` and `current`; a shared dimension's is in another job's."""
         source = dimension.source
         if isinstance(source, SharedSource):
             return self.of_shared(source).tables / source.table
@@ -156,7 +156,7 @@ class JobLayout:
         return self.job_dir / "index"
 
     def create(self, warehouse: str | None = None) -> None:
-        """Create the directory, for its owner only; `warehouse` holds for the job's life."""
+        """Create the directory, for its owner only; `warehouse` is fixed from then on."""
         self.job_dir.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.job_dir.mkdir(mode=0o700)
         if warehouse is not None:
@@ -177,7 +177,7 @@ class JobLayout:
                 os.close(descriptor)
 
     def abandon(self) -> None:
-        """Delete a job that was never stored, in the object store as far as that answers."""
+        """Delete a job that was never stored; in the object store, as far as it answers."""
         with suppress(SluiceError, OSError):
             root = self.tables_root
             if isinstance(root, StorePath):
@@ -193,20 +193,15 @@ def _noted(warehouse: str) -> bytes:
 
 
 def own_tables(warehouse: str) -> StorePath:
-    """Where the tables of jobs are in the object store `warehouse`."""
     return StorePath.of(warehouse, ()) / OWN_TABLES
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Replace `path` atomically and durably, readable by its owner only."""
     write_atomically(path, content, mode=0o600)
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a file of a job that is not stored yet, readable by its owner only.
-
-    It becomes durable with `JobLayout.make_durable`, so that the disk is waited for once.
-    """
+    """Write a private file of a job that is not stored yet; `make_durable` syncs it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(content)
@@ -228,9 +223,9 @@ def noted_pid(job_dir: Path) -> int | None:
 def living_runner(
     job_dir: Path, processes: Mapping[str, psutil.Process] | None = None
 ) -> psutil.Process | None:
-    """The job's runner if it lives: the process of `runner.pid`, else one with our command line.
+    """The job's living runner: the process of `runner.pid`, else one with our command line.
 
-    It must have the owner of the job's directory: other users may start a process that looks alike.
+    It must have the owner of the job's directory: other users may start a similar process.
     """
     content = _note(job_dir)
     if content is not None:
@@ -260,7 +255,7 @@ def _same_process(pid: int, started_at_s: float) -> psutil.Process | None:
 
 
 def processes_on_jobs() -> dict[str, psutil.Process]:
-    """Runners by job directory, including those whose control plane died before noting them."""
+    """Runners by job directory, also those without a `runner.pid`."""
     processes = {}
     for process in psutil.process_iter(["cmdline", "status"]):
         command = words_of(process.info["cmdline"] or [])

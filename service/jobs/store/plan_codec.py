@@ -39,7 +39,6 @@ def dump(plan: JoinPlan) -> bytes:
 
 
 def load(data: bytes) -> JoinPlan:
-    """The plan that `dump` wrote. Raises PlanFormatError."""
     try:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as exc:
@@ -66,7 +65,7 @@ def load(data: bytes) -> JoinPlan:
 
 
 def _bring_up_to_date(document: dict[str, Any]) -> None:
-    """Rename what plans from before `joins.plan.formats` say of topics."""
+    """Rename topic fields of plans from before `joins.plan.formats`."""
     inserts = [document, *document.get("more_inserts", ())]
     for sink in (insert.get("sink", {}) for insert in inserts):
         if sink.get("kind") == "kafka" and "format" in sink:

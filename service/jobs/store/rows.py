@@ -19,7 +19,7 @@ from service.jobs.store.job import (
     StateUpdate,
 )
 
-LOCK_SPACE = 0x534C4349  # "SLCI": our advisory locks among those of others in the database
+LOCK_SPACE = 0x534C4349  # "SLCI": separates Sluice's advisory locks from others
 LEADER, MIGRATION, NAMES = "leader", "migration", "names"
 LEADERSHIP = sa.Table(
     "leadership",
@@ -35,11 +35,9 @@ LEADERSHIP = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class LeaderRecord:
-    """The newest leader.
+    """The newest leader; `term` grows with each takeover and is 0 before the first.
 
-    Attributes:
-        term: grows with each takeover; 0 before the first.
-        is_vacant: it has ended its runners and given leadership up, or there was none yet.
+    `is_vacant`: the leader has ended its runners and resigned, or there was none yet.
     """
 
     term: int
@@ -57,7 +55,7 @@ def record_of(row: sa.RowMapping) -> LeaderRecord:
     return LeaderRecord(row["term"], row["url"], row["since_ms"], row["is_vacant"])
 
 
-_EVENTS_KEPT = 10_000  # of a job, the newest
+_EVENTS_KEPT = 10_000  # newest events per job
 _FORGET_EVERY = 100  # events
 _PLANS_AT_ONCE = 50
 
@@ -142,9 +140,7 @@ LISTED: list[sa.ColumnElement[Any]] = [
 class JobFilter:
     """Which jobs are listed; an empty member matches all.
 
-    Attributes:
-        name: the whole name.
-        search: part of the name or the beginning of the id, ignoring case.
+    `search` is part of the name or the beginning of the id, ignoring case.
     """
 
     states: tuple[JobState, ...] = ()
@@ -167,7 +163,7 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class StoredJob:
-    """What a new job is compared with."""
+    """The values of a stored job that a new job is compared with."""
 
     id: str
     name: str
@@ -205,7 +201,7 @@ def now_ms() -> int:
 
 
 def get_job(connection: sa.Connection, job_id: str, *, lock: bool = False) -> Job:
-    """The job, locked for a change with `lock`. Raises JobNotFoundError."""
+    """The job, with `lock` locked for a change. Raises JobNotFoundError."""
     query = sa.select(*_JOB_COLUMNS).where(JOBS.c.id == job_id)
     row = connection.execute(query.with_for_update() if lock else query).mappings().first()
     if row is None:
@@ -219,7 +215,7 @@ def insert_job(connection: sa.Connection, new: NewJob) -> None:
     """Store a new job in state CREATED, desired RUNNING, and its attachments.
 
     Raises JobConflictError if a job that can still run has its name, TableConflictError if a shared
-    table has gone.
+    table has been dropped.
     """
     _take_name(connection, new)
     created_at_ms = now_ms()

@@ -1,8 +1,8 @@
-"""Files by which control plane and runner talk: `status.json`, `events.jsonl` and requests.
+"""Files between control plane and runner: `status.json`, `events.jsonl` and requests.
 
 A request is `requests/<id>.json`, its answer `requests/<id>.result.json`; ids are UUIDs of version
-7, so they sort by time. A request is durable before the caller waits for its answer: a runner that
-was killed takes it up after its next start.
+7, so they sort by time. A request is durable before its sender waits: a killed runner answers it
+after its next start.
 """
 
 import hashlib
@@ -38,8 +38,9 @@ _FIRST_LINE_BYTES = 1_024
 def append_event(job_dir: Path, event: Mapping[str, Any]) -> None:
     """Append a transition (`at_ms`, `from`, `to`, `cause`) to `events.jsonl`, durably.
 
-    A file that is too large becomes `events.jsonl.1`. The next one begins with a line that says how
-    many bytes preceded it, so that readers' offsets stay valid. After an OSError nothing is added.
+    A file that is too large becomes `events.jsonl.1`. The first line of the next file has the
+    number of preceding bytes, so that readers' offsets stay valid. After an OSError nothing is
+    added.
     """
     file = JobLayout(job_dir).events
     _begin_anew(file)
@@ -69,7 +70,7 @@ def _begin_anew(file: Path) -> None:
         return
     before, aside = file.with_name(f"{file.name}.1"), file.with_name(f"{file.name}.new")
     before.unlink(missing_ok=True)
-    os.link(file, before)  # until the new file is in its place, this one is
+    os.link(file, before)  # the file stays until the new one replaces it
     write_private(aside, first)
     aside.replace(file)
     sync(file.parent)
@@ -78,7 +79,7 @@ def _begin_anew(file: Path) -> None:
 def begin_events(job_dir: Path, offset: int) -> None:
     """Ensure that `append_event` appends behind `offset`, up to which readers have read.
 
-    A shorter file is of a runner that was followed on another machine since.
+    A shorter file is left from a runner that has since been followed on another machine.
     """
     file = JobLayout(job_dir).events
     try:
@@ -91,7 +92,7 @@ def begin_events(job_dir: Path, offset: int) -> None:
 
 
 def bytes_before(events: BinaryIO) -> int:
-    """Bytes of events before those in a file, as its first line says."""
+    """Bytes of events before those in a file, from its first line."""
     line, _, _ = events.read(_FIRST_LINE_BYTES).partition(b"\n")
     try:
         return int(json.loads(line)[BEFORE])
@@ -120,7 +121,7 @@ class Status:
 
 
 def read_status(job_dir: Path) -> Status | None:
-    """The newest report; None if there is none that can be read."""
+    """The newest report; None without a readable one."""
     try:
         content = read_json(JobLayout(job_dir).status)
         if content is None:
@@ -140,9 +141,8 @@ def read_status(job_dir: Path) -> Status | None:
 def read_changes(job_dir: Path, offset: int) -> tuple[list[StateUpdate], int]:
     """The runner's transitions after byte `offset` and the offset behind them.
 
-    An incomplete line is left for later, an unreadable one is skipped, and so are starting and
-    stopping, which are the control plane's transitions. The oldest transitions of a runner that was
-    not followed for long may be gone.
+    An incomplete line is left for later. Unreadable lines are skipped, and so are starting and
+    stopping, which are the control plane's transitions. After a long pause the oldest may be gone.
     """
     offset, block = _events_after(JobLayout(job_dir).events, offset)
     whole = block[: block.rfind(b"\n") + 1]
@@ -151,7 +151,6 @@ def read_changes(job_dir: Path, offset: int) -> tuple[list[StateUpdate], int]:
 
 
 def _events_after(events: Path, offset: int) -> tuple[int, bytes]:
-    """A block of events from `offset` on, or from where the oldest file begins."""
     begin = offset
     for file in (events, events.with_name(f"{events.name}.1")):
         try:
@@ -160,7 +159,7 @@ def _events_after(events: Path, offset: int) -> tuple[int, bytes]:
                 if before <= offset:
                     opened.seek(offset - before)
                     block = opened.read(_CHUNK_BYTES)
-                    # In the older file, a line that has no end never gets one.
+                    # An incomplete line of the older file is never completed.
                     return (offset, block) if b"\n" in block else (begin, b"")
                 begin = before
         except FileNotFoundError:
@@ -234,13 +233,7 @@ _RESULT = ".result.json"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of an operator.
-
-    Attributes:
-        kind: `acknowledge` or `replay-dead-letters`.
-        by: a name that the client gives, unchecked.
-        key: idempotency key of the client.
-    """
+    """A request of an operator: `acknowledge` or `replay-dead-letters`; `by` is unchecked."""
 
     kind: str
     body: Mapping[str, Any]
@@ -312,7 +305,6 @@ class RequestBox:
         return RequestAnswer(None, job_error)
 
     def wait(self, request_id: str, *, timeout_s: float) -> RequestAnswer | None:
-        """The answer as soon as it exists; None after `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while True:
             answer = self.answer(request_id)

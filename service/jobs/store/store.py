@@ -1,7 +1,7 @@
 """The durable job store.
 
-What a method wrote is durable when it returns. Every change of a job's state goes through
-`transition` or `follow`, which keep the transition with its cause in the same transaction.
+A method's write is durable when it returns. Every change of a job's state goes through `transition`
+or `follow`, which record the transition and its cause in the same transaction.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -68,7 +68,6 @@ class JobStore:
         self._database.close()
 
     def check(self) -> None:
-        """Raises StoreError if the store cannot be written."""
         self._database.check()
 
     def fence(self, term: int | None) -> None:
@@ -95,7 +94,7 @@ class JobStore:
         """Store a new job in state CREATED, desired RUNNING.
 
         `check` may refuse it; no job is added in between. Raises JobConflictError if its key or
-        name is taken, TableConflictError if a shared table that it reads has gone.
+        name is taken, TableConflictError if a shared table that it reads has been dropped.
         """
         try:
             with self._database.writing() as connection:
@@ -127,7 +126,6 @@ class JobStore:
             return None if row is None else (get_job(connection, row.id), row.request_digest)
 
     def get(self, job_id: str) -> Job:
-        """One job. Raises JobNotFoundError."""
         with self._database.reading() as connection:
             return get_job(connection, job_id)
 
@@ -213,10 +211,7 @@ class JobStore:
             return get_job(connection, job_id)
 
     def follow(self, job_id: str, changes: Sequence[StateUpdate], events_offset: int) -> Job:
-        """Apply what a runner wrote to `events.jsonl` up to `events_offset`, exactly once.
-
-        Illegal transitions are skipped.
-        """
+        """Apply `events.jsonl` up to `events_offset`, exactly once, without illegal transitions."""
         with self._changing(job_id) as (connection, job):
             for change in changes:
                 try:
@@ -236,7 +231,6 @@ class JobStore:
             update_job(connection, job_id, values)
 
     def delete(self, job_id: str) -> None:
-        """Delete the job and its events."""
         with self._database.writing() as connection:
             connection.execute(sa.delete(EVENTS).where(EVENTS.c.job_id == job_id))
             connection.execute(sa.delete(SECRETS).where(SECRETS.c.job_id == job_id))

@@ -1,4 +1,4 @@
-"""The tokens in the job store: made, listed, revoked, and when each was last used."""
+"""Tokens in the job store."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,7 +1,6 @@
 """Where tables of jobs may be, and which outputs and names two jobs must not share.
 
-Compared are real paths: symbolic links and `..` are followed, and case counts for nothing, because
-on some file systems it does not.
+Real paths are compared: links and `..` are resolved, and case is ignored, as on some file systems.
 """
 
 import os
@@ -36,9 +35,9 @@ from watermark.errors import SluiceError
 
 
 def check_nodes(plan: JoinPlan, settings: Settings, *, in_store: bool) -> None:
-    """Raises SubmissionError if executors cannot reach what the tasks of `plan` read and write.
+    """Raise SubmissionError if executors cannot reach what the tasks of `plan` read and write.
 
-    With the job's own tables in a directory all nodes have to share it, and so reach the rest.
+    If the job's own tables are in a directory, all nodes share it and reach the rest too.
     """
     if not (in_store and runs_on_cluster(settings)):
         return
@@ -82,8 +81,8 @@ def _check_shared(name: str, source: SharedSource, settings: Settings) -> None:
 
 _LOG = "_delta_log"
 _MOST_OBJECTS = 5_000
-_MOST_ENTRIES = 100_000  # that a directory is searched for tables in it
-_WORDS = (b'"delta"', b'"filesystem"', b'"late_records_path":"')  # of plans that have such tables
+_MOST_ENTRIES = 100_000  # limit of the search for tables below a directory
+_WORDS = (b'"delta"', b'"filesystem"', b'"late_records_path":"')  # in plans that have such tables
 OUTPUT, LATE, DIMENSION, FILES = "output", "late records", "dimension", "files"
 Parts = tuple[str, ...]
 Table = tuple[str, DeltaSink | DeltaTableSource | FileSource]
@@ -94,11 +93,9 @@ class TablePlace:
     """A Delta table, or files, that a script names.
 
     Attributes:
-        role: what the job does with it.
         written: the path as in the script.
         real: the path without links; None in an object store.
-        parts: the path to be compared.
-        owner: for messages.
+        parts: the path for comparisons.
     """
 
     role: str
@@ -147,10 +144,7 @@ def _places(tables: Iterable[Table], settings: Settings, owner: str) -> list[Tab
 
 
 def check_places(plan: JoinPlan, settings: Settings) -> None:
-    """Check that what the job writes is separate from all other tables.
-
-    Raises SinkError, or NotAllowedError for a path that the operator's lists do not have.
-    """
+    """Check that outputs are apart from all other tables. Raises SinkError or NotAllowedError."""
     own = _places(_tables_of(plan), settings, "the script")
     written = [place for place in own if place.role not in (DIMENSION, FILES)]
     if not written:
@@ -165,7 +159,7 @@ def check_places(plan: JoinPlan, settings: Settings) -> None:
 
 
 def check_new_table(sink: DeltaSink, settings: Settings) -> None:
-    """Raises SinkError if an output that is not there yet is now in a table or contains one."""
+    """Raise SinkError if an output that does not exist yet is inside a table or contains one."""
     (place,) = _places([(OUTPUT, sink)], settings, "the job")
     if place.real is None:
         address = store_address(sink, settings) or sink.path
@@ -175,7 +169,7 @@ def check_new_table(sink: DeltaSink, settings: Settings) -> None:
 
 
 def check_surroundings_in_store(root: StorePath, written: str) -> None:
-    """Raises SinkError if a table is found above or below a new one in an object store."""
+    """Raise SinkError for a table above or below a new one in an object store."""
     if has_log(root):
         return
     above = root.parent
@@ -240,7 +234,7 @@ def _is_table(directory: Path, place: TablePlace) -> bool:
 
 
 def _tables_in(root: Path) -> Iterator[Path]:
-    """Tables below `root`, as far as they are found soon."""
+    """Tables below `root`; the search stops after `_MOST_ENTRIES`."""
     left = _MOST_ENTRIES
     for directory, names, files in os.walk(root):
         left -= len(names) + len(files)
@@ -261,7 +255,6 @@ def _of_jobs(settings: Settings) -> Iterable[TablePlace]:
 
 @lru_cache(maxsize=10_000)
 def _kept(plan: Path, _: int) -> tuple[Table, ...]:
-    """The tables of a stored plan, which never changes."""
     content = plan.read_bytes()
     if not any(word in content for word in _WORDS):
         return ()
@@ -273,7 +266,7 @@ def _of_job(job_dir: Path, settings: Settings) -> list[TablePlace]:
     try:
         tables = _kept(file, file.stat().st_mtime_ns)
         return _places(tables, settings, f"job {job_dir.name}")
-    except (SluiceError, OSError):  # it is gone, cannot be read, or is not allowed any more
+    except (SluiceError, OSError):  # gone, unreadable, or no longer allowed
         return []
 
 
@@ -318,7 +311,7 @@ class TakenOutputs:
         self._known: dict[str, tuple[Output, ...]] = {}
 
     def check(self, plan: JoinPlan, stored: StoredJobs, *, append: bool) -> tuple[str, ...]:
-        """Warnings about outputs that have, or get, rows of other jobs.
+        """Warnings about outputs shared with other jobs.
 
         Raises JobConflictError if a job that can still run has the name or, unless `append`, an
         output.
@@ -338,7 +331,7 @@ class TakenOutputs:
         return tuple(_warning(job, output) for job, output in shared)
 
     def _read(self, stored: StoredJobs, jobs: Sequence[StoredJob]) -> None:
-        """Learn the outputs of new jobs; a plan never changes."""
+        """Read the outputs of new jobs; a plan never changes."""
         self._known = {job.id: self._known[job.id] for job in jobs if job.id in self._known}
         for job_id, content in stored.plans([j.id for j in jobs if j.id not in self._known]):
             try:

@@ -1,4 +1,4 @@
-"""Checks at submission: what can be known before a job starts is an error now."""
+"""Checks at submission: faults that can be found before a job starts."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -136,7 +136,7 @@ def _formats(plan: JoinPlan) -> Iterable[tuple[RecordFormat, RecordKey | None]]:
 
 
 def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> Dimension:
-    """`held` with what is captured of its topic; `resolved` has its password."""
+    """`held` with the captured values of its topic; `resolved` has its password."""
     source, own = resolved.source, held.source
     if not isinstance(source, TopicSource) or not isinstance(own, TopicSource):
         return held
@@ -157,7 +157,7 @@ def _with_ends(held: Dimension, resolved: Dimension, clusters: OpenClusters) -> 
 def _check_dimension(dimension: Dimension, settings: Settings) -> None:
     source = dimension.source
     if isinstance(source, SharedSource):
-        return  # it was looked at when it was created
+        return  # checked when it was created
     if isinstance(source, TopicSource):
         check_topic(source, dimension.declared_fields, dimension.declared_key)
         return
@@ -172,7 +172,6 @@ def _check_dimension(dimension: Dimension, settings: Settings) -> None:
 
 
 def _with_clusters(plan: JoinPlan, cluster_ids: Sequence[str | None]) -> JoinPlan:
-    """`plan` with the cluster id of each topic that it writes to."""
     first, *more = (
         replace(insert.sink, cluster_id=cluster_id)
         if isinstance(insert.sink, KafkaSink)
@@ -213,7 +212,6 @@ def _is_table(path: TablePath) -> bool:
 
 
 def _check_delta(table: str, path: TablePath) -> None:
-    """Raises SinkError or OSError if the job cannot write or create the table at `path`."""
     if isinstance(path, StorePath):
         check_surroundings_in_store(path, str(path))
         prove_conditional_puts(path)
@@ -232,10 +230,7 @@ def _check_delta(table: str, path: TablePath) -> None:
 
 
 def output_writer(plan: JoinPlan, settings: Settings) -> WriterChoice | None:
-    """The writer for the Delta output of a plan of one INSERT; None for other sinks.
-
-    Raises SinkError if no writer can append to it.
-    """
+    """The writer for a Delta output; None for other sinks. Raises SinkError if none can append."""
     if not isinstance(plan.sink, DeltaSink):
         return None
     path, sink = output_path(plan.sink, settings), plan.sink
@@ -261,7 +256,7 @@ def _of_nulls(dimension: Dimension) -> str:
 
 
 def _may_need_advice(dimension: Dimension) -> bool:
-    """Whether the server has to be asked, which needs a connection."""
+    """True if advice needs a connection to the server."""
     if not isinstance(dimension.source, MysqlCdcSource):
         return False
     types = {field.name: field.type.name for field in dimension.fields}
@@ -283,7 +278,7 @@ def captured_table(dimension: Dimension) -> CapturedTable:
 
 def _advice(plan: JoinPlan, settings: Settings) -> tuple[str, ...]:
     if isinstance(plan.sink, DeltaSink) and store_address(plan.sink, settings) is not None:
-        return ()  # nothing but our writer is there; its credentials are not resolved here
+        return ()  # a store has no other writer; its credentials are not resolved here
     choice = output_writer(plan, settings)
     if choice is None or not choice.is_spark:
         return ()

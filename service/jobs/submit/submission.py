@@ -1,4 +1,4 @@
-"""From a script to a stored job, or to tables and views of the catalog; nothing half-made stays."""
+"""From a script to a stored job, or to tables and views of the catalog; all or nothing."""
 
 import hashlib
 from collections.abc import Sequence
@@ -24,18 +24,13 @@ from service.sql.stored import CatalogEntry
 SQL_LIMIT_BYTES = 64 * 1024
 OUTSIDE_S = 15.0
 _MOST_OUTSIDE = 16
-_MOST_WAITING = 8  # all of them leave a third of the threads that answer requests
+_MOST_WAITING = 8  # leaves a third of the request threads free
 _PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionRequest:
-    """A submission as it came.
-
-    Attributes:
-        name: the plan's name when None.
-        append: write to an output although another job does.
-    """
+    """A submission as received; with `append` it may write to another job's output."""
 
     sql: str
     name: str | None = None
@@ -50,14 +45,14 @@ class SubmissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A script that could be submitted: its plan and warnings."""
+    """The plan and warnings of a script that could be submitted."""
 
     plan: JoinPlan
     warnings: tuple[str, ...]
 
 
 class Submissions:
-    """Takes scripts in; a job is durable when `submit` returns."""
+    """Accepts scripts; a job is durable when `submit` returns."""
 
     def __init__(self, store: JobStore, settings: Settings, hooks: Hooks) -> None:
         self._store = store
@@ -84,13 +79,13 @@ class Submissions:
             checked = self._checked(planned, layout.job_dir, append=request.append)
             check = partial(self._taken.check, checked.plan, append=request.append)
             return self._store.add(self._written(request, job_id, checked), check)
-        except JobConflictError:  # the same request may have come twice at once
+        except JobConflictError:  # the same request may have arrived twice at once
             layout.abandon()
             earlier = self._earlier(request)
             if earlier is None:
                 raise
             return earlier
-        except StoreError:  # it may be kept all the same; if not, the next start clears up
+        except StoreError:  # it may be stored; if not, the next start cleans up
             raise
         except BaseException:
             layout.abandon()
@@ -112,7 +107,6 @@ class Submissions:
         return self._hooks.plan(sql, name=name, catalog=self._store.catalog.entries())
 
     def _checked(self, planned: PlannedScript, job_dir: Path, *, append: bool = False) -> Draft:
-        """The plan as preflight returns it; inline secrets go into `job_dir`."""
         if planned.inline_secrets:
             inline = {secret.name: secret.value for secret in planned.inline_secrets}
             write_secrets(job_dir, inline)
@@ -195,7 +189,6 @@ def _content(file: Path) -> bytes | None:
 
 
 def check_script(sql: str) -> None:
-    """Raises SubmissionError if the script is too long or not text."""
     size = len(sql.encode("utf-8", errors="replace"))
     if size > SQL_LIMIT_BYTES:
         raise SubmissionError(
@@ -229,8 +222,8 @@ class CatalogTables:
     def create(self, sql: str) -> Creation:
         """Store all declarations of a script, or none.
 
-        Raises SqlError for other statements, TableConflictError if a name exists, SluiceError for
-        what a shared table names.
+        Raises SqlError for other statements, TableConflictError if a name exists, SluiceError for a
+        fault of a shared table's source.
         """
         check_script(sql)
         entries = self._store.catalog.entries()
@@ -242,7 +235,7 @@ class CatalogTables:
             for one in new:
                 prepared.append(self._prepared(one))
             self._store.catalog.add(prepared)
-        except StoreError:  # they may be kept all the same; if not, the next start clears up
+        except StoreError:  # they may be stored; if not, the next start cleans up
             raise
         except BaseException:
             for _, job in prepared:
@@ -255,7 +248,7 @@ class CatalogTables:
         return Creation(tuple(entry.name for entry, _ in prepared), kept, texts)
 
     def drop(self, name: str) -> None:
-        """Delete a table or view and remove the job that keeps a shared table.
+        """Delete a table or view and remove the job of a shared table.
 
         Raises TableNotFoundError, or TableConflictError if jobs or views use it.
         """
@@ -268,7 +261,7 @@ class CatalogTables:
         return replace(declared.entry, job_id=job.id, partitions=partitions), job
 
     def _is_kept(self, declared: Declared, known: CatalogEntry | None) -> bool:
-        """Whether the declaration exists already, as IF NOT EXISTS allows."""
+        """True if IF NOT EXISTS keeps an equal declaration."""
         if known is None:
             return False
         name, what = declared.entry.name, known.kind

@@ -1,8 +1,4 @@
-"""Background work of the supervisor, one at a time for each job, with retries.
-
-Removals delete a job; restorations copy its files from the store before a control plane that took
-over looks at the job (ADR-0095).
-"""
+"""Removals and restorations (ADR-0095) of jobs, one at a time for each job, with retries."""
 
 import time
 from collections.abc import Callable
@@ -44,7 +40,6 @@ class WorkKind:
     """A kind of background work.
 
     Attributes:
-        name: of the threads.
         failed: prefix of the reason that a job shows.
         at_once: jobs at the same time.
         doubled: how often the first wait is doubled already.
@@ -84,7 +79,7 @@ class Attempts:
         return job_id in self._attempts
 
     def is_done(self, job_id: str, work: Callable[[], None]) -> bool:
-        """Whether the work has succeeded; starts `work` when due."""
+        """True if the work has succeeded; starts `work` when due."""
         attempt = self._attempts.get(job_id)
         if attempt is None:
             self._begin(job_id, work, failures=0)
@@ -110,7 +105,7 @@ class Attempts:
         except SluiceError as exc:
             self._show(job_id, JobError(exc.fault, exc.message, exc.hint))
             return False
-        except Exception as exc:  # shown to the operator and tried again later
+        except Exception as exc:  # shown to the operator and retried later
             _log.exception(self._kind.failed, job_id=job_id)
             hint = "Look at the log of the control plane."
             self._show(job_id, JobError(type(exc).__name__, str(exc), hint))
@@ -118,7 +113,7 @@ class Attempts:
         return True
 
     def _show(self, job_id: str, error: JobError) -> None:
-        with suppress(SluiceError):  # the job store may be away, too
+        with suppress(SluiceError):  # the job store may be unreachable, too
             self._store.set_reason(job_id, f"{self._kind.failed}: {error.message}", error)
 
 
@@ -186,7 +181,7 @@ class Restorations:
         self._attempts.close()
 
     def has(self, job: Job) -> bool:
-        """Whether the job's directory is complete; starts its restoration if not."""
+        """True if the job's directory is complete; starts its restoration if not."""
         if self._store.has_directories:
             return True
         is_new = job.state is JobState.CREATED and not self._attempts.has_begun(job.id)
@@ -210,7 +205,7 @@ class Restorations:
         files = layout.stored()
         assert files is not None, "its warehouse is noted"
         if restore(files):
-            for stale in (layout.status, layout.runner_pid):  # of a runner before the newest one
+            for stale in (layout.status, layout.runner_pid):  # from an earlier runner
                 stale.unlink(missing_ok=True)
         if not layout.plan.exists() and job.desired_state is not DesiredState.REMOVED:
             raise CheckpointError(

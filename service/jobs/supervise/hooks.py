@@ -1,4 +1,4 @@
-"""What the control plane calls in SQL and outside, and limits on how much of it runs at once."""
+"""Functions that the control plane calls in SQL and outside, and limits on concurrent calls."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -19,9 +19,7 @@ from service.sql.stored import CatalogEntry
 class Seats:
     """Limits concurrent work; a caller without a free seat waits, or is refused. Thread-safe.
 
-    Attributes:
-        what: for messages.
-        waiting: callers that may wait, each of which holds a thread.
+    At most `waiting` callers wait, each of which holds a thread.
     """
 
     def __init__(self, what: str, *, at_once: int, waiting: int, patience_s: float) -> None:
@@ -104,12 +102,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The functions behind the control plane.
-
-    Attributes:
-        warm_up: work that would delay the first job.
-        close: releases what is kept between preflights.
-    """
+    """The functions behind the control plane; `warm_up` does work that would delay a first job."""
 
     plan: ScriptPlanner
     dump: PlanDumper

@@ -1,4 +1,4 @@
-"""Moves jobs to the state that the reports, the silence or the end of their runner mean."""
+"""Moves jobs to the state that their runner's reports, silence or end imply."""
 
 import time
 
@@ -27,7 +27,7 @@ _NOT_REPORTED = frozenset({JobState.CREATED, JobState.STARTING, JobState.STOPPED
 
 
 class RunnerReports:
-    """Brings the store up to what the runner of a job has reported."""
+    """Stores what the runner of a job has reported."""
 
     def __init__(self, store: JobStore, settings: Settings) -> None:
         self._store = store
@@ -55,7 +55,7 @@ class RunnerReports:
         silent_s = watch.silence.lasts_s(None if status is None else status.updated_at_ms)
         starting = job.state is JobState.STARTING
         if silent_s > watch.silence.report_after_s(self._settings, starting=starting):
-            if full_disks(self._settings):  # nobody can report there, nor note that nobody does
+            if full_disks(self._settings):  # runners cannot report on a full disk
                 watch.silence.begin()
                 return job
             return self._silent(job, watch, silent_s)
@@ -72,7 +72,6 @@ class RunnerReports:
         return self._store.follow(job.id, [change], job.events_offset)
 
     def _silent(self, job: Job, watch: Watch, silent_s: float) -> Job:
-        """Mark the job as stalled; kill a runner that stays silent."""
         runner = watch.runner
         assert runner is not None
         starting = job.state is JobState.STARTING
@@ -110,7 +109,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Outcomes:
-    """Moves jobs to the state that the end of their runner means."""
+    """Moves jobs to the state that the end of their runner implies."""
 
     def __init__(self, store: JobStore, settings: Settings) -> None:
         self._store = store
@@ -125,7 +124,7 @@ class Outcomes:
         return self._store.transition(job.id, change)
 
     def waits(self, job: Job, watch: Watch, error: JobError) -> None:
-        """The runner gave up on something outside that may come back: no crash."""
+        """The runner gave up on an outside system that may return: no crash."""
         watch.waits += 1
         wait_s = back_off_s(self._settings, watch.waits)
         watch.start_after(wait_s)
@@ -153,7 +152,7 @@ class Outcomes:
         return self._store.transition(job.id, StateUpdate(target, cause))
 
     def rest(self, job: Job, how: str = "") -> None:
-        """Without a runner: STOPPED, or PAUSED if the job is to continue."""
+        """STOPPED, or PAUSED if the job is to continue."""
         ends = job.desired_state in (DesiredState.STOPPED, DesiredState.REMOVED)
         target = JobState.STOPPED if ends else JobState.PAUSED
         if job.state not in ENDED | {target}:

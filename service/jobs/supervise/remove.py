@@ -1,7 +1,4 @@
-"""Removes what a job made outside its directory: topics, indexes, and its output when asked.
-
-What was there before the job, and what others have made since, stays.
-"""
+"""Removes what a job created outside its directory; objects of others stay."""
 
 import shutil
 from collections.abc import Iterator
@@ -31,8 +28,8 @@ from service.security.secrets import SecretResolver
 def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str, ...]:
     """Delete the job's topics and, if `output`, its outputs; returns what is left and why.
 
-    Idempotent. The plan goes last: without it, an earlier call came this far. Raises SinkError or
-    SourceUnavailableError to be called again later, SecretError if the cluster's login is missing.
+    Idempotent. The plan goes last: without it, an earlier call was complete. Raises SinkError or
+    SourceUnavailableError for a later retry, SecretError if the cluster's login is missing.
     """
     layout = JobLayout(job_dir)
     try:
@@ -49,7 +46,7 @@ def remove_job(job_dir: Path, settings: Settings, *, output: bool) -> tuple[str,
     if isinstance(plan.probe.source, DatagenSource):
         cluster.delete(f"sluice.{job_dir.name}.probe")
     if settings.index_dir is not None:
-        with suppress(IndexDirectoryError):  # not a node that has one
+        with suppress(IndexDirectoryError):  # this node has none
             shutil.rmtree(on_this_node(index_directory(layout, settings)), ignore_errors=True)
     left = tuple(_remove_outputs(plan, job_dir, settings)) if output else ()
     _clear_store(layout)
@@ -72,7 +69,7 @@ def _clear_store(layout: JobLayout) -> None:
 def _remove_outputs(plan: JoinPlan, job_dir: Path, settings: Settings) -> Iterator[str]:
     meta = Checkpoint(JobLayout(job_dir).checkpoint).read_meta()
     if meta is None:
-        return  # it has never run
+        return  # the job has never run
     plan = with_output_logins(plan, SecretResolver.of(settings, job_dir))
     app_id = job_app_id(job_dir.name, meta.incarnation)
     writers = [output_app_id(app_id, number) for number in range(len(plan.inserts))]

@@ -1,12 +1,13 @@
-"""Starts runners: each as its own process, or forked by a runner host that they share.
+"""Starts runners: each as a separate process, or forked by a shared runner host.
 
-Control plane and host meet at a Unix socket, at which they speak JSON lines:
+Control plane and host exchange JSON lines through a Unix socket:
 
 | the control plane sends | the host answers |
 |---|---|
 | `{"link": true}`, and stays | nothing; the host runs while there is a link, or a runner |
-| `{"job_dir", "environment"}` with standard input and output | `{"pid"}`; the runner begins after \
-a byte has come; `{"exit"}` at its end |
+| `{"job_dir", "environment"}`, standard streams | `{"pid"}`, then `{"exit"}` at its end |
+
+A forked runner begins after the control plane has sent a byte.
 """
 
 import os
@@ -47,7 +48,7 @@ def address(directory: Path) -> Iterator[str]:
 
 
 def listen(directory: Path) -> socket.socket:
-    """The host's end; its directory is this user's alone."""
+    """The host's end; only this user can access its directory."""
     (directory / _SOCKET).unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     with address(directory) as path:
@@ -57,7 +58,6 @@ def listen(directory: Path) -> socket.socket:
 
 
 def connect(directory: Path) -> socket.socket | None:
-    """A connection to the host; None if there is none."""
     link = socket.socket(socket.AF_UNIX)
     try:
         with address(directory) as path:
@@ -78,7 +78,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RunnerHostLink:
-    """A link to the host of `settings.host_dir`, which is started where there is none."""
+    """A link to the host of `settings.host_dir`; it starts the host if there is none."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -89,10 +89,7 @@ class RunnerHostLink:
         self._failures = 0
 
     def start(self, job_dir: Path) -> RunnerProcess | None:
-        """Have a runner forked; None while the host is starting, to be asked again.
-
-        Raises OSError if the host exits again and again, or the log cannot be written.
-        """
+        """Have a runner forked; None while the host is starting: call again. Raises OSError."""
         try:
             link = self._linked()
             if link is not None:
@@ -182,7 +179,7 @@ class RunnerStarter:
         self._given_up = threading.Event()
 
     def start(self, watch: Watch, job_dir: Path) -> bool:
-        """Start a runner for `watch`; False if it has to be asked again. Raises OSError."""
+        """Start a runner for `watch`; False: call again. Raises OSError."""
         if self._given_up.is_set():
             return False
         if self._host is None:
@@ -193,7 +190,7 @@ class RunnerStarter:
         if runner is None:
             return False
         watch.begin(runner)
-        if self._given_up.is_set():  # meanwhile, and perhaps nobody waits for its end any more
+        if self._given_up.is_set():  # set meanwhile: `end_all` may have returned
             runner.kill()
             return False
         return True

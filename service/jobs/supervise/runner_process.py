@@ -1,8 +1,8 @@
 """One runner as an operating-system process, and its log.
 
-The log stays bounded while the runner runs: above the limit it moves to `runner.log.1`. All
-processes of a runner have the file open to append, so it is emptied, not renamed. Printed rows wait
-meanwhile and none is lost; a line that another process writes in that instant may be.
+The log stays bounded: above the limit its content moves to `runner.log.1`. The file is emptied, not
+renamed, as all processes of a runner have it open to append. Printed rows wait meanwhile and none
+is lost; a line that another process writes in that instant may be.
 """
 
 import fcntl
@@ -79,7 +79,7 @@ class RunnerLog:
                 and self._is_ours(descriptor, status)
             ):
                 self._move(descriptor)
-        except OSError:  # it is no file, or the disk is full: the log goes on
+        except OSError:  # not a file, or the disk is full: the log continues
             return
 
     def _is_ours(self, descriptor: int, status: os.stat_result) -> bool:
@@ -93,7 +93,7 @@ class RunnerLog:
             shutil.copyfileobj(source, copy)
             copy.flush()
             aside.replace(older(self._log))
-            shutil.copyfileobj(source, copy)  # what has come since
+            shutil.copyfileobj(source, copy)  # written since the first copy
             copy.flush()
             os.ftruncate(descriptor, 0)
 
@@ -108,7 +108,7 @@ _STAYS_HERE = ("SLUICE_DATABASE_URL", "SLUICE_TOKEN", VARIABLE_PREFIX)
 
 
 class RunnerProcess:
-    """A runner that was alive when we found or started it."""
+    """A runner that was alive when the supervisor found or started it."""
 
     def __init__(
         self, process: psutil.Process, child: "subprocess.Popen[bytes] | ForkedChild | None"
@@ -169,7 +169,6 @@ class RunnerProcess:
             return
 
     def kill(self) -> None:
-        """Kill it and its process group."""
         try:
             if not self._process.is_running():
                 return
@@ -182,7 +181,7 @@ class RunnerProcess:
 
 
 def end_all(runners: Callable[[], Sequence[RunnerProcess | None]], *, by: float) -> None:
-    """Stop all runners, kill the rest so that none is left `by` a time of `time.monotonic`.
+    """Stop all runners and kill the rest, so that none is left at `by` (`time.monotonic`).
 
     `runners` is called again each time, as one may have just been started.
     """
@@ -207,10 +206,9 @@ def opened_log(log: Path) -> int:
 
 
 def environment() -> dict[str, str]:
-    """Our variables with our packages in PYTHONPATH, as the runner works in another directory.
+    """This process's variables with our packages in PYTHONPATH: runners have another directory.
 
-    The job store's URL, which may hold a password, and secrets stay here: other users may see a
-    process's variables.
+    The job store's URL and secrets are left out: other users may see a process's variables.
     """
     root = str(Path(service.__file__).resolve().parents[1])
     entries = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]

@@ -1,8 +1,8 @@
-"""Keeps one runner process per wanted job, follows its reports, and carries out stop and removal.
+"""Runs one runner process per wanted job, follows its reports, and stops and removes jobs.
 
-One thread looks at every job about twice a second and makes the world agree with what the store
-says is wanted. All it must remember is in the store and in the jobs' directories: a control plane
-that was killed goes on where it was, and runners that live are adopted.
+One thread checks every job about twice a second and moves it to its stored desired state. All
+durable state is in the store and in the jobs' directories: a control plane that was killed
+continues, and adopts living runners.
 """
 
 import threading
@@ -114,7 +114,7 @@ class Supervisor:
 
     def _begin_anew(self) -> None:
         if self._thread.is_alive():
-            self._thread.join()  # it waits for the store at the most
+            self._thread.join()  # it waits at most for the store
         self._starter.begin_anew()
         self._watches.clear()
         self._due.clear()
@@ -128,7 +128,7 @@ class Supervisor:
         return threading.Thread(target=self._loop, name="supervisor", daemon=True)
 
     def give_up(self, *, by: float) -> None:
-        """Stop supervising and end all runners `by` a time of `time.monotonic`, without the store.
+        """Stop supervising and end all runners until `by` (`time.monotonic`), without the store.
 
         Another control plane may supervise the jobs then.
         """
@@ -139,7 +139,6 @@ class Supervisor:
         self._starter.close()
 
     def close(self) -> None:
-        """Stop supervising; the runners continue."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -179,7 +178,7 @@ class Supervisor:
         return self._removals.left(job_id)
 
     def runner_of(self, job_id: str) -> RunnerView:
-        """The job's runner; on a standby, as it reports itself."""
+        """The job's runner; on a standby, from its report."""
         if store_is_shared(self._settings) and not self._thread.is_alive():
             status = read_status(self._settings.jobs_dir / job_id)
             return reported_runner(status, self._settings)
@@ -195,7 +194,7 @@ class Supervisor:
                 if ending and all(watch.runner is None for watch in self._watches.values()):
                     self._all_ended.set()
                 self._store.tidy()
-            except Exception as exc:  # a fault here must not end the care for all jobs
+            except Exception as exc:  # a fault must not stop the supervision of all jobs
                 self._faults.log("jobs cannot be looked at", exc)
             self._wake.wait(POLL_S)
 
@@ -214,11 +213,11 @@ class Supervisor:
             return
         try:
             action(job)
-        except Exception as exc:  # a fault of one job must not end the care for the others
+        except Exception as exc:  # a fault must not affect other jobs
             self._faults.log("job cannot be looked at", exc, job.id)
 
     def _start_due(self) -> None:
-        """Start due runners, the longest waiting first, a few at once."""
+        """Start due runners, the longest waiting first, within `start_limit`."""
         due, self._due = sorted(self._due, key=lambda job: self._watches[job.id].start_at), []
         now = time.monotonic()
         starting = sum(watch.holds_slot(now) for watch in self._watches.values())
@@ -253,7 +252,7 @@ class Supervisor:
         return JobLayout(self._settings.jobs_dir / job.id)
 
     def _adopt(self, job: Job, watch: Watch) -> None:
-        if self._processes is None:  # once a look at all jobs: there may be hundreds
+        if self._processes is None:  # once per pass: there may be hundreds of jobs
             self._processes = processes_on_jobs()
         process = living_runner(self._layout(job).job_dir, self._processes)
         if process is not None:
@@ -261,7 +260,6 @@ class Supervisor:
             _log.info("runner adopted", job_id=job.id, pid=process.pid)
 
     def _ended_unseen(self, job: Job, watch: Watch) -> Job:
-        """Record the end of a runner that ended without a control plane."""
         layout = self._layout(job)
         job = self._reports.follow(job, watch)
         status = read_status(layout.job_dir)
@@ -283,9 +281,9 @@ class Supervisor:
         if job.desired_state is DesiredState.REMOVED:
             self._removals.carry_out(job)
         elif job.state is JobState.FINISHED and job.desired_state is DesiredState.RUNNING:
-            self._outcomes.settle(job, job.reason)  # its runner has ended while nobody was there
+            self._outcomes.settle(job, job.reason)  # its runner ended without a control plane
         elif job.state is JobState.FINISHED and watch.is_asked and not self._ending.is_set():
-            watch.is_asked = False  # before the look: who asks meanwhile sets it again
+            watch.is_asked = False  # before the check: a new request sets it again
             if Requests(self._layout(job).requests, {}).open():
                 watch.is_asked = True
                 if time.monotonic() >= watch.start_at:
@@ -320,7 +318,6 @@ class Supervisor:
         _log.info("runner started", job_id=job.id, pid=watch.view().pid)
 
     def _start_answering(self, job: Job) -> None:
-        """Start a runner that answers the requests of a finished job, and ends."""
         watch = self._watches[job.id]
         try:
             if not self._starter.start(watch, self._layout(job).job_dir):
@@ -386,7 +383,6 @@ class Supervisor:
             self._outcomes.crashed(job, watch, ending_of(runner), error)
 
     def _answered(self, watch: Watch, *, well: bool) -> None:
-        """Later retry where the runner did not start or end as it should."""
         watch.waits = 0 if well else watch.waits + 1
         watch.start_at = time.monotonic()
         if watch.waits:
@@ -402,7 +398,7 @@ class Supervisor:
     def _discard_unfinished_submissions(self) -> None:
         """Delete directories of submissions that were never acknowledged: no row, never started.
 
-        Where each machine has its own directories, also those of deleted jobs.
+        If each machine has its own directories, also those of deleted jobs.
         """
         known = {job.id for job in self._store.all_jobs()}
         for job_dir in self._settings.jobs_dir.glob("*-*-*-*-*"):

@@ -1,7 +1,7 @@
-"""What the supervisor knows of one job beyond the store; it is lost with the control plane.
+"""The supervisor's memory of one job beyond the store; it is lost with the control plane.
 
-Silence of a runner is measured on our monotonic clock from the moment we first saw a report: a
-clock that is set, or a machine that slept, makes no healthy runner look dead.
+Silence is measured on the monotonic clock since a report was first seen: setting the clock or a
+sleeping machine makes no healthy runner look dead.
 """
 
 import time
@@ -22,11 +22,7 @@ _MOST_DOUBLINGS = 4
 
 @dataclass(slots=True)
 class Silence:
-    """How long the runners of one job are silent.
-
-    Attributes:
-        hangs: runners in a row killed for silence; each doubles the patience with the next.
-    """
+    """Silence of one job's runners; each of `hangs` kills in a row doubles the patience."""
 
     clock: Callable[[], float] = field(default=time.monotonic)
     hangs: int = 0
@@ -130,7 +126,6 @@ class Watch:
         return self.state is RunnerStage.STARTING and now - self.since < _START_SLOT_S
 
     def move(self, target: RunnerStage) -> None:
-        """Change the state. Raises InvalidTransitionError if the table has no such edge."""
         RUNNER_STATES.check(self.state, target)
         self.state, self.since = target, time.monotonic()
 
@@ -143,7 +138,6 @@ class Watch:
         self.runner = runner
 
     def end(self) -> RunnerStage:
-        """Forget the runner; returns the state in which it ended."""
         ended = self.state
         self.move(RunnerStage.ABSENT)
         self.runner = None
@@ -154,7 +148,7 @@ class Watch:
         self.start_at_ms = time.time_ns() // 1_000_000 + int(wait_s * 1000)
 
     def view(self) -> "RunnerView":
-        runner = self.runner  # the supervisor's thread may forget it meanwhile
+        runner = self.runner  # the supervisor's thread may clear it meanwhile
         if runner is None:
             return RunnerView(None, False, False, None, self.start_at_ms)
         return RunnerView(
@@ -177,7 +171,7 @@ class RunnerView:
 
 
 def reported_runner(status: Status | None, settings: Settings) -> RunnerView:
-    """A runner that others supervise, by its own report; alive while that is new."""
+    """A runner under another supervisor, from its report; alive while the report is recent."""
     if status is None:
         return RunnerView(None, alive=False, adopted=False, started_at_ms=None)
     speaks = status.age_ms() < settings.runner_hang_report_s * 1000

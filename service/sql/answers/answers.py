@@ -34,12 +34,7 @@ Row = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one statement is answered: a small table of text.
-
-    Attributes:
-        statement: its first words, such as `SHOW TABLES`.
-        line: of the script, from 1, where the statement starts.
-    """
+    """The answer to one statement, a table of text; `statement` is its first words."""
 
     statement: str
     line: int
@@ -49,7 +44,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as SHOW JOBS and STOP JOB tell it."""
+    """A job in SHOW JOBS and STOP JOB."""
 
     id: str
     name: str
@@ -82,14 +77,9 @@ _DESCRIBE_COLUMNS = ("name", "type", "null", "key", "extras", "watermark")
 
 
 def answers(text: str, jobs: Jobs, catalog: Iterable[CatalogEntry] = ()) -> tuple[Answer, ...]:
-    """The answers to all questions of a script, in their order.
+    """The answers to all questions of a script, in order; raises SqlError, and errors of `jobs`.
 
-    Nothing is done before the whole script has been read: STOP JOB takes effect only in a script
-    without a fault.
-
-    Raises:
-        SqlError: a statement is not usable here; the error points at the place.
-        SluiceError: of `jobs`.
+    STOP JOB takes effect only after the whole script was read without a fault.
     """
     with not_too_deep():
         opened = open_script(text, catalog, keep_secrets=False)
@@ -105,7 +95,7 @@ def answers(text: str, jobs: Jobs, catalog: Iterable[CatalogEntry] = ()) -> tupl
 
 
 def _prepared(opened: OpenScript, statement: Statement, jobs: Jobs) -> Callable[[], Answer] | None:
-    """The answer to a statement, to be called once all are read; None for a declaration."""
+    """The answer, called after all statements are read; None for a declaration."""
     session = opened.session
     script = session.script
     line, _ = script.line_and_column(statement.at)
@@ -128,7 +118,6 @@ def _prepared(opened: OpenScript, statement: Statement, jobs: Jobs) -> Callable[
 
 
 def _answer(opened: OpenScript, question: Question, line: int) -> Answer:
-    """The answer to a question about the script, as it has been read so far, and the catalog."""
     session = opened.session
     if isinstance(question, Explain):
         job = JobPlanner(session).plan(question.statement)

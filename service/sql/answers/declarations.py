@@ -23,13 +23,12 @@ _ALONE = (
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """One CREATE of a script that is for the catalog.
+    """One CREATE of a script for the catalog.
 
     Attributes:
         entry: a shared table has no job yet.
-        if_not_exists: an entry of this name is left as it is, if it has these columns and key.
-        fields: physical columns; none of a view.
-        plan: of the job that is to keep a shared table; None of all others.
+        if_not_exists: keep an existing entry that has these columns and key.
+        plan: of the job that maintains a shared table; None otherwise.
     """
 
     entry: CatalogEntry
@@ -42,11 +41,7 @@ class Declared:
 def plan_declarations(
     text: str, catalog: Iterable[CatalogEntry]
 ) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
-    """What the statements of a script declare for later ones, and what its author should know.
-
-    Raises:
-        SqlError: a statement is no declaration, or what it declares cannot be kept.
-    """
+    """The catalog entries that a script declares, and warnings."""
     with not_too_deep():
         return _declarations(text, tuple(catalog))
 
@@ -56,7 +51,7 @@ def _declarations(
 ) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
     opened = open_script(text, catalog, keep_secrets=False)
     session = opened.session
-    session.warnings.clear()  # what already exists is refused where it is stored
+    session.warnings.clear()  # existing names are refused when they are stored
     ends = {piece.start: piece.end for piece in pieces(text)}
     declared: list[Declared] = []
     for statement in opened.statements:
@@ -70,7 +65,6 @@ def _declarations(
 
 
 def _declaration(script: Script, statement: Statement) -> CreateTable | CreateView:
-    """The statement, if it is one that the catalog can keep."""
     if not isinstance(statement, CreateTable | CreateView):
         raise script.error(statement.at, "a statement that is no declaration", hint=_ALONE)
     name = statement.name
@@ -111,11 +105,6 @@ def _declare(session: ScriptSession, node: CreateTable | CreateView, written: st
 
 
 def _shared(session: ScriptSession, table: Table, name: Name) -> Dimension:
-    """The dimension that a shared table is.
-
-    Raises:
-        SqlError: it cannot be one.
-    """
     script = session.script
     if table.endpoints.dimension is None:
         raise script.error(
@@ -147,11 +136,7 @@ def _check_secrets(session: ScriptSession) -> None:
 
 
 def columns_of(entry: CatalogEntry) -> tuple[tuple[Field, ...], tuple[str, ...]]:
-    """Physical columns and key of an entry, none of a view.
-
-    Raises:
-        SqlError: a later version of Sluice cannot read it any more.
-    """
+    """Physical columns and key of an entry; empty for a view."""
     if entry.kind is EntryKind.VIEW:
         return (), ()
     opened = open_script(f"DESCRIBE `{entry.name}`", (entry,), keep_secrets=False)

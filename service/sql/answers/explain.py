@@ -40,7 +40,6 @@ from service.sql.grammar.type_rules import type_text
 
 
 def watermark_lines(plan: JoinPlan) -> Iterator[str]:
-    """A line for each table that has a watermark."""
     probe = plan.probe
     if probe.watermark is not None:
         yield f"WATERMARK {probe.alias}.{_watermark(probe.watermark)}"
@@ -50,7 +49,6 @@ def watermark_lines(plan: JoinPlan) -> Iterator[str]:
 
 
 def waiting_lines(plan: JoinPlan) -> Iterator[str]:
-    """What the records of a join by event time wait for."""
     probe = plan.probe
     if any(join.time is not None for join in plan.joins):
         tables = [probe.alias, *(d.name for d in plan.dimensions if d.watermark is not None)]
@@ -63,7 +61,6 @@ def waiting_lines(plan: JoinPlan) -> Iterator[str]:
 
 
 def _switched(plan: JoinPlan) -> str:
-    """What becomes of waiting where the backlog ends."""
     held = [d.name for d in plan.dimensions if d.watermark is not None]
     if held:
         return f"WAIT for {', '.join(held)} behind the backlog, too: its WATERMARK goes on"
@@ -71,7 +68,6 @@ def _switched(plan: JoinPlan) -> str:
 
 
 def late_lines(plan: JoinPlan) -> Iterator[str]:
-    """When windows are emitted, and where records go that come too late."""
     probe = plan.probe
     if probe.watermark is None:
         return
@@ -84,7 +80,6 @@ def late_lines(plan: JoinPlan) -> Iterator[str]:
 
 
 def window_lines(window: Windowing | None) -> Iterator[str]:
-    """The window of the joined rows: its size, its keys and its aggregates."""
     if window is None:
         return
     time = "the clock" if window.time is None else expression_text(window.time)
@@ -224,7 +219,7 @@ def _kafka_source(source: KafkaSource, probe: ProbeSource) -> str:
 
 
 def _formats(value: RecordFormat, key: RecordKey | None) -> list[str]:
-    """What differs from plain JSON without a key."""
+    """The differences from plain JSON without a key."""
     parts = []
     if key is not None:
         form = "" if key.format == JSON_FORMAT else f" of {_format(key.format)}"
@@ -241,7 +236,6 @@ def _format(form: RecordFormat) -> str:
 
 
 def _topics(source: KafkaSource, probe: ProbeSource) -> str:
-    """The topics of a stream that a table has, as far as they are known."""
     if source.topic_pattern is None:
         return "; ".join(probe.topic_names)
     looked = "" if source.discovery_ms is None else f", looked for every {source.discovery_ms} ms"
@@ -298,7 +292,6 @@ def _join(join: DimensionJoin, dimension: Dimension) -> str:
 
 
 def _columns(dimension: Dimension) -> Iterator[str]:
-    """The columns of a dimension in SQL."""
     source = dimension.source
     times = source.metadata if isinstance(source, TopicSource) else ()
     keys = {each.name: each.key for each in times}
@@ -323,7 +316,7 @@ def _dimension_source(source: DimensionSource) -> str:
             if source.key is not None and formats == _formats(
                 JSON_FORMAT, RecordKey(source.key.fields)
             ):
-                formats = []  # the primary key is told anyhow
+                formats = []  # the primary key is shown anyhow
         ends = [f"{partition}:{offset}" for partition, offset in source.bounded_offsets]
         end = (_end(source, ends),) if source.is_bounded else ()
         parts = (f"{kafka.topic} @ {kafka.bootstrap_servers}", *formats, *end)
@@ -332,7 +325,7 @@ def _dimension_source(source: DimensionSource) -> str:
 
 
 def _key(alias: str, key: KeyPair) -> str:
-    """The equality as it is meant; behind it what is looked up, where a cast may lose a value."""
+    """The equality as written; then the lookup expression, if a cast may lose a value."""
     column, value = f"{alias}.{key.dimension_column}", expression_text(key.probe)
     if not key.null_safe:
         return f"{value} = {column}"

@@ -32,7 +32,7 @@ _NO_JOB = ("the script has no INSERT INTO", "the script is empty")
 
 
 class Presence(StrEnum):
-    """How much of a form is here."""
+    """How much of a form is supported."""
 
     YES = "yes"
     PARTLY = "partly"
@@ -41,11 +41,7 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FormAnswer:
-    """Whether a form is here.
-
-    Attributes:
-        text: what else there is to say, in full sentences; empty if nothing is.
-    """
+    """Support of a form; `text` has further full sentences or is empty."""
 
     state: Presence
     text: str
@@ -222,7 +218,6 @@ FORMS: Mapping[str, Mapping[str, str]] = {
 
 
 def answer(example: str) -> FormAnswer:
-    """Whether the form of an example is here."""
     try:
         planned = plan_script(TABLES + example)
     except SqlError as error:

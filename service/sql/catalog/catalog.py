@@ -64,16 +64,12 @@ _MAY_BE_NULL = (RECORD_TIMESTAMP, "key", "leader-epoch", SOURCE_TIMESTAMP)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A declared table.
+    """A declared table; columns are in the order of the DDL, `fields` are the physical ones.
 
     Attributes:
-        fields: physical columns, in the order of the DDL.
-        columns: all columns, in the order of the DDL.
-        primary_key: names, empty when there is none.
-        without_effect: role → options that are written and mean nothing there.
-        watermark: None without WATERMARK FOR.
-        node: the statement, LIKE and hints worked in.
-        shared: where a shared table of the catalog is kept; None of all others.
+        without_effect: role → options that are set and have no effect there.
+        node: the statement, with LIKE and hints applied.
+        shared: where a shared table of the catalog is stored; None otherwise.
     """
 
     name: str
@@ -92,11 +88,7 @@ class Table:
 
 
 def build_table(script: Script, node: CreateTable, secrets: InlineSecrets) -> Table:
-    """Check a CREATE TABLE and build its table; credentials in it are added to `secrets`.
-
-    Raises:
-        SqlError: columns, key or options are not usable.
-    """
+    """Check a CREATE TABLE and build its table; its credentials are added to `secrets`."""
     _check_names(script, node)
     connector, values = read_options(script, node)
     key = tuple(name.text for name in node.primary_key)
@@ -200,7 +192,6 @@ def _check_no_nested_key(
 def _check_partitions(
     script: Script, node: CreateTable, connector: Connector, fields: tuple[Field, ...]
 ) -> None:
-    """See that PARTITIONED BY is of a delta table, and has some of its scalar columns."""
     names = [name.text for name in node.partitioned]
     if names and connector.home is not Home.DELTA:
         raise script.error(
@@ -261,11 +252,6 @@ def _metadata(
 
 
 def check_dimension(script: Script, table: Table, *, needs_key: bool = True) -> None:
-    """See that a table can be a dimension by its declaration.
-
-    Raises:
-        SqlError: it has not the key that it needs, or a column that the changelog cannot have.
-    """
     taken = _CHANGELOG_COLUMNS | {field.name for field in COORDINATES}
     if needs_key and not table.primary_key:
         raise script.error(
@@ -308,11 +294,7 @@ def physical_columns(table: Table) -> tuple[ScopeColumn, ...]:
 
 
 def computed_columns(script: Script, table: Table, alias: str) -> dict[str, Typed]:
-    """The table's computed columns by name, over its physical and metadata columns.
-
-    Raises:
-        SqlError: an expression names something else or has no type.
-    """
+    """The table's computed columns by name, over its physical and metadata columns."""
     relation = ScopeRelation(alias, table.name, physical_columns(table), alias)
     planner = ExpressionPlanner(NameScope(script, (relation,)))
     computed: dict[str, Typed] = {}

@@ -10,7 +10,7 @@ from service.sql.catalog.option_values import OptionValues
 
 
 class Home(StrEnum):
-    """Where the rows of a connector's tables are kept."""
+    """Where the rows of a connector's tables are stored."""
 
     DATABASE = "database"
     DELTA = "table"
@@ -21,11 +21,10 @@ class Home(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """A table in each role; None for a role that its connector does not have.
+    """A table in each role; None for a role that its connector does not support.
 
-    Attributes:
-        has_startup_mode: the script chooses one; without it the planner warns.
-        several_topics: the option that names several topics, None for one topic.
+    `several_topics` is the option that names several topics. Without a startup mode the planner
+    warns.
     """
 
     stream: KafkaSource | DatagenSource | None = None
@@ -39,9 +38,7 @@ class Endpoints:
 class Connector:
     """What SQL knows of a connector; `service.sql.catalog.connectors` registers it.
 
-    Attributes:
-        endpoints: builds them from checked options, physical columns and primary key.
-        needs_primary_key: in every role.
+    `endpoints` takes checked options, physical columns and primary key.
     """
 
     name: str

@@ -1,7 +1,4 @@
-"""All connectors, registered once, and the WITH options of a table checked against its connector.
-
-Unknown, missing and repeated options are refused at the key's position.
-"""
+"""All connectors, and the check of a table's WITH options against its connector."""
 
 import re
 
@@ -97,11 +94,6 @@ CONNECTORS: dict[str, Connector] = {
 
 
 def read_options(script: Script, table: CreateTable) -> tuple[Connector, OptionValues]:
-    """The table's connector and its checked options.
-
-    Raises:
-        SqlError: the connector or an option is unknown, missing, given twice or out of range.
-    """
     nodes = _by_key(script, table)
     connector = _connector(script, table, nodes)
     options = {option.key: option for option in connector.options}

@@ -23,11 +23,7 @@ from service.sql.text.script import Script
 
 
 def merged(script: Script, node: CreateTable, like: Like, base: CreateTable) -> CreateTable:
-    """`node` as one CREATE TABLE without LIKE.
-
-    Raises:
-        SqlError: the two declare the same column, option or a key each.
-    """
+    """`node` as one CREATE TABLE with LIKE applied."""
     return replace(
         node,
         columns=_columns(script, node, like, base),
@@ -136,11 +132,7 @@ def _options(
 
 
 def with_hint(script: Script, node: CreateTable, options: tuple[OptionNode, ...]) -> CreateTable:
-    """`node` with the options of an OPTIONS hint, which win.
-
-    Raises:
-        SqlError: an option comes twice in the hint, or the hint changes the connector.
-    """
+    """`node` with the options of an OPTIONS hint, which override its own."""
     hinted: dict[str, OptionNode] = {}
     for option in options:
         if option.key in hinted or option.key == "connector":
@@ -159,7 +151,7 @@ _LONGEST = 2**31 - 1
 
 
 def table_text(script: Script, table: Table) -> str:
-    """The CREATE TABLE of a table, LIKE worked in, inline secrets as references."""
+    """The CREATE TABLE of a table, LIKE applied, inline secrets as references."""
     lines = [_column(script, column) for column in table.columns]
     if table.primary_key:
         names = ", ".join(quoted(name) for name in table.primary_key)
@@ -177,7 +169,6 @@ def table_text(script: Script, table: Table) -> str:
 
 
 def view_text(script: Script, view: CreateView) -> str:
-    """The CREATE VIEW of a view, its query as written."""
     columns = ""
     if view.columns is not None:
         columns = f" ({', '.join(quoted(name.text) for name in view.columns)})"
@@ -186,7 +177,7 @@ def view_text(script: Script, view: CreateView) -> str:
 
 
 def column_extras(script: Script, column: ColumnNode) -> str:
-    """What a column is beyond its type: computed or metadata; empty for a physical one."""
+    """The clause of a computed or metadata column; empty for a physical one."""
     if isinstance(column, ComputedColumn):
         return f"AS {script.shown(column.start, column.end)}"
     if isinstance(column, MetadataColumn):

@@ -93,7 +93,7 @@ _COLLECTIONS = (TypeName.ARRAY, TypeName.MAP)
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A column or a part of one: `name` is its path; `count` values of it are in each row."""
+    """A column or a part of one; each row has `count` values of it."""
 
     name: str
     type: SqlType
@@ -105,11 +105,6 @@ class _Made:
 def _endpoints(
     values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
 ) -> Endpoints:
-    """The generator of a table.
-
-    Raises:
-        SqlError: it cannot make a column, or an option does not fit its column.
-    """
     made = [part for field in fields for part in _parts(values, _of(field))]
     known = Counter(part.name for part in made)
     for key in values.nodes:
@@ -140,7 +135,7 @@ def _endpoints(
 
 
 def _parts(values: OptionValues, made: _Made) -> Iterator[_Made]:
-    """A column and all its parts, as options name them: `items.element.n`, `labels.key`."""
+    """A column and all its parts, by their option names: `items.element.n`, `labels.key`."""
     yield made
     count, is_collection = made.count, made.type.name in _COLLECTIONS
     if is_collection:
@@ -164,7 +159,7 @@ def _of(field: Field) -> _Made:
 
 
 def _rule(values: OptionValues, made: _Made) -> DatagenField | None:
-    """How a column or a part is made; None of a ROW, which is its parts."""
+    """How a column or part is generated; None for a ROW, which consists of its parts."""
     if not made.type.is_nested and made.type.name not in _SCALARS:
         raise values.error(
             f"fields.{made.name}.kind",
@@ -195,7 +190,6 @@ def _rule(values: OptionValues, made: _Made) -> DatagenField | None:
 
 
 def _kind(values: OptionValues, made: _Made) -> DatagenKind:
-    """How a column is made, of which each option has an effect."""
     prefix = f"fields.{made.name}."
     written, expression = values.text(prefix + "kind"), values.text(prefix + "expression")
     is_sequence = any(values.text(prefix + key) is not None for key in _SEQUENCE_KEYS)
@@ -318,7 +312,6 @@ def _check_bounds(values: OptionValues, field: _Made, low_key: str, high_key: st
 
 
 def _plain(values: OptionValues, field: _Made, key: str) -> str | None:
-    """The bound as text, an integer's without exponent or point."""
     number = _bound(values, field, key)
     if number is not None and field.type.name in INTEGER_BITS:
         return str(int(number))

@@ -1,4 +1,4 @@
-"""What columns, and which options, a format or a Delta table can have, checked where they meet."""
+"""Which columns and options each format, and Delta, supports."""
 
 import string
 from collections.abc import Callable, Iterator, Sequence
@@ -31,11 +31,9 @@ _LETTERS_AND_SIGNS = frozenset(string.ascii_letters + string.digits + "+-.:/= ")
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why columns or options do not go with a format.
+    """Why columns or options do not fit a format.
 
-    Attributes:
-        option: of the format, without its prefix; None: it is for the table.
-        column: the column that is refused; None: it is for the table.
+    `option` is without its prefix. Without `option` and `column`, the fault is the table's.
     """
 
     message: str
@@ -47,16 +45,9 @@ class Misfit:
 def check_format(
     values: OptionValues, form: RecordFormat, columns: Sequence[Field], prefixes: Sequence[str]
 ) -> None:
-    """See that a key or a value can be of a format.
+    """Refuse a key or value whose `columns` do not fit the format.
 
-    Args:
-        values: of the table.
-        form: the format.
-        columns: of the key, or of the value.
-        prefixes: with which its options may be written.
-
-    Raises:
-        SqlError: it cannot.
+    `prefixes` are those of the format's options, for the error's position.
     """
     misfit = _CHECKS[form.name](form, columns) if form.name in _CHECKS else None
     if misfit is not None:
@@ -66,7 +57,7 @@ def check_format(
 
 
 def refusal_of_sink(columns: RecordColumns) -> Misfit | None:
-    """Why such rows cannot be written so that they are read back, if that is so."""
+    """Why written rows could not be read back; None if they can."""
     of_key = () if columns.key is None else ((columns.key.format, columns.of_key),)
     for form, fields in ((columns.value, columns.of_value), *of_key):
         check = _CHECKS_OF_SINKS.get(form.name)
@@ -165,7 +156,7 @@ def _of_changes_in_avro(form: RecordFormat, _: Sequence[Field]) -> Misfit:
 
 
 def _of_csv_sink(form: RecordFormat, columns: Sequence[Field]) -> Misfit | None:
-    """Parts of a cell have no quotes, and without quotes a text needs escapes."""
+    """Parts of a cell have no quotes; a STRING column needs quotes or escapes."""
     dialect = dialect_of(form)
     for column in columns:
         kinds = [part.type.name for part in column.type.members] or [column.type.name]
@@ -207,7 +198,7 @@ _OF_THE_CHANGE_FEED = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 def alike_names(fields: Sequence[Field | MetadataField]) -> Misfit | None:
-    """Of columns, or fields of one ROW, whose names differ in case only: Delta has one of them."""
+    """Columns, or fields of one ROW, whose names differ in case only: Delta refuses them."""
     for column, place, names in _levels(fields):
         seen: dict[str, str] = {}
         for name in names:
@@ -228,7 +219,7 @@ def _folded(name: str) -> str:
 
 
 def refusal_of_delta(fields: Sequence[Field], row_metadata: Sequence[str]) -> Misfit | None:
-    """Why a Delta table cannot have these columns beside those of the row metadata."""
+    """Why a Delta table cannot have these columns beside the row metadata; None if it can."""
     for column, place, names in _levels(fields):
         for name in names:
             sign = next((each for each in name if each in _SIGNS or each < " "), None)
@@ -253,7 +244,7 @@ def refusal_of_delta(fields: Sequence[Field], row_metadata: Sequence[str]) -> Mi
 
 
 def _levels(fields: Sequence[Field | MetadataField]) -> Iterator[tuple[str, str, list[str]]]:
-    """The names that stand beside each other, at any depth: the column, the place before them."""
+    """Sibling names at every depth: (column, path before them, names)."""
     yield "", "", [item.name for item in fields]
     for item in fields:
         for place, names in _inner(item.type, item.name):
@@ -261,7 +252,7 @@ def _levels(fields: Sequence[Field | MetadataField]) -> Iterator[tuple[str, str,
 
 
 def _inner(kind: SqlType, place: str) -> Iterator[tuple[str, list[str]]]:
-    """The names in a type; the element of an ARRAY, key and value of a MAP have none."""
+    """The names in a type; elements of an ARRAY, keys and values of a MAP have none."""
     if kind.name is TypeName.ROW:
         yield f"{place}.", [member.name for member in kind.members]
     for member in kind.members:

@@ -30,11 +30,6 @@ _OF_THE_REGISTRY = (URL, AUTH_SOURCE, USER_INFO, SSL_CA, SSL_CERT, SSL_KEY)
 
 
 def value_format(values: OptionValues) -> RecordFormat:
-    """The format of the values, which is named by `format` or by `value.format`.
-
-    Raises:
-        SqlError: neither or both are given, or options do not belong to the formats.
-    """
     if values.text(VALUE_FORMAT) is None:
         named = values.required(FORMAT)
     elif values.is_set(FORMAT):
@@ -49,11 +44,7 @@ def value_format(values: OptionValues) -> RecordFormat:
 
 
 def record_columns(values: OptionValues, fields: tuple[Field, ...]) -> RecordColumns:
-    """What the columns of a `kafka` table are in its records.
-
-    Raises:
-        SqlError: options are missing or contradict each other, or do not fit the columns.
-    """
+    """The columns of a `kafka` table in its records."""
     columns = RecordColumns(fields, value_format(values), _record_key(values, fields))
     return _check_columns(values, columns)
 
@@ -61,11 +52,7 @@ def record_columns(values: OptionValues, fields: tuple[Field, ...]) -> RecordCol
 def keyed_columns(
     values: OptionValues, fields: tuple[Field, ...], primary_key: tuple[str, ...]
 ) -> RecordColumns:
-    """The same of an `upsert-kafka` table, whose key is the primary key.
-
-    Raises:
-        SqlError: as `record_columns`.
-    """
+    """The columns of an `upsert-kafka` table, whose record key is the primary key."""
     key = _key_of(values, fields, primary_key)
     return _check_columns(values, RecordColumns(fields, value_format(values), key))
 
@@ -84,7 +71,6 @@ def _record_key(values: OptionValues, fields: tuple[Field, ...]) -> RecordKey | 
 
 
 def _key_of(values: OptionValues, fields: tuple[Field, ...], names: tuple[str, ...]) -> RecordKey:
-    """The key that has the columns `names`."""
     form = KafkaFormat(values.required(KEY_FORMAT))
     is_in_value = values.required(FIELDS_INCLUDE) == ALL
     prefix = values.text(KEY_PREFIX) or ""
@@ -132,7 +118,6 @@ def _check_key_fields(
 
 
 def _check_columns(values: OptionValues, columns: RecordColumns) -> RecordColumns:
-    """The columns, which key and value can have."""
     check_format(
         values, columns.value, columns.of_value, _value_prefixes(values, columns.value.name)
     )
@@ -151,7 +136,6 @@ def _key_prefixes(form: KafkaFormat) -> tuple[str, ...]:
 
 
 def _format(values: OptionValues, form: KafkaFormat, prefixes: tuple[str, ...]) -> RecordFormat:
-    """The format with its options, each with one of these in front."""
     options = _options(values, prefixes)
     if form not in WITH_REGISTRY:
         return RecordFormat(form, options)
@@ -182,7 +166,6 @@ def _registry(values: OptionValues, prefix: str) -> RegistryOptions:
 
 
 def _options(values: OptionValues, prefixes: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The options of a format, without their prefix, which is one of these."""
     options: dict[str, str] = {}
     for key, node in sorted(values.nodes.items()):
         for prefix in prefixes:
@@ -198,7 +181,6 @@ def _options(values: OptionValues, prefixes: tuple[str, ...]) -> tuple[tuple[str
 
 
 def _check_owners(values: OptionValues, value: KafkaFormat) -> None:
-    """See that each option of a format belongs to the format of the values, or of the keys."""
     key_format = values.text(KEY_FORMAT)
     for key in values.nodes:
         match = FORMAT_OPTION.match(key)

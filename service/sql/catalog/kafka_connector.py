@@ -373,7 +373,7 @@ def _upsert_kafka(
 
 
 def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
-    """A topic as a dimension, with its end if it has one: it is whole there, whoever wrote it."""
+    """A topic as a dimension; a bounded one is complete at its end and needs no evidence."""
     end = BoundedMode(values.required(f"{_BOUNDED}.mode"))
     source = replace(
         source,
@@ -388,7 +388,6 @@ def _with_end(values: OptionValues, source: TopicSource) -> TopicSource:
 
 
 def _transactional_id_prefix(values: OptionValues) -> str | None:
-    """Of a sink that promises exactly once."""
     prefix = values.text("sink.transactional-id-prefix")
     if values.required("sink.delivery-guarantee") == _EXACTLY_ONCE:
         return prefix or _TRANSACTIONAL_ID_PREFIX

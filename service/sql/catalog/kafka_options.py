@@ -1,7 +1,4 @@
-"""Options of Kafka's client: how brokers are reached, who logs in, and what of the rest is used.
-
-Names are Kafka's. Those that are not in these tables are refused, none is passed over silently.
-"""
+"""Options of Kafka's client under Kafka's names; other names are refused."""
 
 from dataclasses import replace
 from typing import Any

@@ -43,11 +43,7 @@ _SERVERS = PROPERTY + "bootstrap.servers"
 
 
 def client_properties(values: OptionValues) -> tuple[tuple[str, str], ...]:
-    """The client's properties without their prefix and without the brokers.
-
-    Raises:
-        SqlError: some contradict each other, or lack others.
-    """
+    """The client's properties without their prefix and without the brokers."""
     properties = {
         key.removeprefix(PROPERTY): node.value
         for key, node in values.nodes.items()
@@ -115,7 +111,7 @@ GROUP, RESET, COMMITS = PROPERTY + GROUP_ID, PROPERTY + OFFSET_RESET, PROPERTY +
 
 
 def topics(values: OptionValues) -> list[str]:
-    """The names of the topics; "" alone of a pattern, whose topics the cluster knows."""
+    """The names of the topics; [""] for a pattern, which the cluster resolves."""
     pattern = values.text(PATTERN)
     if pattern is not None:
         return [_checked(values, pattern)]
@@ -135,7 +131,6 @@ def topics(values: OptionValues) -> list[str]:
 
 
 def _checked(values: OptionValues, pattern: str) -> str:
-    """Nothing, of a pattern that can be matched."""
     if values.is_set(TOPIC):
         raise values.error(
             PATTERN,
@@ -160,7 +155,7 @@ def _checked(values: OptionValues, pattern: str) -> str:
 
 
 def discovery_ms(values: OptionValues) -> int | None:
-    """How often new topics are looked for; None for never."""
+    """Interval of the search for new topics; None for never."""
     if values.text(PATTERN) is not None:
         return values.milliseconds(DISCOVERY) or None
     if values.is_set(DISCOVERY):
@@ -174,7 +169,7 @@ def discovery_ms(values: OptionValues) -> int | None:
 
 
 def check_group(values: OptionValues, start: StartupMode, end: BoundedMode) -> None:
-    """See that what is read from a consumer group has one, and has an effect."""
+    """Require a consumer group for modes that use one; refuse group options without effect."""
     if start is StartupMode.GROUP:
         values.required(GROUP)
     else:
@@ -190,7 +185,6 @@ def check_commits(values: OptionValues) -> None:
 
 
 def timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode) -> int | None:
-    """The time of a start or of an end."""
     key = f"{prefix}.timestamp-millis"
     if mode.value == "timestamp":
         return int(values.required(key))
@@ -201,7 +195,7 @@ def timestamp(values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
 def offsets(
     values: OptionValues, prefix: str, mode: StartupMode | BoundedMode
 ) -> tuple[tuple[int, int], ...]:
-    """The offsets of a start or of an end, as (partition, offset) pairs."""
+    """The (partition, offset) pairs of a start or an end."""
     key = f"{prefix}.specific-offsets"
     if mode.value != "specific-offsets":
         _refuse_without_effect(values, key, f"{prefix}.mode", needed="specific-offsets")
@@ -233,11 +227,7 @@ _CONNECT_URL, _CONNECTOR = "snapshot.connect.url", "snapshot.connect.connector"
 def topic_source(
     values: OptionValues, source: KafkaSource, fields: tuple[Field, ...]
 ) -> TopicSource:
-    """What a table of the connector `kafka` is as a dimension, given as a stream.
-
-    Raises:
-        SqlError: options contradict each other or do not fit the columns, which are `fields`.
-    """
+    """The dimension that a `kafka` table is; `source` is the table as a stream."""
     kafka, form = source.kafka, source.value.name
     if form not in OF_CHANGES:
         _refuse_options(values, _OF_A_CONNECTOR, form, KafkaFormat.DEBEZIUM_JSON)
@@ -255,11 +245,6 @@ def topic_source(
 
 
 def refuse_evidence(values: OptionValues) -> None:
-    """See that nothing is said of a connector's snapshots, on which nothing depends.
-
-    Raises:
-        SqlError: it is.
-    """
     for key in _OF_A_CONNECTOR:
         if key in values.nodes:
             raise values.error(

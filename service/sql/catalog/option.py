@@ -1,4 +1,4 @@
-"""What an option of a connector is: its key, how its value is read, and what it may be."""
+"""Options of connectors: key, type, and allowed values."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,252})|\[[0-9A-Fa-f:.]+\])"
 
 
 class TableRole(StrEnum):
-    """What a table is where a query names it."""
+    """What a table is in the query that names it."""
 
     STREAM = "a stream"
     DIMENSION = "a dimension"
@@ -51,14 +51,13 @@ class Option:
     """An option of a connector.
 
     Attributes:
-        key: as in WITH; one segment may be `#`, which stands for a column name.
-        default: what is used when it is missing, as text; None leaves it unset.
-        lowest: of a NUMBER, of the milliseconds of a DURATION or of the bytes of a MEMORY;
-            `highest` likewise, both inclusive.
-        pattern: what a TEXT must match; `form` says it in words, of a DURATION too.
+        key: as in WITH; one segment may be `#`, a placeholder for a column name.
+        default: as text; None leaves the option unset.
+        lowest: inclusive, as is `highest`; a DURATION in milliseconds, a MEMORY in bytes.
+        pattern: what a TEXT must match; `form` says it in words, also for a DURATION.
         credential: the value is a secret; an inline one is stored as a reference.
         reference: the value may be a `${secret:name}` reference.
-        roles: of the table, in which it has an effect; in others it is refused.
+        roles: roles in which it has an effect; in others it is refused.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Values of WITH options: checked by their option's type, read, and secrets in them.
+"""Checked values of WITH options, and secrets in them.
 
 A value may name a secret as `${secret:name}` if its option allows it; any other `${…}` is refused.
 """
@@ -51,7 +51,6 @@ class OptionValues:
         return node.value if node is not None else self.options[generic_key(key)].default
 
     def required(self, key: str) -> str:
-        """The value of an option that is present or has a default."""
         value = self.text(key)
         if value is None:
             raise self.error(
@@ -76,7 +75,6 @@ class OptionValues:
         return duration_ms(self.required(key)) or 0
 
     def memory(self, key: str) -> int | None:
-        """The bytes of a MEMORY option, or None when unset."""
         value = self.text(key)
         return None if value is None else memory_bytes(value)
 
@@ -99,7 +97,7 @@ class OptionValues:
 
 
 def memory_bytes(text: str) -> int | None:
-    """The bytes of a size as Flink writes it, such as `64 mb` or `1g`; None if it is none."""
+    """The bytes of a size in Flink's form, such as `64 mb` or `1g`; None if malformed."""
     match = re.fullmatch(r"(\d{1,15})\s*([a-z]*)", text.strip().lower(), re.ASCII)
     if match is None or match[2] not in _MEMORY_UNITS:
         return None
@@ -109,8 +107,8 @@ def memory_bytes(text: str) -> int | None:
 def generic_key(key: str) -> str:
     """The key in the table of options.
 
-    `fields.user_id.min` is `fields.#.min`; an option of a format is there once for keys and values:
-    `key.json.ignore-parse-errors` is `json.ignore-parse-errors`.
+    `fields.user_id.min` is `fields.#.min`; `key.json.ignore-parse-errors` is
+    `json.ignore-parse-errors`, as keys and values share the options of a format.
     """
     match = FORMAT_OPTION.match(key)
     if match is not None:
@@ -167,7 +165,7 @@ def _check_number(script: Script, node: OptionNode, option: Option) -> None:
 
 
 def duration_ms(text: str) -> int | None:
-    """Milliseconds of a duration such as `500 ms` or `2 s`, None if it is not one."""
+    """Milliseconds of a duration such as `500 ms` or `2 s`; None if malformed."""
     match = re.fullmatch(r"(\d{1,9})\s*([a-z]+)", text.strip(), re.ASCII)
     if match is None or match[2] not in _UNITS_MS:
         return None
@@ -216,11 +214,7 @@ INLINE_PREFIX = "inline-"
 
 @dataclass(frozen=True, slots=True)
 class InlineSecret:
-    """A credential in the script.
-
-    Attributes:
-        name: of the reference `${secret:name}`.
-    """
+    """A credential in the script; its reference is `${secret:name}`."""
 
     name: str
     value: str
@@ -232,9 +226,10 @@ class InlineSecret:
 
 
 class InlineSecrets:
-    """All credentials of a script, also of tables that are dropped or not used.
+    """All credentials of a script, also of dropped or unused tables.
 
-    One literal is one secret, however many tables have it by LIKE; so are equal ones of one option.
+    One literal is one secret, even if several tables copy it by LIKE; equal values of one option
+    are too.
     """
 
     def __init__(self, *, keep_values: bool) -> None:
@@ -275,7 +270,7 @@ class InlineSecrets:
         return name
 
     def redacted(self, script: Script) -> str:
-        """The script with references in place of the credentials, and none in its comments."""
+        """The script with references for credentials, and without credentials in its comments."""
         values = [secret.value for secret in self._by_position.values()]
         text = masked_comments(script.text, values)
         for at in sorted(self._by_position, reverse=True):

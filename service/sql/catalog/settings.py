@@ -1,4 +1,4 @@
-"""SET statements: settings of a job, and what replaces those of Flink."""
+"""SET statements: settings of a job, and replacements for Flink's settings."""
 
 import re
 from collections.abc import Callable
@@ -76,11 +76,11 @@ _ONLY = {
 
 
 def of_flink(key: str) -> str | None:
-    """What is there instead of a setting of Flink's; None for a setting that is none of these."""
+    """The replacement for a setting of Flink's; None for other settings."""
     if key in _ONLY:
         return _ONLY[key][1]
     if _CREDENTIAL.search(key) is not None:
-        return None  # its value would be kept in the clear
+        return None  # its value would be stored in the clear
     return next((text for pattern, text in _INSTEAD if re.fullmatch(pattern, key)), None)
 
 
@@ -102,13 +102,7 @@ BATCH = "batch"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of a script.
-
-    Attributes:
-        default: as a user would write it.
-        accepts: what a value must be, in words.
-        normal: the value as a plan keeps it, None when it is not accepted.
-    """
+    """A setting of a script; `normal` returns the value for a plan, or None to refuse it."""
 
     meaning: str
     default: str
@@ -184,11 +178,6 @@ SETTINGS: dict[str, Setting] = {
 
 
 def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
-    """The known setting that a SET statement makes, its value normalised.
-
-    Raises:
-        SqlError: the setting is unknown or its value not accepted.
-    """
     node = statement.option
     setting = _known_setting(script, node.key, node.at)
     value = setting.normal(node.value)
@@ -198,11 +187,7 @@ def read_setting(script: Script, statement: SetOption) -> tuple[str, str]:
 
 
 def without_effect(script: Script, statement: SetOption) -> str | None:
-    """A full sentence about a setting of Flink's that has no effect here; None for others.
-
-    Raises:
-        SqlError: its value would change results.
-    """
+    """A full sentence about a setting of Flink's that has no effect here; None for others."""
     node = statement.option
     instead = None if node.key in SETTINGS else of_flink(node.key)
     if instead is None:
@@ -216,11 +201,6 @@ def without_effect(script: Script, statement: SetOption) -> str | None:
 
 
 def check_setting_name(script: Script, key: str, at: int) -> None:
-    """See that there is a setting of this name, here or in Flink.
-
-    Raises:
-        SqlError: there is none.
-    """
     if of_flink(key) is None:
         _known_setting(script, key, at)
 

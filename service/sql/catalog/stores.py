@@ -93,16 +93,7 @@ def of_late_records(prefix: str, option: Option) -> tuple[Option, ...]:
 
 
 def store_options(values: OptionValues, path: str, prefix: str = "") -> StoreOptions:
-    """How the store of a table is reached; none of a table in a directory.
-
-    Args:
-        values: of the statement.
-        path: of the table.
-        prefix: of the options.
-
-    Raises:
-        SqlError: an option has no effect for the path, or lacks another one.
-    """
+    """How to reach the store of a table; empty for a table in a directory."""
     chosen = {name: prefix + name for name in OF_STORES if prefix + name in values.nodes}
     _check_scheme(values, path, chosen)
     if not is_in_store(path):

@@ -1,4 +1,4 @@
-"""Options of a Kafka table that is a dimension: how a connector wrote it, and when it is whole."""
+"""Options of a Kafka table that is a dimension: the connector that wrote it, and completeness."""
 
 from joins.kernels.debezium.options import (
     UNAVAILABLE_VALUE,

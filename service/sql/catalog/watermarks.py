@@ -76,10 +76,10 @@ class TableWatermark:
     """`WATERMARK FOR` of a table.
 
     Attributes:
-        idle_timeout_ms: of the table's option, 0 for never; None leaves it to the setting.
-        late_records_path: where the late records of a stream go, None for the job's own table.
-        late_store: how the object store of that table is reached.
-        after_backlog: the stream goes on in processing time where its backlog ends.
+        idle_timeout_ms: 0 for never; None leaves it to the setting.
+        late_records_path: table for late records of a stream; None for the job's own.
+        late_store: how to reach the object store of that table.
+        after_backlog: the stream switches to processing time at the end of its backlog.
     """
 
     node: WatermarkNode
@@ -93,7 +93,6 @@ class TableWatermark:
     def spec(
         self, script: Script, relation: ScopeRelation, settings: Mapping[str, str]
     ) -> WatermarkSpec:
-        """The watermark in a plan, over the columns of `relation`, which is the table."""
         idle_ms = self.idle_timeout_ms
         if idle_ms is None:
             idle_ms = duration_ms(settings.get(SOURCE_IDLE_TIMEOUT, "0 ms"))
@@ -110,11 +109,6 @@ class TableWatermark:
 def declared_watermark(
     table: CreateTable, relation: ScopeRelation, connector: Connector, values: OptionValues
 ) -> TableWatermark | None:
-    """The watermark of a CREATE TABLE, whose columns `relation` has.
-
-    Raises:
-        SqlError: the column or the expression cannot be a time, or an option has no effect.
-    """
     node = table.watermark
     if node is None:
         for key in values.nodes:
@@ -153,11 +147,6 @@ def _with_options(watermark: TableWatermark, values: OptionValues) -> TableWater
 
 
 def _is_after_backlog(values: OptionValues) -> bool:
-    """Whether the table switches to processing time.
-
-    Raises:
-        SqlError: it has an end, too.
-    """
     if USE_PROCESSING_TIME not in values.nodes:
         return False
     if values.text(USE_PROCESSING_TIME) != AFTER_BACKLOG:
@@ -172,7 +161,6 @@ def _is_after_backlog(values: OptionValues) -> bool:
 
 
 def _expression(script: Script, node: WatermarkNode, relation: ScopeRelation) -> Typed:
-    """The watermark's value in the type of the time column."""
     column = _time_column(script, node, relation)
     planner = ExpressionPlanner(NameScope(script, (relation,)))
     typed = planner.plan(node.expression)

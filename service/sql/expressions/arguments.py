@@ -75,11 +75,7 @@ def literal_of(value: Typed) -> str | None:
 
 
 def round_type(script: Script, name: str, arguments: Sequence[Typed]) -> SqlType:
-    """The result of ROUND or TRUNCATE, whose scale is in the type: a literal for a DECIMAL.
-
-    Raises:
-        SqlError: it is none.
-    """
+    """The result of ROUND or TRUNCATE; a DECIMAL takes a literal, as its type has the scale."""
     if len(arguments) == 1:
         return rounded_type(arguments[0].type, 0)
     digits = arguments[1].expression
@@ -97,11 +93,6 @@ def round_type(script: Script, name: str, arguments: Sequence[Typed]) -> SqlType
 
 
 def check_literals(script: Script, call: str, arguments: Sequence[Typed]) -> None:
-    """See that a literal regular expression or pattern is one that can be matched.
-
-    Raises:
-        SqlError: it is none.
-    """
     if call in ("STARTSWITH", "ENDSWITH") and arguments[0].type != arguments[1].type:
         raise script.error(
             arguments[1].at,
@@ -155,7 +146,7 @@ _REGULAR = (
 
 
 def check_count(script: Script, node: FunctionCall, least: int, most: int) -> None:
-    """See that a function has as many arguments as it takes; 10,000 stands for any number."""
+    """Refuse a wrong number of arguments; `most` 10,000 means any number."""
     count = len(node.arguments)
     if least <= count <= most:
         return

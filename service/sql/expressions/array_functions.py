@@ -13,7 +13,6 @@ from service.sql.text.script import Script
 
 
 def _of_arrays(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """Two or more arrays of one type."""
     many = node.name == "ARRAY_CONCAT"
     check_count(script, node, 1 if many else 2, 10_000 if many else 2)
     values = [planner.plan(argument) for argument in node.arguments]
@@ -34,7 +33,7 @@ def _no_array(script: Script, node: FunctionCall, value: Typed) -> Exception:
 
 
 def _with_element(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """An array and an element of it, each cast to what both have in common."""
+    """An array and an element, each cast to their common type."""
     check_count(script, node, 2, 2)
     column = whole(planner, script, node, TypeName.ARRAY)
     member = column.type.members[0]
@@ -93,7 +92,6 @@ def _ordered(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
 
 
 def _element(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`ARRAY_MAX`, `ARRAY_MIN`, `ELEMENT`."""
     check_count(script, node, 1, 1)
     if node.name == "ELEMENT":
         column = whole(planner, script, node, TypeName.ARRAY)

@@ -63,11 +63,6 @@ class ExpressionPlanner(TypedValues):
         self._scope = scope
 
     def plan(self, node: Node) -> Typed:
-        """The typed form of `node`.
-
-        Raises:
-            SqlError: a name is unknown or types do not fit.
-        """
         if isinstance(node, Reference):
             return self._reference(node)
         if isinstance(node, Literal):
@@ -90,11 +85,6 @@ class ExpressionPlanner(TypedValues):
         return typed
 
     def aggregate(self, node: AggregateNode) -> Typed:
-        """The value of an aggregate, which only windows have.
-
-        Raises:
-            SqlError: there is no window here.
-        """
         raise self._script.error(
             node.at,
             f"aggregate {node.name} without a window and GROUP BY",
@@ -103,7 +93,6 @@ class ExpressionPlanner(TypedValues):
         )
 
     def condition(self, node: Node, what: str) -> Typed:
-        """The typed form of a condition."""
         typed = self.plan(node)
         if typed.is_bare_null:
             return self.retyped_null(typed, BOOLEAN)
@@ -225,7 +214,6 @@ class ExpressionPlanner(TypedValues):
         return self.cast(typed, right.type) if is_whole else typed
 
     def _numbers(self, node: FunctionCall, left: Typed, right: Typed) -> tuple[Typed, Typed]:
-        """Both operands; a bare NULL takes the other's type."""
         if left.is_bare_null:
             left = self.retyped_null(left, INT if right.is_bare_null else right.type)
         if right.is_bare_null:
@@ -306,11 +294,6 @@ class ExpressionPlanner(TypedValues):
         return local(self, fitting) if takes in _LOCAL else fitting
 
     def argument(self, name: str, argument: Typed, takes: Takes) -> Typed:
-        """`argument` as the function `name` takes it.
-
-        Raises:
-            SqlError: it has another type.
-        """
         accepted, expected = ACCEPTED[takes]
         if argument.is_bare_null:
             return self.retyped_null(argument, _NULL_TYPES.get(takes, STRING))

@@ -225,7 +225,7 @@ _POSTFIX = frozenset(("IS NULL", "IS NOT NULL"))
 
 
 def expression_text(expression: Expression) -> str:
-    """An expression in one line; a literal shows its type where that is not its usual one."""
+    """An expression in one line; a literal shows its type unless it is the usual one."""
     if isinstance(expression, Column):
         if expression.relation in ("", WINDOW):
             return expression.name
@@ -280,7 +280,6 @@ def _call(call: Call) -> str:
 
 
 def _part(function: str, whole: str, named: Expression, text: str) -> str:
-    """A field of a ROW, or an element."""
     if function == "[]":
         return f"{whole}[{text}]"
     assert isinstance(named, Constant), "a field is known when the script is planned"
@@ -288,7 +287,7 @@ def _part(function: str, whole: str, named: Expression, text: str) -> str:
 
 
 def _interval(call: Call) -> str | None:
-    """What is added to a time or subtracted from it; None for other calls."""
+    """The interval that a call adds to or subtracts from a time; None for other calls."""
     size = call.arguments[-1] if call.arguments else None
     if call.type.name not in TEMPORAL or not isinstance(size, Constant) or size.value is None:
         return None

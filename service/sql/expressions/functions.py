@@ -1,4 +1,4 @@
-"""Functions and operators of the language: arguments and results. Others are refused.
+"""Functions and operators of the language: arguments and results.
 
 `joins.kernels.expressions.evaluate` computes them by the name in `call`. A function is absent if
 it is not deterministic, reads files, or has no bound on its cost.
@@ -24,7 +24,7 @@ from service.sql.grammar.type_rules import (
 
 
 class Takes(Enum):
-    """What a function accepts in one place."""
+    """What a function accepts as one argument."""
 
     TEXT = auto()
     BYTES = auto()
@@ -63,13 +63,13 @@ class Function:
     """A scalar function.
 
     Attributes:
-        takes: of each argument; the last `optional` ones may be left out.
+        takes: per argument; the last `optional` ones may be left out.
         repeats: the last argument may come any number of times.
-        result: the result's type by the arguments' types, after they were cast.
+        result: result type by the types of the cast arguments.
         common: all arguments are first cast to one common type.
         call: the name in the plan.
-        null_free: the result is never NULL, whatever the arguments are.
-        may_be_null: the result may be NULL though no argument is.
+        null_free: the result is never NULL, even for NULL arguments.
+        may_be_null: the result may be NULL even without NULL arguments.
     """
 
     takes: tuple[Takes, ...]

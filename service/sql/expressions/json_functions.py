@@ -57,7 +57,6 @@ def _exists(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
 
 
 def _returned(script: Script, node: Node, known: tuple[SqlType, ...]) -> SqlType:
-    """The type that RETURNING names."""
     if isinstance(node, Literal):
         return STRING
     assert isinstance(node, CastNode), "the grammar reads a type"
@@ -113,7 +112,6 @@ def _length(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
 
 
 def _written(script: Script, name: str, value: Typed) -> Typed:
-    """A value that JSON has a form for."""
     for leaf in value.type.leaves():
         if leaf.name in (*INTERVALS, TypeName.DATE, TypeName.TIME):
             raise script.error(

@@ -15,11 +15,6 @@ PARTS_HINT = "Take a scalar value out of it: payload.field, elements[1] or label
 
 
 def refuse_nested(script: Script, values: Sequence[Typed], what: str) -> None:
-    """See that none of `values` is nested, where whole rows, arrays and maps are not compared.
-
-    Raises:
-        SqlError: one is.
-    """
     for value in values:
         if value.type.is_nested:
             raise script.error(
@@ -28,11 +23,6 @@ def refuse_nested(script: Script, values: Sequence[Typed], what: str) -> None:
 
 
 def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal) -> Typed:
-    """`row.name`.
-
-    Raises:
-        SqlError: it is no ROW, or has no such field.
-    """
     if row.type.name is not TypeName.ROW:
         raise script.error(
             name.at,
@@ -53,11 +43,7 @@ def field_of(planner: OperandPlanner, script: Script, row: Typed, name: Literal)
 
 
 def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`array[index]` and `map[key]`, NULL where there is no such element.
-
-    Raises:
-        SqlError: it is neither, or the index is of another type or below 1.
-    """
+    """`array[index]` and `map[key]`; NULL without such an element."""
     column, key = (planner.plan(argument) for argument in node.arguments)
     if column.type.name is TypeName.MAP:
         kind = column.type.members[0].type
@@ -85,22 +71,12 @@ def element_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
 
 
 def cardinality(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`CARDINALITY(array)` and `CARDINALITY(map)`.
-
-    Raises:
-        SqlError: it is neither.
-    """
     check_count(script, node, 1, 1)
     column = whole(planner, script, node, TypeName.ARRAY, TypeName.MAP)
     return planner.call("CARDINALITY", (column,), INT, node.at)
 
 
 def entries_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`MAP_KEYS(map)` and `MAP_VALUES(map)`.
-
-    Raises:
-        SqlError: it is no MAP.
-    """
     check_count(script, node, 1, 1)
     column = whole(planner, script, node, TypeName.MAP)
     member = column.type.members[0 if node.name == "MAP_KEYS" else 1]
@@ -109,11 +85,7 @@ def entries_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
 
 
 def array_contains(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`ARRAY_CONTAINS(array, value)`: NULL if the array is; a NULL value is looked for, too.
-
-    Raises:
-        SqlError: it is no ARRAY, or the value has another type.
-    """
+    """`ARRAY_CONTAINS(array, value)`: NULL for a NULL array; it also finds a NULL value."""
     check_count(script, node, 2, 2)
     column = whole(planner, script, node, TypeName.ARRAY)
     element = column.type.members[0].type
@@ -124,11 +96,7 @@ def array_contains(planner: OperandPlanner, script: Script, node: FunctionCall) 
 
 
 def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`ARRAY_JOIN(texts, delimiter[, text for NULL])`: without the last NULL is left out.
-
-    Raises:
-        SqlError: it is no ARRAY of texts, or another argument is no text.
-    """
+    """`ARRAY_JOIN(texts, delimiter[, text for NULL])`: without the third, NULLs are skipped."""
     check_count(script, node, 2, 3)
     column = whole(planner, script, node, TypeName.ARRAY)
     if column.type.members[0].type != STRING:
@@ -145,11 +113,7 @@ def array_join(planner: OperandPlanner, script: Script, node: FunctionCall) -> T
 
 
 def whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: TypeName) -> Typed:
-    """The first argument, which must be of one of `kinds`.
-
-    Raises:
-        SqlError: it is not.
-    """
+    """The first argument, which must be of one of `kinds`."""
     column = planner.plan(node.arguments[0])
     if column.type.name not in kinds or column.is_bare_null:
         names = " or ".join(f"{'an' if kind.value[0] == 'A' else 'a'} {kind}" for kind in kinds)
@@ -163,11 +127,7 @@ def whole(planner: OperandPlanner, script: Script, node: FunctionCall, *kinds: T
 
 
 def row_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`ROW(a, b)`: its fields are called `EXPR$0`, `EXPR$1`.
-
-    Raises:
-        SqlError: a field has no type, or one that a nested type cannot have.
-    """
+    """`ROW(a, b)`: its fields are `EXPR$0`, `EXPR$1`."""
     check_count(script, node, 1, MAX_TYPE_SIZE - 1)
     values = [planner.plan(argument) for argument in node.arguments]
     fields = (Member(f"EXPR${at}", value.type, value.nullable) for at, value in enumerate(values))
@@ -175,11 +135,6 @@ def row_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed
 
 
 def array_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`ARRAY[a, b]`: its elements in their common type.
-
-    Raises:
-        SqlError: there is none, or it is one that a nested type cannot have.
-    """
     planned = [planner.plan(argument) for argument in node.arguments]
     elements = planner.common(planned, node.at, "ARRAY")
     nullable = any(element.nullable for element in elements)
@@ -188,11 +143,6 @@ def array_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
 
 
 def map_of(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`MAP['key', value, …]`: its values in their common type.
-
-    Raises:
-        SqlError: a key has no value; the keys or the values have no common type.
-    """
     planned = [planner.plan(argument) for argument in node.arguments]
     keys, values = planned[::2], planned[1::2]
     if len(keys) > len(values):

@@ -1,4 +1,4 @@
-"""Functions with their own rules for arguments, beside those of times, JSON and arrays."""
+"""Functions with special rules for arguments, except those of times, JSON and arrays."""
 
 import math
 from collections.abc import Sequence
@@ -18,11 +18,7 @@ _GROWTH_OF_ANY_TEXT = 100
 
 
 def check_length(script: Script, at: int, call: str, arguments: Sequence[Typed]) -> None:
-    """See that the call at `at` has a bound on the length of its result.
-
-    Raises:
-        SqlError: its length is no literal, or what it does to a text can make it too long.
-    """
+    """Refuse the call at `at` if the length of its result is unbounded."""
     if call in PADDING:
         check_padding(script, arguments[1])
     if call == "REPEAT" and _repeated(*(a.expression for a in arguments)) > MAX_REPEATED:
@@ -40,11 +36,7 @@ def check_length(script: Script, at: int, call: str, arguments: Sequence[Typed])
 
 
 def check_padding(script: Script, length: Typed) -> None:
-    """See that a text is padded to a length that is a literal and not too much.
-
-    Raises:
-        SqlError: it is not.
-    """
+    """Refuse padding to a length that is not a literal, or too large."""
     value, highest = length.expression, MAX_PADDED_LENGTH
     if isinstance(value, Constant) and (value.value is None or int(value.value) <= highest):
         return
@@ -56,7 +48,7 @@ def check_padding(script: Script, length: Typed) -> None:
 
 
 def _growth(expression: Expression) -> float:
-    """How many times as long as the texts in it an expression may be."""
+    """Upper bound of the result's length as a multiple of the length of its texts."""
     if isinstance(expression, Cast):
         return _growth(expression.operand)
     if isinstance(expression, Case):
@@ -97,7 +89,6 @@ def _constant(planner: OperandPlanner, script: Script, node: FunctionCall) -> Ty
 
 
 def _hex(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """Of a whole number, or of a text."""
     check_count(script, node, 1, 1)
     value = planner.plan(node.arguments[0])
     if value.type in (STRING, BYTES):
@@ -153,7 +144,6 @@ def _elt(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
 
 
 def _printf(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`PRINTF(pattern, value, …)`."""
     check_count(script, node, 1, 10_000)
     pattern, *values = [planner.plan(argument) for argument in node.arguments]
     pattern = planner.argument(node.name, pattern, Takes.TEXT)
@@ -169,7 +159,7 @@ def _printf(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
 
 
 def _typeof(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`TYPEOF(value[, serializable])`: the name of its type, which is known before it runs."""
+    """`TYPEOF(value[, serializable])`: the name of the value's type, known at planning time."""
     check_count(script, node, 1, 2)
     value = planner.plan(node.arguments[0])
     name = "NULL" if value.is_bare_null else type_text(value.type)
@@ -179,7 +169,7 @@ def _typeof(planner: OperandPlanner, script: Script, node: FunctionCall) -> Type
 
 
 def _rand(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`RAND(seed)`, `RAND_INTEGER(seed, bound)`: the same for a seed of the record."""
+    """`RAND(seed)`, `RAND_INTEGER(seed, bound)`: deterministic for a seed from the record."""
     most = 1 if node.name == "RAND" else 2
     values = [planner.plan(argument) for argument in node.arguments]
     if len(values) != most or (literal_of(values[0]) is not None):

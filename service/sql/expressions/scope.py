@@ -14,14 +14,9 @@ MAX_PLAN_DEPTH = 80
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A planned expression.
+    """A planned expression; `size` counts the nodes of its tree, `depth` the levels.
 
-    Attributes:
-        nullable: it may be NULL.
-        at: where it is in the script.
-        size: nodes of the tree, as written to a plan.
-        depth: levels of the tree.
-        is_bare_null: it is the literal NULL, which takes any type.
+    `is_bare_null`: the literal NULL, which takes any type.
     """
 
     expression: Expression
@@ -37,7 +32,7 @@ class Typed:
 
 
 class TimeAttribute(Enum):
-    """A column that is the time of a stream: PROCTIME(), or the one of WATERMARK FOR."""
+    """The time of a stream: a PROCTIME() column, or the column of WATERMARK FOR."""
 
     PROCESSING = auto()
     EVENT = auto()
@@ -45,11 +40,10 @@ class TimeAttribute(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ScopeColumn:
-    """A column that can be named.
+    """A column that an expression can name.
 
-    Attributes:
-        time: what time attribute of the first table it is, None for a plain column.
-        value: of a view's column, what it is over the tables below; None for a table's own.
+    `time` is a time attribute of the first table; `value` is a view column's expression over
+    tables.
     """
 
     name: str
@@ -68,8 +62,7 @@ class ScopeColumn:
 class ScopeRelation:
     """A relation under its alias, with its columns in the order of the DDL.
 
-    Attributes:
-        source: its alias in the plan, which differs where a view has taken the alias before.
+    `source` is the alias in the plan; it differs if a view has used the alias before.
     """
 
     alias: str
@@ -90,18 +83,12 @@ class NameScope:
     relations: tuple[ScopeRelation, ...]
 
     def typed(self, relation: ScopeRelation, column: ScopeColumn, at: int) -> Typed:
-        """The reference to a column that was found."""
         if column.value is not None:
             return replace(column.value, nullable=column.nullable, at=at)
         expression = PlanColumn(relation.source, column.name, column.type)
         return Typed(expression, column.nullable, at, column.type.size)
 
     def resolve(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn]:
-        """The column that a reference means.
-
-        Raises:
-            SqlError: there is no such column, or several, or the reference is a field of one.
-        """
         relation, column, fields = self.located(reference)
         if fields:
             raise self.script.error(
@@ -114,10 +101,7 @@ class NameScope:
     def located(self, reference: Reference) -> tuple[ScopeRelation, ScopeColumn, tuple[Name, ...]]:
         """The column that a reference begins with, and the names of the fields behind it.
 
-        A first name that is an alias is one, also where there is a column of that name.
-
-        Raises:
-            SqlError: there is no such column, or several.
+        An alias wins over a column of the same name.
         """
         first, *more = reference.parts
         if more and any(relation.alias == first.text for relation in self.relations):
@@ -146,11 +130,6 @@ class NameScope:
         return matches[0]
 
     def relation(self, name: Name) -> ScopeRelation:
-        """The relation with this alias.
-
-        Raises:
-            SqlError: there is none.
-        """
         for relation in self.relations:
             if relation.alias == name.text:
                 return relation

@@ -1,7 +1,4 @@
-"""`time + INTERVAL` and `time - INTERVAL`, planned as whole milliseconds or months.
-
-An INTERVAL is also a value: two are added and subtracted, one is multiplied by a number.
-"""
+"""INTERVAL arithmetic in whole milliseconds or months; an INTERVAL is also a value."""
 
 from dataclasses import dataclass, replace
 
@@ -30,18 +27,14 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An INTERVAL that is known when the script is planned.
-
-    Attributes:
-        kind: `INTERVAL`, whose size is milliseconds, or `INTERVAL_MONTHS`.
-    """
+    """An INTERVAL known at planning time, in milliseconds, or in months for `INTERVAL_MONTHS`."""
 
     kind: LiteralKind
     size: int
 
 
 def interval_of(node: Node) -> Interval | None:
-    """The INTERVAL that `node` is: a literal, or a sum of literals of one kind."""
+    """The INTERVAL of `node`, a literal or a sum of literals of one kind; else None."""
     if isinstance(node, Literal):
         kind = _KINDS.get(node.kind)
         return None if kind is None else Interval(kind, int(node.text))
@@ -59,11 +52,7 @@ def interval_of(node: Node) -> Interval | None:
 def shifted(
     planner: OperandPlanner, script: Script, node: FunctionCall, both: tuple[Typed, Typed]
 ) -> Typed | None:
-    """Arithmetic with an INTERVAL of planned operands; None for arithmetic without one.
-
-    Raises:
-        SqlError: an INTERVAL meets something that it cannot be added to or multiplied by.
-    """
+    """Arithmetic with an INTERVAL; None for arithmetic without one."""
     if node.name not in ("+", "-", "*"):
         return None
     left, right = both
@@ -102,11 +91,7 @@ def _multiplied(
 def moved(
     planner: OperandPlanner, script: Script, time: Typed, by: Typed, node: FunctionCall
 ) -> Typed:
-    """`time` plus or minus an INTERVAL, a number of milliseconds or of months.
-
-    Raises:
-        SqlError: it is no time.
-    """
+    """`time` plus or minus an INTERVAL of milliseconds or months."""
     if time.is_bare_null:
         null = Constant(None, SqlType(TypeName.TIMESTAMP, 3))
         return Typed(null, nullable=True, at=node.at)
@@ -162,11 +147,7 @@ def _check_size(script: Script, interval: Interval, at: int) -> None:
 
 
 def folded_interval(script: Script, node: FunctionCall) -> Typed | None:
-    """The value of an INTERVAL that is known when the script is planned; None for another node.
-
-    Raises:
-        SqlError: it is longer than all times.
-    """
+    """The value of an INTERVAL known at planning time; None for another node."""
     interval = interval_of(node)
     if interval is None:
         return None

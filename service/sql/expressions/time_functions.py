@@ -1,4 +1,4 @@
-"""Functions of times with their own rules: units, zones, patterns, the batch's time."""
+"""Functions of times with special rules: units, zones, patterns, the batch's time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,7 +50,6 @@ def local(planner: OperandPlanner, value: Typed) -> Typed:
 
 
 def now(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`CURRENT_TIMESTAMP` and its like: the batch's time."""
     check_count(script, node, 0, 0)
     time = Typed(ProcTime(PROCTIME), nullable=False, at=node.at)
     kind = _NOW.get(node.name)
@@ -87,7 +86,7 @@ def _part(
 
 
 def _rounded(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`FLOOR(x TO unit)`, `CEIL(x TO unit)`: weeks and what is longer need a date."""
+    """`FLOOR(x TO unit)`, `CEIL(x TO unit)`: weeks and longer units need a date."""
     value, unit = planner.plan(node.arguments[0]), word_of(node.arguments[1])
     value = planner.argument(node.name, value, Takes.TIME)
     if value.type.name is TypeName.TIME and unit not in _CLOCK:
@@ -103,7 +102,6 @@ def _rounded(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
 
 
 def _add(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`TIMESTAMPADD(unit, count, time)`."""
     unit = word_of(node.arguments[0])
     count, time = (planner.plan(argument) for argument in node.arguments[1:])
     count = planner.argument(node.name, count, Takes.LONG)
@@ -122,7 +120,6 @@ def _add(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
 
 
 def _difference(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`TIMESTAMPDIFF(unit, first, second)`."""
     unit = word_of(node.arguments[0])
     assert unit in DIFFERENCE_UNITS, "the grammar knows the units"
     both = [planner.plan(argument) for argument in node.arguments[1:]]
@@ -150,7 +147,6 @@ def _overlaps(planner: OperandPlanner, script: Script, node: FunctionCall) -> Ty
 def _period(
     planner: OperandPlanner, script: Script, node: FunctionCall, period: object
 ) -> tuple[Typed, Typed]:
-    """The earlier and the later end of a period."""
     if not isinstance(period, FunctionCall) or period.name != "ROW" or len(period.arguments) != 2:
         raise script.error(
             node.at,
@@ -171,11 +167,6 @@ def _period(
 
 
 def check_pattern(script: Script, name: str, pattern: Typed, dialect: Dialect) -> None:
-    """See that a literal pattern is one of Java's with letters that are known.
-
-    Raises:
-        SqlError: it is not.
-    """
     text = literal_of(pattern)
     if text is None:
         return
@@ -196,7 +187,6 @@ def _texts(
 
 
 def _date_format(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`DATE_FORMAT(time or text, pattern)`."""
     check_count(script, node, 2, 2)
     value, pattern = (planner.plan(argument) for argument in node.arguments)
     (pattern,) = _texts(planner, script, node, (pattern,))
@@ -210,7 +200,7 @@ def _date_format(planner: OperandPlanner, script: Script, node: FunctionCall) ->
 
 
 def _to_date(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`TO_DATE(text[, pattern])`; without one as CAST reads dates."""
+    """`TO_DATE(text[, pattern])`; without a pattern, it reads dates as CAST does."""
     check_count(script, node, 1, 2)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
     if len(values) == 1:
@@ -220,7 +210,6 @@ def _to_date(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typ
 
 
 def _to_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`TO_TIMESTAMP(text[, pattern])`."""
     check_count(script, node, 1, 2)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
     for pattern in values[1:]:
@@ -315,7 +304,6 @@ def _unix_timestamp(planner: OperandPlanner, script: Script, node: FunctionCall)
 
 
 def _convert_tz(planner: OperandPlanner, script: Script, node: FunctionCall) -> Typed:
-    """`CONVERT_TZ(text, from zone, to zone)`."""
     check_count(script, node, 3, 3)
     values = _texts(planner, script, node, [planner.plan(each) for each in node.arguments])
     for zone in values[1:]:

@@ -43,11 +43,7 @@ _LITERAL_TYPES = {
 
 
 def typed_literal(script: Script, node: Literal) -> Typed:
-    """A literal with Flink's type: the narrowest of INT, BIGINT and DECIMAL for whole numbers.
-
-    Raises:
-        SqlError: a number has more digits than DECIMAL can hold, or a time is out of range.
-    """
+    """A literal with Flink's type: the narrowest of INT, BIGINT and DECIMAL for whole numbers."""
     if node.kind is LiteralKind.NULL:
         return Typed(Constant(None, STRING), nullable=True, at=node.at, is_bare_null=True)
     if node.kind is LiteralKind.NUMBER:
@@ -62,11 +58,7 @@ def typed_literal(script: Script, node: Literal) -> Typed:
 
 
 def check_nanos(script: Script, text: str, kind: SqlType, at: int) -> None:
-    """See that a time with 7 to 9 digits of a fraction is of a year that nanoseconds reach.
-
-    Raises:
-        SqlError: it is not.
-    """
+    """Refuse 7 to 9 fraction digits outside the years that nanoseconds can represent."""
     year = text.strip()[:4]
     if kind.precision > MAX_MICRO_DIGITS and year.isdigit() and not 1678 <= int(year) <= 2261:
         raise script.error(
@@ -99,7 +91,7 @@ def _number(script: Script, node: Literal) -> Typed:
 
 
 def folded(constant: Constant, target: SqlType) -> Constant | None:
-    """An integer literal in a wider exact or approximate type is still a literal."""
+    """An integer literal, as a literal of a wider exact or approximate type; else None."""
     if constant.value is None:
         return Constant(None, target)
     if constant.type.name not in (TypeName.INT, TypeName.BIGINT):
@@ -113,7 +105,7 @@ def folded(constant: Constant, target: SqlType) -> Constant | None:
 
 
 class TypedValues:
-    """Makes typed expressions of typed ones, within the limits of a plan."""
+    """Combines typed expressions, within the limits of a plan."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -123,11 +115,7 @@ class TypedValues:
         return self._script.zone
 
     def implicit_cast(self, value: Typed, target: SqlType, what: str) -> Typed:
-        """`value` as `target`, where Flink casts by itself.
-
-        Raises:
-            SqlError: the two types do not fit; both are named.
-        """
+        """`value` as `target`, if Flink casts implicitly."""
         if value.is_bare_null:
             return self.retyped_null(value, target)
         if is_implicit(value.type, target):
@@ -144,7 +132,7 @@ class TypedValues:
         return self._cast(value, target, Cast(value.expression, target, safe))
 
     def written_cast(self, value: Typed, target: SqlType, *, safe: bool) -> Typed:
-        """`value` as `target` by a CAST that was written: numbers wrap as Flink's do."""
+        """`value` as `target` by an explicit CAST: numbers wrap as in Flink."""
         wraps = _may_wrap(value.type, target)
         return self._cast(value, target, Cast(value.expression, target, safe, wraps))
 
@@ -175,7 +163,6 @@ class TypedValues:
         return self.call(name, halves, BOOLEAN, at)
 
     def comparison(self, name: str, left: Typed, right: Typed, at: int) -> Typed:
-        """`left` and `right` in their common type, compared."""
         if name not in _EQUALITIES:
             refuse_nested(self._script, (left, right), f'"{name}"')
         typed = self.call(name, self.common((left, right), at, f'"{name}"'), BOOLEAN, at)
@@ -195,7 +182,7 @@ class TypedValues:
         return Typed(expression, nullable, at, size, depth)
 
     def common(self, values: Sequence[Typed], at: int, what: str) -> list[Typed]:
-        """All values in their common type; bare NULLs take it, text literals become times."""
+        """All values in their common type; bare NULLs adopt it, text literals become times."""
         types = [value.type for value in values if not value.is_bare_null]
         times = {sql_type for sql_type in types if sql_type.name in TEMPORAL}
         if times and STRING in types:
@@ -212,7 +199,7 @@ class TypedValues:
         ]
 
     def searched(self, conditions: list[Typed], values: list[Typed], at: int) -> Typed:
-        """CASE of planned parts; one value more than conditions is ELSE."""
+        """CASE of planned parts; if there is one value more than conditions, it is ELSE."""
         cast = self.common(values, at, "CASE")
         pairs = tuple((c.expression, v.expression) for c, v in zip(conditions, cast, strict=False))
         otherwise = cast[-1].expression if len(cast) > len(conditions) else None

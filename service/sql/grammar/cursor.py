@@ -74,7 +74,7 @@ RESERVED = frozenset(
 
 
 class TokenCursor:
-    """Reads tokens from left to right; every refusal names what was expected."""
+    """Reads tokens from left to right; every error names what was expected."""
 
     # reads better long: the small steps of one grammar, all of which move one position.
 
@@ -99,7 +99,7 @@ class TokenCursor:
         return self._tokens[min(self._index + count, len(self._tokens) - 1)]
 
     def advance(self) -> SqlToken:
-        """Take the next token; the end is never passed."""
+        """Take the next token; at the end, stay on END."""
         token = self.token
         if token.kind is not SqlTokenKind.END:
             self._index += 1
@@ -118,14 +118,12 @@ class TokenCursor:
         return self.token.kind is SqlTokenKind.SYMBOL and self.token.text == symbol
 
     def accept_words(self, *words: str) -> bool:
-        """Take these words if they are next."""
         if not self.at_words(*words):
             return False
         self._index += len(words)
         return True
 
     def accept_symbol(self, symbol: str) -> bool:
-        """Take this symbol if it is next."""
         if not self.at_symbol(symbol):
             return False
         self._index += 1
@@ -146,7 +144,6 @@ class TokenCursor:
         )
 
     def name(self, what: str, *, hint: str = "Put a reserved word between backticks.") -> Name:
-        """Take an identifier."""
         if not self.at_name():
             raise self.unexpected(what, hint=hint)
         token = self.advance()
@@ -193,7 +190,7 @@ class TokenCursor:
         return OptionNode(key.text, value.text, key.start, value.start, value.end)
 
     def setting(self, form: str) -> OptionNode:
-        """Take `'key' = 'value'`, each also without quotes up to `=` or the statement's end."""
+        """Take `'key' = 'value'`; each may also stand without quotes."""
         key_at, key = self._quoted_or_plain("a key", form)
         self.expect_symbol("=", hint=form)
         value_at, value = self._quoted_or_plain("a value", form)
@@ -234,7 +231,6 @@ class TokenCursor:
         return self.advance()
 
     def whole_number(self, what: str, lowest: int, highest: int) -> int:
-        """Take an integer literal within the bounds."""
         token = self.token
         if (
             token.kind is not SqlTokenKind.NUMBER
@@ -253,7 +249,6 @@ class TokenCursor:
         return value
 
     def unexpected(self, expected: str, *, hint: str) -> SqlError:
-        """The error that `expected` is not what comes next."""
         token = self.token
         if token.text == HINT_START and token.kind is SqlTokenKind.SYMBOL:
             hint = "An OPTIONS hint stands behind the name of a table in FROM, JOIN or INSERT INTO."
@@ -268,10 +263,10 @@ def _shown(token: SqlToken) -> str:
 
 
 class FormReader:
-    """What reads functions with words between their arguments.
+    """Reads functions with words between their arguments.
 
     Args:
-        cursor: stands behind the word that the function begins with.
+        cursor: stands behind the function's first word.
         parse: reads an expression.
         operand: reads an expression without comparisons and logic.
     """
@@ -291,11 +286,7 @@ def named(word: str, at: int) -> Literal:
 def read_arguments(
     cursor: TokenCursor, parse: Callable[[], Node], closing: str = ")"
 ) -> tuple[Node, ...]:
-    """The rest of `(a, b, …)` after its opening parenthesis.
-
-    Raises:
-        SqlError: it is no list, or not closed.
-    """
+    """The rest of `(a, b, …)` after its opening parenthesis."""
     arguments = [parse()]
     while cursor.accept_symbol(","):
         arguments.append(parse())
@@ -304,20 +295,10 @@ def read_arguments(
 
 
 def operation(cursor: TokenCursor, name: str, arguments: Sequence[Node], at: int) -> FunctionCall:
-    """The operation `name` of `arguments`, which stands at `at`.
-
-    Raises:
-        SqlError: it is nested too deeply.
-    """
     return FunctionCall(name, tuple(arguments), at, depth_over(cursor, arguments, at))
 
 
 def depth_over(cursor: TokenCursor, parts: Sequence[Node], at: int) -> int:
-    """The depth of a node over `parts`.
-
-    Raises:
-        SqlError: it is nested too deeply.
-    """
     depth = 1 + max((part.depth for part in parts), default=0)
     if depth > MAX_DEPTH:
         raise too_deep(cursor, at)

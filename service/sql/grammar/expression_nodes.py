@@ -10,11 +10,7 @@ from joins.plan.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier as written, without backticks.
-
-    Attributes:
-        qualifier: of a table the names in front of it: its database, or its catalog and database.
-    """
+    """An identifier without backticks; a table may have its database and catalog as `qualifier`."""
 
     text: str
     at: int
@@ -50,7 +46,7 @@ class LiteralKind(Enum):
 class Literal:
     """A literal; the text is as in `joins.plan.types.Constant`.
 
-    That of INTERVAL and INTERVAL_DAYS is its milliseconds, that of INTERVAL_MONTHS its months.
+    INTERVAL and INTERVAL_DAYS have milliseconds, INTERVAL_MONTHS has months.
     """
 
     kind: LiteralKind
@@ -71,12 +67,9 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class TypeNode:
-    """A type as written.
+    """A type as written; `parts` are the member types of a nested type.
 
-    Attributes:
-        length: of CHAR(n), VARCHAR(n), BINARY(n), VARBINARY(n); None when unbounded.
-        fixed: CHAR and BINARY pad to their length.
-        parts: of a nested type, in the order of its members.
+    `length` is None when unbounded; a `fixed` type (CHAR, BINARY) pads to it.
     """
 
     type: SqlType

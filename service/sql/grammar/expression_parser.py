@@ -25,7 +25,7 @@ _FORM = "Write COUNT(*), COUNT(DISTINCT x), SUM(x) FILTER (WHERE y > 0) or LISTA
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """What stands behind the name of an aggregate."""
+    """The tokens behind the name of an aggregate, parsed."""
 
     arguments: tuple[Node, ...]
     distinct: bool
@@ -35,13 +35,7 @@ class Aggregated:
 def read_aggregate(
     cursor: TokenCursor, parse: Callable[[], Node], name: str, at: int
 ) -> Aggregated:
-    """Read the rest of an aggregate behind its opening parenthesis; `parse` reads an expression.
-
-    Its `name` stands at `at`.
-
-    Raises:
-        SqlError: it is none, or has a form that is not supported.
-    """
+    """Read the rest of an aggregate behind its opening parenthesis; `at` is its name's offset."""
     distinct = cursor.accept_words("DISTINCT")
     if not distinct:
         cursor.accept_words("ALL")
@@ -79,11 +73,6 @@ _OVER_FORM = (
 
 
 def refuse_over(cursor: TokenCursor, name: str, at: int) -> None:
-    """Refuse what makes a call of `name` at `at` one over many rows.
-
-    Raises:
-        SqlError: OVER or FILTER comes next.
-    """
     if cursor.at_words("FILTER"):
         raise cursor.script.error(cursor.at, "FILTER is not supported here", hint=_FORM)
     if not cursor.at_words("OVER"):
@@ -109,11 +98,7 @@ _PATTERNS = {
 
 
 def refuse_pattern(cursor: TokenCursor) -> None:
-    """See that no match of patterns that Flink does not have follows; the word may be an alias.
-
-    Raises:
-        SqlError: one does.
-    """
+    """Refuse pattern matches that Flink does not have; the word may also be an alias."""
     first = 1 if cursor.at_words("NOT") else 0
     word, follows = cursor.ahead(first), cursor.ahead(first + 1)
     name = word.text.upper()
@@ -158,11 +143,7 @@ class ExpressionParser:
         self._nesting = 0
 
     def parse(self, level: int = _OR) -> Node:
-        """Read an expression whose operators bind at least as strongly as `level`.
-
-        Raises:
-            SqlError: it is not an expression, or is nested too deeply.
-        """
+        """Read an expression whose operators bind at least as strongly as `level`."""
         self._nesting += 1
         if self._nesting > MAX_DEPTH:
             raise too_deep(self._cursor, self._cursor.at)
@@ -262,7 +243,6 @@ class ExpressionParser:
         )
 
     def _prefix(self) -> Node:
-        """An operand with the `[index]` and `.field` behind it."""
         node = self._operand()
         cursor = self._cursor
         while not isinstance(node, Literal):
@@ -341,7 +321,6 @@ class ExpressionParser:
         return self._reference()
 
     def _array(self, word: str) -> Node:
-        """`ARRAY[a, b]`, `MAP['k', v]`; what else begins with such a word is refused."""
         cursor, at = self._cursor, self._cursor.at
         if word not in ("ARRAY", "MAP") or cursor.ahead(1).text != "[":
             what, hint = _UNSUPPORTED_WORDS[word]

@@ -1,4 +1,4 @@
-"""What stands behind FROM: the first table, its window function, and what is joined."""
+"""FROM: the first table, its window function, and the joins."""
 
 from collections.abc import Callable
 
@@ -58,11 +58,6 @@ class FromParser:
         self._query = query
 
     def first(self) -> tuple[Relation, WindowNode | None]:
-        """Read the first table, and the window function around it.
-
-        Raises:
-            SqlError: it is none, or none that can stand there.
-        """
         cursor = self._cursor
         is_window = cursor.token.text.upper() in WINDOWS and cursor.ahead(1).text == "("
         if cursor.at_words("TABLE") or is_window:
@@ -120,7 +115,7 @@ class FromParser:
         return self._with_columns(relation) if self._cursor.at_symbol("(") else relation
 
     def _with_columns(self, relation: Relation) -> Relation:
-        """`table AS alias (columns)`: a query of all columns, under these names."""
+        """`table AS alias (columns)` as a query of all columns under these names."""
         cursor = self._cursor
         alias = relation.alias
         start = cursor.at
@@ -140,11 +135,6 @@ class FromParser:
         return cursor.name("an alias")
 
     def joins(self) -> tuple[JoinNode, ...]:
-        """Read all joins.
-
-        Raises:
-            SqlError: one is of another kind.
-        """
         cursor = self._cursor
         joins: list[JoinNode] = []
         while True:
@@ -180,7 +170,7 @@ class FromParser:
             )
 
     def _cross(self, at: int) -> JoinNode:
-        """`, LATERAL TABLE(dimension(time))`, `, UNNEST(…)`, or the same behind CROSS JOIN."""
+        """`, LATERAL TABLE(dimension(time))`, `, UNNEST(…)`, or both behind CROSS JOIN."""
         cursor = self._cursor
         if cursor.at_words("CROSS"):
             is_join = cursor.ahead(1).text.upper() == "JOIN"
@@ -303,7 +293,7 @@ class FromParser:
         return self._time("FOR SYSTEM_TIME AS OF")
 
     def _refuse_clause_behind_alias(self) -> None:
-        """`JOIN d AS x FOR SYSTEM_TIME …`: the clause is there, in the wrong place."""
+        """`JOIN d AS x FOR SYSTEM_TIME …` has the clause in the wrong place."""
         cursor = self._cursor
         alias = 1 if cursor.at_words("AS") else 0
         if cursor.ahead(alias + 1).text.upper() == "FOR":
@@ -314,7 +304,7 @@ class FromParser:
             )
 
     def _time(self, what: str) -> Reference | None:
-        """The column, None for PROCTIME(): each record's own clock, whoever names it."""
+        """The column; None for PROCTIME()."""
         at = self._cursor.at
         time = self._expressions.parse(level=5)
         if isinstance(time, FunctionCall) and time.name == "PROCTIME" and not time.arguments:

@@ -22,7 +22,7 @@ _FIELD, _SECONDS = r"(\d{1,12})", r"(\d{1,12}(?:\.\d{1,9})?)"
 
 
 def at_interval(cursor: TokenCursor) -> bool:
-    """Whether an INTERVAL literal comes next; a column may have this name too."""
+    """True before an INTERVAL literal; a column may have this name too."""
     if not cursor.at_words("INTERVAL"):
         return False
     follows = cursor.ahead(1)
@@ -33,11 +33,7 @@ def at_interval(cursor: TokenCursor) -> bool:
 
 
 def interval_literal(cursor: TokenCursor) -> Literal:
-    """Read INTERVAL ['-'] 'text' unit [TO unit].
-
-    Raises:
-        SqlError: the text is not of the units, or the interval is too long or too fine.
-    """
+    """Read INTERVAL ['-'] 'text' unit [TO unit]."""
     at = cursor.advance().start
     sign = -1 if cursor.accept_symbol("-") else 1
     cursor.accept_symbol("+")
@@ -52,11 +48,6 @@ def interval_literal(cursor: TokenCursor) -> Literal:
 
 
 def interval_type(cursor: TokenCursor) -> SqlType:
-    """Read the units behind INTERVAL in a type.
-
-    Raises:
-        SqlError: there are none, or they do not go together.
-    """
     at = cursor.at
     first = _unit(cursor)
     last = _unit(cursor) if cursor.accept_words("TO") else first
@@ -86,7 +77,6 @@ def _unit(cursor: TokenCursor) -> str:
 def _value(
     cursor: TokenCursor, at: int, text: str, units: tuple[str, str]
 ) -> tuple[LiteralKind, int]:
-    """The interval's size and what it counts."""
     first, last = units
     if units == ("YEAR", "MONTH"):
         match = re.fullmatch(r"(\d{1,6})-(\d{1,2})", text, re.ASCII)
@@ -152,7 +142,6 @@ _TEMPORAL = {
 
 
 def plain_literal(cursor: TokenCursor) -> Literal:
-    """Read a number, a string or binary digits."""
     token = cursor.advance()
     if token.kind is SqlTokenKind.NUMBER:
         return _number(cursor, token)
@@ -179,7 +168,7 @@ def _number(cursor: TokenCursor, token: SqlToken) -> Literal:
 
 
 def fraction(cursor: TokenCursor) -> Literal:
-    """`.5`: the tokenizer takes the point for an operator."""
+    """`.5`: the tokenizer reads the point as an operator."""
     point = cursor.advance()
     digits = cursor.advance()
     if digits.start != point.end:
@@ -192,7 +181,7 @@ def fraction(cursor: TokenCursor) -> Literal:
 
 
 def time_literal(cursor: TokenCursor) -> Literal | None:
-    """Read DATE, TIME or TIMESTAMP and the text after it, or an INTERVAL, if one comes next."""
+    """Read a DATE, TIME, TIMESTAMP or INTERVAL literal; None if another token comes next."""
     if at_interval(cursor):
         return interval_literal(cursor)
     word = cursor.token.text.upper()

@@ -57,14 +57,12 @@ class QuestionParser:
         return Explain(self._job(), at)
 
     def describe(self) -> Describe:
-        """Read DESCRIBE or DESC of a table or view."""
         cursor = self._cursor
         at = cursor.advance().start
         name = cursor.table_name("the name of a table or view", hint="Write DESCRIBE name.")
         return Describe(name, at)
 
     def show(self) -> Show:
-        """Read SHOW of a list, or of a CREATE statement."""
         cursor = self._cursor
         at = cursor.advance().start
         for word in _LISTS:
@@ -81,7 +79,6 @@ class QuestionParser:
         )
 
     def stop(self) -> StopJob:
-        """Read STOP JOB 'id'."""
         cursor = self._cursor
         at = cursor.advance().start
         form = "Write STOP JOB 'id'; SHOW JOBS lists the ids."
@@ -103,7 +100,7 @@ _USE_FORM = "Write USE database, or USE CATALOG catalog."
 
 
 class NamespaceParser:
-    """Reads such a statement from a cursor."""
+    """Reads USE, and CREATE or DROP of a catalog or database, from a cursor."""
 
     def __init__(self, cursor: TokenCursor) -> None:
         self._cursor = cursor
@@ -112,7 +109,6 @@ class NamespaceParser:
         return any(map(self._cursor.at_words, _KINDS))
 
     def use(self) -> Namespace:
-        """Read USE [CATALOG] name."""
         cursor = self._cursor
         at = cursor.advance().start
         if cursor.at_words("MODULES"):
@@ -125,7 +121,6 @@ class NamespaceParser:
         return Namespace("USE", what, self._name(what, _USE_FORM), False, (), at)
 
     def create(self, at: int) -> Namespace:
-        """Read CATALOG or DATABASE and what follows."""
         cursor = self._cursor
         what = cursor.advance().text.upper()
         form = f"Write CREATE {what} name."
@@ -139,7 +134,6 @@ class NamespaceParser:
         return Namespace("CREATE", what, name, if_exists, options, at)
 
     def drop(self, at: int) -> Namespace:
-        """Read CATALOG or DATABASE and what follows."""
         cursor = self._cursor
         what = cursor.advance().text.upper()
         if_exists = cursor.accept_words("IF", "EXISTS")
@@ -149,7 +143,6 @@ class NamespaceParser:
         return Namespace("DROP", what, name, if_exists, (), at)
 
     def _name(self, what: str, form: str) -> Name:
-        """A catalog has one part, a database may have its catalog in front."""
         cursor = self._cursor
         word = f"the name of a {what.lower()}"
         if what == "CATALOG":
@@ -177,11 +170,6 @@ _OTHER_CREATES: dict[str, str] = {
 
 
 def parse(script: Script) -> tuple[Statement, ...]:
-    """The statements of a script.
-
-    Raises:
-        SqlError: it is too large or not in the grammar; the error points at the first bad token.
-    """
     cursor = TokenCursor(script, tokenize(script))
     try:
         return _StatementParser(cursor).statements()
@@ -194,8 +182,6 @@ def parse(script: Script) -> tuple[Statement, ...]:
 
 
 class _StatementParser:
-    """Reads a script's statements from a cursor."""
-
     def __init__(self, cursor: TokenCursor) -> None:
         self._cursor = cursor
         self._expressions = ExpressionParser(cursor)
@@ -348,7 +334,6 @@ class _StatementParser:
         return StatementSet(tuple(inserts), at)
 
     def _job(self) -> JobStatement:
-        """What EXPLAIN explains."""
         cursor = self._cursor
         if cursor.at_words("INSERT"):
             return self._insert()

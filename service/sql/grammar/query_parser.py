@@ -65,11 +65,6 @@ class QueryParser:
         self._from = FromParser(cursor, expressions, self._inner)
 
     def select(self) -> Select:
-        """Read a query up to the end of the statement.
-
-        Raises:
-            SqlError: it is not the supported form of a query.
-        """
         cursor = self._cursor
         query = self._query()
         if not (cursor.at_end() or cursor.at_symbol(";")):
@@ -80,7 +75,6 @@ class QueryParser:
         return any(map(self._cursor.at_words, ("SELECT", "WITH"))) or self._cursor.at_symbol("(")
 
     def _inner(self) -> Select:
-        """A query in parentheses, up to the closing one."""
         query = self._query()
         if query.limit is not None:
             raise self.no_limit(query)
@@ -133,7 +127,6 @@ class QueryParser:
         return CreateView(name, False, columns, select, name.at, start, end)
 
     def _united(self) -> list[Select]:
-        """The queries that UNION ALL joins."""
         cursor = self._cursor
         queries = [self._term()]
         while cursor.at_words("UNION"):
@@ -148,7 +141,7 @@ class QueryParser:
         return queries
 
     def _term(self) -> Select:
-        """One SELECT; a query in parentheses is one over that query."""
+        """One SELECT; a query in parentheses becomes a query over that query."""
         if not self._cursor.at_symbol("("):
             return self._select()
         inner = self._from.subquery()
@@ -207,7 +200,6 @@ class QueryParser:
         return tuple(hints)
 
     def _skip_arguments(self) -> None:
-        """What stands in the parentheses of a hint, which ends with its comment."""
         cursor = self._cursor
         cursor.expect_symbol("(", hint="Write /*+ LOOKUP('table' = 'd') */.")
         depth = 1

@@ -32,7 +32,6 @@ _EMPTIES = (("NULL",), ("ERROR",), ("EMPTY", "ARRAY"), ("EMPTY", "OBJECT"))
 
 
 def _opened(reader: FormReader, form: str) -> tuple[Node, Node]:
-    """The text and the path."""
     cursor = reader.cursor
     cursor.advance()
     text = reader.parse()
@@ -58,7 +57,7 @@ def _exists(reader: FormReader, at: int) -> Node:
 
 
 def _returning(cursor: TokenCursor, at: int) -> Node:
-    """RETURNING type, as a NULL of this type; a NULL without one if nothing is said."""
+    """The type of RETURNING as a typed NULL; an untyped NULL without RETURNING."""
     nothing = Literal(LiteralKind.NULL, "null", at)
     if not cursor.accept_words("RETURNING"):
         return nothing
@@ -89,7 +88,6 @@ def _ruled(
     rule: tuple[Node, Node],
     form: str,
 ) -> None:
-    """Take EMPTY or ERROR, and keep the rule for it."""
     for case in ("EMPTY", "ERROR"):
         if case not in rules and cursor.accept_words(case):
             rules[case] = rule
@@ -170,7 +168,7 @@ def _on_null(cursor: TokenCursor, usual: str, at: int, form: str) -> Node:
 
 
 def is_json(cursor: TokenCursor, operand: Node, at: int) -> FunctionCall | None:
-    """`JSON [VALUE | SCALAR | ARRAY | OBJECT]` behind IS, if it comes next."""
+    """`JSON [VALUE | SCALAR | ARRAY | OBJECT]` behind IS; None if another token comes next."""
     if not cursor.accept_words("JSON"):
         return None
     form = next((word for word in FORMS_OF_JSON if cursor.accept_words(word)), "VALUE")
@@ -214,7 +212,6 @@ _CALLED_BEFORE = "SQL_TSI_"
 
 
 def _unit(cursor: TokenCursor, known: tuple[str, ...]) -> Node:
-    """Take one of the units `known`."""
     token = cursor.token
     word = token.text.upper().removeprefix(_CALLED_BEFORE)
     if token.kind is not SqlTokenKind.WORD or word not in known:
@@ -225,7 +222,6 @@ def _unit(cursor: TokenCursor, known: tuple[str, ...]) -> Node:
 
 
 def extract(reader: FormReader, at: int) -> Node:
-    """EXTRACT(unit FROM x)."""
     cursor = reader.cursor
     cursor.advance()
     unit = cursor.token.text.upper()
@@ -261,7 +257,6 @@ def _rounded(name: str) -> Callable[[FormReader, int], Node]:
 
 def _with_unit(name: str, form: str) -> Callable[[FormReader, int], Node]:
     def read(reader: FormReader, at: int) -> Node:
-        """TIMESTAMPADD(unit, n, x)."""
         cursor = reader.cursor
         cursor.advance()
         unit = _unit(cursor, _MOVED)
@@ -286,7 +281,7 @@ TIME_FORMS: dict[str, Callable[[FormReader, int], Node]] = {
 
 
 class SpecialForms(FormReader):
-    """Reads such functions from a cursor, each from behind its word, which stands at `at`."""
+    """Reads such functions; the cursor is behind the function's word, whose offset is `at`."""
 
     def case(self, at: int) -> Node:
         """CASE [operand] WHEN … THEN … [ELSE …] END."""
@@ -372,7 +367,6 @@ class SpecialForms(FormReader):
         return operation(cursor, "OVERLAY", tuple(parts), at)
 
     def position(self, at: int) -> Node:
-        """POSITION(x IN text)."""
         cursor = self.cursor
         cursor.advance()
         needle = self.operand()

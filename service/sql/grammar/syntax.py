@@ -1,7 +1,4 @@
-"""Statements that the grammar reads: frozen nodes, nothing resolved yet.
-
-`at` is an offset into the script.
-"""
+"""Statements that the grammar reads: frozen nodes; `at` is an offset into the script."""
 
 from __future__ import annotations
 
@@ -69,7 +66,7 @@ class OptionNode:
 
 
 class Feature(Enum):
-    """What of a table CREATE TABLE … LIKE takes over, beyond the physical columns."""
+    """What CREATE TABLE … LIKE copies beyond the physical columns."""
 
     CONSTRAINTS = auto()
     GENERATED = auto()
@@ -97,13 +94,9 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """CREATE TABLE with its connector options.
+    """CREATE TABLE with its connector options; a `shared` table is one copy for many jobs.
 
-    Attributes:
-        bare_key: its PRIMARY KEY is without NOT ENFORCED.
-        partitioned: the columns of PARTITIONED BY.
-        temporary: of the script alone, by CREATE TEMPORARY.
-        shared: one copy for many jobs, by CREATE SHARED.
+    `bare_key`: PRIMARY KEY is without NOT ENFORCED.
     """
 
     name: Name
@@ -138,7 +131,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE or VIEW, which `what` says."""
+    """DROP TABLE or VIEW, by `what`."""
 
     what: str
     name: Name
@@ -164,11 +157,7 @@ class SelectItem:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table, a view or a query in FROM or JOIN under its alias, with its OPTIONS hint.
-
-    Attributes:
-        query: in parentheses, under the name of its alias; None for a table or view.
-    """
+    """A table, view or `query` in parentheses in FROM or JOIN, with its alias and OPTIONS hint."""
 
     table: Name
     alias: Name
@@ -180,9 +169,8 @@ class Relation:
 class TemporalJoinClause:
     """`JOIN table FOR SYSTEM_TIME AS OF time AS alias ON condition`, or LATERAL TABLE(table(time)).
 
-    Attributes:
-        time: a column; None if it is PROCTIME().
-        condition: None if it is in WHERE: after a comma, and behind ON TRUE.
+    `time` is None for PROCTIME(). `condition` is None after a comma and with ON TRUE: it is in
+    WHERE.
     """
 
     relation: Relation
@@ -196,8 +184,7 @@ class TemporalJoinClause:
 class UnnestClause:
     """`CROSS JOIN UNNEST(value) AS alias (columns)`, or LEFT JOIN … ON TRUE.
 
-    Attributes:
-        columns: names of what an element has; None for those of a ROW, or EXPR$0.
+    Without `columns`, the names are a ROW's fields, or EXPR$0.
     """
 
     value: Node
@@ -214,10 +201,7 @@ JoinNode = TemporalJoinClause | UnnestClause
 class WindowNode:
     """A window function over the first table, as in `FROM TABLE(TUMBLE(TABLE t, …))`.
 
-    Attributes:
-        time: the column in DESCRIPTOR.
-        intervals: by their names: SIZE, SLIDE, STEP, GAP, OFFSET.
-        partition: of PARTITION BY.
+    `time` is the column in DESCRIPTOR; `intervals` has SIZE, SLIDE, STEP, GAP and OFFSET by name.
     """
 
     kind: WindowKind
@@ -247,7 +231,7 @@ class OrderItem:
 
 @dataclass(frozen=True, slots=True)
 class HintNode:
-    """A hint behind SELECT, such as `LOOKUP(…)`, by its name."""
+    """A hint behind SELECT, such as `LOOKUP(…)`."""
 
     name: str
     at: int
@@ -258,11 +242,9 @@ class Select:
     """A query over one probe and its dimensions.
 
     Attributes:
-        window: the window function around the probe, None without.
-        limit: rows at the most, None without LIMIT; `limit_at` is where it stands.
-        names: the queries of WITH, in their order; each may use those before it.
-        others: the further queries that UNION ALL joins to this one.
-        order: of ORDER BY, behind all of UNION ALL.
+        names: the queries of WITH, in order; each may use earlier ones.
+        others: the further queries of UNION ALL.
+        order: ORDER BY behind all of UNION ALL.
     """
 
     items: tuple[SelectItem | Star, ...]
@@ -286,11 +268,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW; the query stands from `start` to `end` in the script.
-
-    Attributes:
-        temporary: of the script alone, by CREATE TEMPORARY.
-    """
+    """CREATE VIEW; the query stands from `start` to `end` in the script."""
 
     name: Name
     if_not_exists: bool
@@ -315,7 +293,7 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class CreateTableAs:
-    """CREATE TABLE … AS query: the table, whose columns are those of the query, and its INSERT."""
+    """CREATE TABLE … AS query: the table has the columns of the query."""
 
     table: CreateTable
     select: Select
@@ -324,13 +302,7 @@ class CreateTableAs:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """USE, CREATE or DROP, which `verb` says, of a CATALOG or DATABASE, which `what` says.
-
-    Attributes:
-        name: of a database with its catalog as the qualifier, if it has one.
-        if_exists: IF [NOT] EXISTS.
-        options: of CREATE.
-    """
+    """USE, CREATE or DROP (`verb`) of a CATALOG or DATABASE (`what`), with IF [NOT] EXISTS."""
 
     verb: str
     what: str
@@ -366,7 +338,7 @@ class Describe:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """SHOW of a list of things, or of the CREATE statement of `name`."""
+    """SHOW of a list, or of the CREATE statement of `name`."""
 
     what: str
     at: int

@@ -44,7 +44,7 @@ _CAN_BE_OVERWRITTEN = ("GENERATED", "METADATA", "OPTIONS", "WATERMARKS")
 
 @dataclass(slots=True)
 class _Schema:
-    """What stands between the parentheses of a CREATE TABLE, as far as it was read."""
+    """The part of a CREATE TABLE between its parentheses, while it is read."""
 
     columns: list[ColumnNode] = field(default_factory=list)
     keys: list[tuple[Name, ...]] = field(default_factory=list)
@@ -63,11 +63,7 @@ class TableParser:
         self._queries = queries
 
     def create(self, at: int) -> CreateTable | CreateTableAs:
-        """Read what follows CREATE [TEMPORARY], which stands at `at`.
-
-        Raises:
-            SqlError: it is not the supported form of a table.
-        """
+        """Read the part after CREATE [TEMPORARY], whose offset is `at`."""
         cursor = self._cursor
         cursor.expect_words("TABLE", hint=_FORM)
         if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
@@ -109,7 +105,6 @@ class TableParser:
             )
 
     def _filled(self, table: CreateTable, schema: _Schema) -> CreateTable | CreateTableAs:
-        """The table, with its query if it has one."""
         cursor = self._cursor
         at = cursor.at
         if not cursor.accept_words("AS"):
@@ -212,7 +207,6 @@ class TableParser:
         return True
 
     def _not_enforced(self, schema: _Schema) -> None:
-        """NOT ENFORCED, or nothing; ENFORCED is refused."""
         cursor = self._cursor
         if cursor.at_words("ENFORCED"):
             raise cursor.unexpected(
@@ -263,7 +257,7 @@ class TableParser:
             self._cursor.string("a comment in single quotes", hint="Write COMMENT 'text'.")
 
     def _table_clauses(self) -> tuple[Name, ...]:
-        """COMMENT, then PARTITIONED BY, whose columns are given."""
+        """Read COMMENT and PARTITIONED BY; returns the latter's columns."""
         cursor = self._cursor
         self._comment()
         partitioned: tuple[Name, ...] = ()

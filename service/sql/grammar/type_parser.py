@@ -49,11 +49,6 @@ _FORMS = {
 
 
 def parse_type(cursor: TokenCursor, depth: int = 1) -> TypeNode:
-    """Read a type of a value, which stands `depth` levels deep in another one.
-
-    Raises:
-        SqlError: it is not a type, or not one that Sluice carries.
-    """
     at = cursor.at
     if depth > MAX_TYPE_DEPTH:
         raise _too_deep(cursor, at)
@@ -81,7 +76,6 @@ def _too_deep(cursor: TokenCursor, at: int) -> SqlError:
 
 
 def _plain(cursor: TokenCursor, depth: int) -> TypeNode:
-    """A type without a suffix."""
     token = cursor.token
     word = token.text.upper() if token.kind is SqlTokenKind.WORD else ""
     if word in _SIMPLE:
@@ -113,7 +107,6 @@ def _plain(cursor: TokenCursor, depth: int) -> TypeNode:
 
 
 def _nested(cursor: TokenCursor, word: str, at: int, depth: int) -> TypeNode:
-    """The rest of ROW<…>, ROW(…), ARRAY<…> or MAP<…>."""
     closing = ">"
     if word == "ROW" and cursor.accept_symbol("("):
         closing = ")"
@@ -131,7 +124,7 @@ def _nested(cursor: TokenCursor, word: str, at: int, depth: int) -> TypeNode:
 
 
 def _part(cursor: TokenCursor, depth: int) -> tuple[TypeNode, bool]:
-    """A part's type and whether it may be NULL."""
+    """A member's type, and True if it may be NULL."""
     node = parse_type(cursor, depth + 1)
     if cursor.accept_words("NOT", "NULL"):
         return node, False
@@ -234,11 +227,6 @@ _PARSERS: dict[str, Callable[[TokenCursor], SqlType]] = {
 
 
 def column_type(cursor: TokenCursor) -> TypeNode:
-    """Read the type of a column.
-
-    Raises:
-        SqlError: it is not a type, or not one of a column.
-    """
     node = parse_type(cursor)
     _check(cursor, node)
     return node
@@ -256,7 +244,7 @@ def _check(cursor: TokenCursor, node: TypeNode) -> None:
 
 
 def unfit(kind: SqlType) -> tuple[str, str] | None:
-    """Why no column has this type, and what to do; None for a type of columns."""
+    """Why no column can have this type, and a hint; None if one can."""
     reason = _unfit_itself(kind)
     for member in kind.members:
         inside = _TIME_INSIDE if member.type.name is TypeName.TIME else unfit(member.type)

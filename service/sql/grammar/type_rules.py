@@ -63,7 +63,7 @@ def as_decimal(sql_type: SqlType) -> SqlType:
 
 
 def common_type(types: Sequence[SqlType]) -> SqlType | None:
-    """The type that all of `types` are cast to when they meet, None when there is none."""
+    """The type that all `types` are cast to; None if there is none."""
     result = types[0]
     for other in types[1:]:
         merged = _common_of_two(result, other)
@@ -90,7 +90,7 @@ def _common_of_two(left: SqlType, right: SqlType) -> SqlType | None:
 
 
 def _common_by_parts(left: SqlType, right: SqlType) -> SqlType | None:
-    """Two nested types of one form: each part in its common type, by the names of the first."""
+    """Two nested types of one form: common types of their members, under the first one's names."""
     if left.name is not right.name or len(left.members) != len(right.members):
         return None
     parts = []
@@ -114,7 +114,6 @@ def _common_number(left: SqlType, right: SqlType) -> SqlType:
 
 
 def arithmetic_type(operator: str, left: SqlType, right: SqlType) -> SqlType:
-    """The result of `+ - * / %` on two number types."""
     names = {left.name, right.name}
     if TypeName.DECIMAL not in names or names & APPROXIMATE:
         return _common_number(left, right)
@@ -132,7 +131,7 @@ def arithmetic_type(operator: str, left: SqlType, right: SqlType) -> SqlType:
 
 
 def _adjusted(precision: int, scale: int) -> SqlType:
-    """Too many digits: whole digits are kept, at the cost of the scale down to six."""
+    """With too many digits, keep the whole digits and reduce the scale, down to six."""
     if precision <= MAX_PRECISION:
         return SqlType(TypeName.DECIMAL, max(precision, 1), scale)
     kept = max(MAX_PRECISION - (precision - scale), min(scale, MIN_KEPT_SCALE))
@@ -140,7 +139,6 @@ def _adjusted(precision: int, scale: int) -> SqlType:
 
 
 def rounded_type(operand: SqlType, digits: int) -> SqlType:
-    """The result of ROUND to `digits` places."""
     if operand.name is not TypeName.DECIMAL or digits >= operand.scale:
         return operand
     whole = 1 + operand.precision - operand.scale
@@ -150,7 +148,7 @@ def rounded_type(operand: SqlType, digits: int) -> SqlType:
 
 
 def is_implicit(source: SqlType, target: SqlType) -> bool:
-    """Whether a value of `source` may be written to a column of `target` without a CAST."""
+    """True if `source` may be written to a column of `target` without a CAST."""
     if source.is_nested or target.is_nested:
         return _is_by_parts(source, target, is_implicit)
     if source.name is target.name:
@@ -169,7 +167,7 @@ def is_implicit(source: SqlType, target: SqlType) -> bool:
 
 
 def is_explicit(source: SqlType, target: SqlType) -> bool:
-    """Whether CAST from `source` to `target` has a meaning."""
+    """True if CAST from `source` to `target` is defined."""
     if target.name is TypeName.STRING:
         return True
     if source.is_nested or target.is_nested:
@@ -188,7 +186,7 @@ def _is_by_parts(
 
 
 def is_lossless(source: SqlType, target: SqlType) -> bool:
-    """Whether every value of `source` is one of `target`, so that equality survives the cast."""
+    """True if every value of `source` exists in `target`, so that equality survives the cast."""
     if source.name is target.name and source.name is not TypeName.DECIMAL:
         return source.precision <= target.precision
     if target.name is TypeName.DECIMAL and source.name in INTEGERS | {TypeName.DECIMAL}:

@@ -33,15 +33,12 @@ _PARAMETERS = {
 def read_window(
     cursor: TokenCursor, parse: Callable[[], Node], subquery: Callable[[], Relation]
 ) -> tuple[Relation, WindowNode]:
-    """Read a window function with or without TABLE(…) around it: what it is over, and the window.
+    """Read a window function with or without TABLE(…) around it.
 
     Args:
         cursor: stands in front of it.
         parse: reads an expression.
         subquery: reads a query in parentheses.
-
-    Raises:
-        SqlError: it is none, or has a form that is not supported.
     """
     is_wrapped = cursor.accept_words("TABLE")
     if is_wrapped:
@@ -87,7 +84,6 @@ class _Arguments:
         self._intervals: dict[str, Node] = {}
 
     def read(self) -> None:
-        """Read all arguments up to the closing parenthesis."""
         names: list[str] = []
         named = False
         while True:
@@ -104,7 +100,6 @@ class _Arguments:
                 return
 
     def checked(self, at: int) -> tuple[Relation, WindowNode]:
-        """What was read, complete."""
         needed = [name for name in _PARAMETERS[self._kind] if name != "OFFSET"][2:]
         missing = [name for name in needed if name not in self._intervals]
         if self._data is None or self._time is None or missing:
@@ -113,7 +108,6 @@ class _Arguments:
         return self._data, window
 
     def _named(self) -> str | None:
-        """The name in front of `=>`, if there is one."""
         cursor = self._cursor
         follows = cursor.ahead(1)
         if follows.text != "=>":

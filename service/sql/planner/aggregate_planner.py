@@ -51,11 +51,9 @@ _TAKES = {
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """One expression of GROUP BY.
+    """One expression of GROUP BY: `value` over the rows, `result` over the windows.
 
-    Attributes:
-        value: over the rows; of a window column over the window.
-        result: what it is over the windows.
+    A key that is a window column has its `value` over the window.
     """
 
     node: Node
@@ -67,11 +65,6 @@ class KeyPlanner(ExpressionPlanner):
     """Expressions of GROUP BY."""
 
     def aggregate(self, node: AggregateNode) -> Typed:
-        """Refuse an aggregate of an aggregate.
-
-        Raises:
-            SqlError: always.
-        """
         raise self._script.error(
             node.at,
             f"{node.name} is inside another aggregate or in GROUP BY",
@@ -83,11 +76,6 @@ class RowPlanner(KeyPlanner):
     """Expressions over the rows that are aggregated."""
 
     def plan(self, node: Node) -> Typed:
-        """The typed form of `node`.
-
-        Raises:
-            SqlError: it has an aggregate or a column of the window, or as `ExpressionPlanner`.
-        """
         typed = super().plan(node)
         if isinstance(node, Reference) and is_of_window(typed.expression):
             raise self._script.error(
@@ -99,11 +87,7 @@ class RowPlanner(KeyPlanner):
 
 
 class GroupedPlanner(ExpressionPlanner):
-    """Expressions over the windows: the keys of GROUP BY, aggregates, and what is made of them.
-
-    Attributes:
-        aggregates: those met so far, in their order.
-    """
+    """Expressions over the windows: keys of GROUP BY, aggregates, and expressions of both."""
 
     def __init__(
         self,
@@ -126,11 +110,6 @@ class GroupedPlanner(ExpressionPlanner):
         )
 
     def plan(self, node: Node) -> Typed:
-        """The typed form of `node`.
-
-        Raises:
-            SqlError: a column is neither a key nor in an aggregate, or as `ExpressionPlanner`.
-        """
         key = self._key(node)
         if key is not None:
             return replace(key.result, at=node.at)
@@ -150,7 +129,6 @@ class GroupedPlanner(ExpressionPlanner):
         )
 
     def _of_window(self, node: FunctionCall, part: str) -> Typed:
-        """TUMBLE_START and such, of the window in GROUP BY."""
         assert self._window_key is not None, "there is a window with such a part"
         call = self._window_key.call
         own, other = node.arguments[:1], call.arguments[:1]
@@ -169,7 +147,6 @@ class GroupedPlanner(ExpressionPlanner):
         return window_value(self._script, self._window, name)
 
     def aggregate(self, node: AggregateNode) -> Typed:
-        """The column of the windows that has the aggregate."""
         made, argument = self._made_aggregate(node)
         if made not in self._known:
             name = f"a{len(self._known)}"
@@ -287,11 +264,6 @@ def group_keys(
     group_by: GroupBy,
     window_key: GroupWindow | None,
 ) -> tuple[GroupKey, ...]:
-    """The keys of GROUP BY, those of the window among them.
-
-    Raises:
-        SqlError: the window's bounds are not among them, or one cannot be a key.
-    """
     planner = KeyPlanner(scope)
     keys: list[GroupKey] = []
     bounds: set[str] = set()
@@ -347,7 +319,6 @@ def _key_value(script: Script, scope: NameScope, planner: ExpressionPlanner, nod
 
 
 def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputColumn]) -> None:
-    """Sessions are those of the keys: PARTITION BY has just them."""
     if window.kind is not WindowKind.SESSION or window.partition is None:
         return
     if {typed.expression for typed in window.partition} != {key.expression for key in keys}:
@@ -359,7 +330,7 @@ def _check_partition(script: Script, window: OpenWindow, keys: Sequence[OutputCo
 
 
 def window_column(expression: Expression) -> str | None:
-    """The column of the window that an expression is, a cast of it included."""
+    """The window column that an expression names, directly or inside a cast."""
     if isinstance(expression, Cast):
         expression = expression.operand
     if isinstance(expression, Column) and expression.relation == WINDOW:

@@ -40,7 +40,7 @@ _TIMES = (RECORD_TIMESTAMP, SOURCE_TIMESTAMP)
 
 
 class Context(Protocol):
-    """The script, and its settings as they are here."""
+    """The script and its current settings."""
 
     script: Script
 
@@ -51,16 +51,9 @@ class Context(Protocol):
 
 
 def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: bool) -> Dimension:
-    """The dimension that a table is.
+    """The dimension of a table; `is_versioned` if the join is by event time.
 
-    Args:
-        context: the script.
-        table: what is joined.
-        name: where the join names it.
-        is_versioned: the join is by event time, so that a table with WATERMARK keeps versions.
-
-    Raises:
-        SqlError: the table cannot be a dimension.
+    A table with WATERMARK then keeps versions. `name` is its position in the join.
     """
     source = _source(context.script, table, name)
     fields = (*table.fields, *(Field(each.name, each.type) for each in table.metadata_fields))
@@ -84,9 +77,8 @@ def plan_dimension(context: Context, table: Table, name: Name, *, is_versioned: 
 
 
 def _source(script: Script, table: Table, name: Name) -> DimensionSource:
-    """Where the rows come from, of a table that can be a dimension."""
     if table.shared is not None:
-        return table.shared  # it was looked at when it was declared
+        return table.shared  # checked when it was declared
     source, home = table.endpoints.dimension, table.connector.home
     if source is None:
         raise script.error(
@@ -119,7 +111,6 @@ def _source(script: Script, table: Table, name: Name) -> DimensionSource:
 
 
 def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
-    """See that the versions of a table are kept, told apart by a column that its rows have."""
     assert table.watermark is not None, "a versioned table has its time"
     column = table.watermark.node.column
     if not table.primary_key:
@@ -141,12 +132,7 @@ def _check_versions(script: Script, table: Table, dimension: Dimension) -> None:
 def check_versioned(
     script: Script, node: TemporalJoinClause, table: Table, join: DimensionJoin
 ) -> None:
-    """See that a join by event time finds the versions of one row, if the table has versions.
-
-    Raises:
-        SqlError: ON has no equality for a column of the primary key, or the times of both are not
-            of one type.
-    """
+    """For a versioned table, require ON to compare its primary key, and times of one type."""
     if table.watermark is None:
         return
     _check_times(script, node, table, join)
@@ -166,7 +152,7 @@ def check_versioned(
 def _check_times(
     script: Script, node: TemporalJoinClause, table: Table, join: DimensionJoin
 ) -> None:
-    """See that both times are clocks, or both instants, but in UTC, where a clock tells an instant.
+    """Refuse a timestamp with an instant, except in UTC, where a timestamp identifies an instant.
 
     Source: Flink, "Event-Time Temporal Table Join requires same rowtime type", in any zone.
     """
@@ -187,11 +173,7 @@ def _check_times(
 
 
 def dimension_relation(script: Script, table: Table, alias: str, source: str) -> ScopeRelation:
-    """The table as a relation; its computed columns are expressions over its physical ones.
-
-    Raises:
-        SqlError: an expression names something else or has no type.
-    """
+    """The table as a relation; its computed columns are expressions over its physical ones."""
     relation = relation_of(script, table, alias, source)
     computed = computed_columns(script, table, source)
     return replace(
@@ -201,9 +183,9 @@ def dimension_relation(script: Script, table: Table, alias: str, source: str) ->
 
 
 def with_compared_key(table: Table, join: DimensionJoin) -> Table:
-    """`table`; one of a database without a primary key has the columns that the join compares.
+    """`table`; without a primary key, the columns that the join compares become its key.
 
-    They need not be the key of the database, which its source compares with them.
+    This is for database tables only; at submission the key is compared with that of the database.
     """
     if table.primary_key or table.connector.home is not Home.DATABASE:
         return table
@@ -217,14 +199,8 @@ def with_compared_key(table: Table, join: DimensionJoin) -> Table:
 
 
 def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tuple[ScopeColumn, ...]:
-    """The columns of a dimension where NULL stands for the row that is not there.
-
-    Args:
-        script: the script.
-        table: the dimension.
-        relation: it, or a view of it.
-    """
-    fields = (*table.fields, *COORDINATES)  # its key, or what is a key in place of one
+    """Columns of a dimension, nullable: without a matching row they are NULL."""
+    fields = (*table.fields, *COORDINATES)  # its key, or the coordinates that replace it
     key = next(f for f in fields if f.name in table.primary_key or f in COORDINATES)
     planner = ExpressionPlanner(NameScope(script, ()))
     columns = []
@@ -238,11 +214,6 @@ def outer_columns(script: Script, table: Table, relation: ScopeRelation) -> tupl
 
 
 def check_not_written(script: Script, table: Table, written: Table, at: int) -> None:
-    """See that a job does not join the table that it writes, which stands at `at`.
-
-    Raises:
-        SqlError: it does.
-    """
     sink, source = written.endpoints.sink, table.endpoints.dimension
     if not isinstance(sink, DeltaSink) or not isinstance(source, DeltaTableSource | FileSource):
         return
@@ -255,14 +226,9 @@ def check_not_written(script: Script, table: Table, written: Table, at: int) -> 
 
 
 def check_no_effect(script: Script, table: Table, role: TableRole) -> tuple[str, ...]:
-    """See that each of the table's options has an effect on what it is here.
+    """Warnings for options without effect in this role; other such options are refused.
 
-    Returns:
-        What its author should know: tables of Flink's name a start and a promise at once, of which
-        a stream has the one and a sink the other.
-
-    Raises:
-        SqlError: an option has no effect.
+    Flink names a start and a delivery guarantee in one table; a stream and a sink each use one.
     """
     options = table.without_effect[role]
     shared = () if role is TableRole.DIMENSION else ("scan.", "sink.")
@@ -283,11 +249,6 @@ def _no_effect(script: Script, table: Table, option: str, role: TableRole) -> Sq
 
 
 def check_one_topic(script: Script, table: Table, what: str) -> None:
-    """See that a table that is not a stream has one topic.
-
-    Raises:
-        SqlError: it has several.
-    """
     if table.endpoints.several_topics is not None:
         raise script.error(
             table.at,
@@ -298,11 +259,6 @@ def check_one_topic(script: Script, table: Table, what: str) -> None:
 
 
 def check_probe(script: Script, table: Table, at: int) -> None:
-    """See that a table, which stands at `at`, can be the stream of a job.
-
-    Raises:
-        SqlError: it is shared, or of another connector.
-    """
     if table.shared is not None:
         raise script.error(
             at,
@@ -318,7 +274,7 @@ def check_probe(script: Script, table: Table, at: int) -> None:
 
 
 def same_path(one: str, other: str) -> bool:
-    """Whether two paths of tables are written differently only."""
+    """True if two table paths differ in spelling only."""
     if is_in_store(one) and is_in_store(other):
         return StoreTable.of(one) == StoreTable.of(other)
     first, second = (path.removeprefix("file://").rstrip("/") for path in (one, other))

@@ -67,11 +67,6 @@ class Extent(Enum):
 
 
 def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource, tuple[str, ...]]:
-    """The probe, and what the author of the script should know of it.
-
-    Raises:
-        SqlError: the stream does not end although the job must.
-    """
     table, warnings = base.table, list[str]()
     source = table.endpoints.stream
     assert source is not None, "the query planner has refused others"
@@ -101,10 +96,9 @@ def plan_probe(script: Script, base: Base, extent: Extent) -> tuple[ProbeSource,
 def with_watermark(
     session: ScriptSession, probe: ProbeSource, base: Base, extent: Extent
 ) -> ProbeSource:
-    """`probe` with the watermark of its table, which the job waits for.
+    """`probe` with its table's watermark.
 
-    Its late records go to a table of the user's, but not those of a preview. In a job that must end
-    the stream has an end, so it does not switch to processing time.
+    Late records of a preview go nowhere. A bounded job does not switch to processing time.
     """
     watermark = base.table.watermark
     assert watermark is not None, "a column is a rowtime by its WATERMARK FOR"
@@ -119,7 +113,7 @@ def with_watermark(
 
 
 def _kafka(source: KafkaSource, extent: Extent, *, has_startup_mode: bool) -> KafkaSource:
-    """The stream; a job that must end does so where its topic ends at submission, if not before."""
+    """A bounded job ends where its topic ends at submission, unless the table ends it earlier."""
     if extent is not Extent.STREAMING and source.bounded_mode is BoundedMode.UNBOUNDED:
         source = replace(source, bounded_mode=BoundedMode.LATEST)
     if extent is Extent.PREVIEW:
@@ -134,7 +128,7 @@ def _kafka(source: KafkaSource, extent: Extent, *, has_startup_mode: bool) -> Ka
 
 
 def unreported(dimensions: Iterable[Dimension], extent: Extent) -> Iterator[Dimension]:
-    """The dimensions; those of a preview tell no consumer group where they are."""
+    """The dimensions; those of a preview do not commit offsets to a consumer group."""
     for dimension in dimensions:
         source = dimension.source
         if extent is Extent.PREVIEW and isinstance(source, TopicSource):
@@ -162,13 +156,7 @@ PREVIEW = "preview"
 
 @dataclass(frozen=True, slots=True)
 class PlannedJob:
-    """A job of a script.
-
-    Attributes:
-        base: the stream, of several queries that of the first.
-        tables: that the job uses, with their hints.
-        warnings: what the author of the script should know, in full sentences.
-    """
+    """A job of a script; `base` is the stream, `tables` have their hints applied."""
 
     plan: JoinPlan
     base: Base
@@ -186,7 +174,7 @@ class _Target:
 
 
 class JobPlanner:
-    """Plans one job over what a session has declared."""
+    """Plans one job over the declarations of a session."""
 
     def __init__(self, session: ScriptSession) -> None:
         self._session = session
@@ -194,11 +182,7 @@ class JobPlanner:
         self._warnings: list[str] = []
 
     def plan(self, statement: JobStatement, name: str | None = None) -> PlannedJob:
-        """The plan of a statement; `name` wins over SET 'pipeline.name'.
-
-        Raises:
-            SqlError: a name is unknown, a type does not fit or a form is not supported.
-        """
+        """The plan of a statement; `name` overrides SET 'pipeline.name'."""
         if isinstance(statement, CreateTableAs):
             statement = self._created(statement)
         jobs = statement.inserts if isinstance(statement, StatementSet) else (statement,)
@@ -217,7 +201,7 @@ class JobPlanner:
         return PlannedJob(plan, inserts[0].base, tables, tuple(warnings))
 
     def _queries_of(self, node: Insert | Select, name: str | None) -> list[PlannedJob]:
-        """A job for each query that UNION ALL joins, one without."""
+        """One job per query of a UNION ALL."""
         jobs: list[PlannedJob] = []
         pending: list[tuple[int, ...]] = [()]
         while pending:
@@ -231,7 +215,7 @@ class JobPlanner:
         return jobs
 
     def _created(self, node: CreateTableAs) -> Insert:
-        """Declare the table with the columns of the query, which are then inserted."""
+        """Declare the table with the columns of the query; returns the INSERT that fills it."""
         view = CreateView(node.table.name, False, None, node.select, node.at, node.at, node.at)
         columns = QueryPlanner(self._session).view(view, QUERY)
         fields = created_columns(self._script, columns, node.at)
@@ -262,7 +246,6 @@ class JobPlanner:
         return self._job(query, insert.select, target, extent, name)
 
     def _preview(self, select: Select, unions: Unions, name: str | None) -> PlannedJob:
-        """The plan of a bare SELECT: it prints some rows and ends by itself."""
         query = QueryPlanner(self._session, of_job=True, unions=unions)
         columns = query.query(select)
         values = query.windows.assigned([column.written_out for column in columns], query.unnests)
@@ -314,7 +297,6 @@ class JobPlanner:
         return PlannedJob(plan, query.base, tuple(query.tables), tuple(dict.fromkeys(texts)))
 
     def _check_times(self, query: QueryPlanner, window: Windowing | None) -> None:
-        """See that joins, window and settings go together."""
         assert query.base is not None
         by_event_time = any(join.time is not None for join in query.joins)
         if window is not None and window.time is None and by_event_time:
@@ -327,7 +309,6 @@ class JobPlanner:
             self._warnings.append(f'Setting "{ALLOW_LATENESS}" has no effect without a window.')
 
     def _check_late_records(self, query: QueryPlanner, probe: ProbeSource, sink: Sink) -> None:
-        """See that the late records have a table of their own."""
         assert query.base is not None
         path, watermark = probe.late_records_path, query.base.table.watermark
         if path is None or watermark is None:

@@ -41,8 +41,7 @@ from service.sql.text.script import Script, SqlError
 class UnnestPlanner:
     """Plans one UNNEST behind the relations of `scope`.
 
-    Attributes:
-        available: aliases in the plan whose columns are there before tables are joined.
+    `available` has the plan aliases whose columns exist before tables are joined.
     """
 
     script: Script
@@ -50,11 +49,7 @@ class UnnestPlanner:
     available: frozenset[str]
 
     def plan(self, node: UnnestClause, source: str) -> tuple[Unnest, ScopeRelation]:
-        """The step of the plan under its alias there, `source`, and the relation.
-
-        Raises:
-            SqlError: the value is no array or map of the stream, or its names do not fit.
-        """
+        """The step of the plan and its relation; `source` is the alias in the plan."""
         value = ExpressionPlanner(self.scope).plan(node.value)
         self._check(node, value)
         members = _members(value.type)
@@ -98,7 +93,6 @@ class UnnestPlanner:
 
 
 def _members(unnested: SqlType) -> tuple[Member, ...]:
-    """What an element has, as the plan names it."""
     if unnested.name is TypeName.MAP:
         return unnested.members
     element = unnested.members[0]
@@ -116,7 +110,7 @@ _KEY_OPERATORS = ("=", _NULL_SAFE)
 
 @dataclass(frozen=True, slots=True)
 class JoinPlanner:
-    """Plans one join: `scope` has all relations up to and with the dimension, which is its last."""
+    """Plans one join; the last relation of `scope` is the dimension."""
 
     scope: NameScope
     dimension: ScopeRelation
@@ -129,11 +123,8 @@ class JoinPlanner:
 
         Args:
             node: the join.
-            conditions: what must hold for a match: the conjuncts of ON or of WHERE.
-            filters: conditions that the dimension's rows must meet to be there at all.
-
-        Raises:
-            SqlError: no equality can be a key.
+            conditions: conjuncts of ON or of WHERE.
+            filters: WHERE of a view: the dimension's rows must meet them to exist.
         """
         planner = ExpressionPlanner(self.scope)
         keys: list[KeyPair] = []
@@ -198,7 +189,7 @@ class JoinPlanner:
         return KeyPair(tried, column.name, null_safe, probe.expression if null_safe else None)
 
     def _tried(self, planner: ExpressionPlanner, probe: Typed, column: ScopeColumn) -> Typed:
-        """The probe's side in the dimension column's type; what can never be equal is NULL."""
+        """The probe's side in the dimension column's type; a value that cannot be equal is NULL."""
         source, target = probe.type, column.type
         if source == STRING and target.name in TEMPORAL:
             return planner.cast(probe, target, safe=True)
@@ -220,7 +211,7 @@ class JoinPlanner:
 
 
 def is_own_clock(scope: NameScope, dimension: ScopeRelation, node: TemporalJoinClause) -> bool:
-    """Whether a join names PROCTIME(), or that of the dimension itself, which is the stream's."""
+    """True for PROCTIME(), or a PROCTIME() column of the dimension: both are the stream's clock."""
     if node.time is None:
         return True
     *qualifier, name = node.time.parts
@@ -233,15 +224,7 @@ def is_own_clock(scope: NameScope, dimension: ScopeRelation, node: TemporalJoinC
 
 
 def system_time(scope: NameScope, node: TemporalJoinClause) -> Column | None:
-    """The probe's rowtime column that a join names; None where it names the processing time.
-
-    Args:
-        scope: the relations before the dimension.
-        node: the join.
-
-    Raises:
-        SqlError: it names neither.
-    """
+    """The probe's rowtime column that a join names; None for processing time."""
     assert node.time is not None, "PROCTIME() itself is no column"
     relation, column = scope.resolve(node.time)
     probe = scope.relations[0]
@@ -262,7 +245,7 @@ def system_time(scope: NameScope, node: TemporalJoinClause) -> Column | None:
 
 
 def is_key(scope: NameScope, node: Node) -> bool:
-    """Whether a condition compares a column of the last relation with those before it."""
+    """True if a condition compares a column of the last relation with earlier relations."""
     if not isinstance(node, FunctionCall) or node.name not in _KEY_OPERATORS:
         return False
     *before, dimension = scope.relations
@@ -274,7 +257,6 @@ def is_key(scope: NameScope, node: Node) -> bool:
 
 
 def _owner(scope: NameScope, reference: Reference) -> ScopeRelation | None:
-    """The one relation that a reference can mean, if there is one."""
     first, *more = reference.parts
     owners = [r for r in scope.relations if more and r.alias == first.text]
     if not owners:
@@ -309,7 +291,7 @@ def _is_exact(sql_type: SqlType) -> bool:
 
 
 def table_column(column: ScopeColumn) -> ScopeColumn | None:
-    """The table's own column that `column` is, also behind a view; None for an expression."""
+    """The table's column behind `column`, through views; None for an expression."""
     if column.value is None:
         return column
     own = column.value.expression
@@ -317,7 +299,6 @@ def table_column(column: ScopeColumn) -> ScopeColumn | None:
 
 
 def conjuncts(node: Node) -> Iterator[Node]:
-    """The conditions that AND joins, from left to right."""
     pending = [node]
     while pending:
         current = pending.pop()

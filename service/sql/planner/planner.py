@@ -31,13 +31,7 @@ _ONE_JOB = (
 
 @dataclass(frozen=True, slots=True)
 class PlannedScript:
-    """A plan that can be stored, what it needs and what its author should know.
-
-    Attributes:
-        plan: holds references in place of inline secrets.
-        inline_secrets: to be stored under their names before the job starts.
-        warnings: full sentences.
-    """
+    """A plan with references in place of inline secrets, those secrets, and warnings."""
 
     plan: JoinPlan
     inline_secrets: tuple[InlineSecret, ...]
@@ -49,11 +43,8 @@ def plan(script: str, *, name: str | None = None, catalog: Iterable[CatalogEntry
 
     Args:
         script: Flink SQL: CREATE TABLE and SET statements and one INSERT INTO.
-        name: of the job; wins over SET 'pipeline.name'.
-        catalog: what the script may name without declaring it.
-
-    Raises:
-        SqlError: the script cannot be planned; the error points at the place.
+        name: of the job; overrides SET 'pipeline.name'.
+        catalog: entries that the script may name without declaring them.
     """
     return _guarded(script, name, catalog, keep_secrets=True).plan
 
@@ -61,11 +52,7 @@ def plan(script: str, *, name: str | None = None, catalog: Iterable[CatalogEntry
 def plan_script(
     script: str, *, name: str | None = None, catalog: Iterable[CatalogEntry] = ()
 ) -> PlannedScript:
-    """Plan a script for the job store: inline secrets become references.
-
-    Raises:
-        SqlError: as `plan`.
-    """
+    """Plan a script for the job store: inline secrets become references."""
     return _guarded(script, name, catalog, keep_secrets=False)
 
 
@@ -93,7 +80,7 @@ def _plan(opened: OpenScript, name: str | None) -> PlannedScript:
 def _job_statement(
     session: ScriptSession, statements: tuple[Statement, ...]
 ) -> tuple[JobStatement, tuple[str, ...]]:
-    """Carry out what comes before the statement that is the job; what is ignored is told."""
+    """Apply the declarations; returns the job's statement and warnings about ignored statements."""
     jobs: list[JobStatement] = []
     ignored: list[str] = []
     for statement in statements:
@@ -123,7 +110,7 @@ def _set_of(jobs: Sequence[JobStatement]) -> StatementSet:
 
 
 def _unanswered(session: ScriptSession, statement: Question | StopJob) -> str:
-    """What is told of a question in the script of a job; what it names is looked at."""
+    """Warning about a question in the script of a job; its table is still checked."""
     script = session.script
     if isinstance(statement, StopJob):
         raise script.error(

@@ -65,17 +65,8 @@ def check_order(
 ) -> list[str]:
     """A warning about ORDER BY, if the query has it.
 
-    Rows of a stream come in the order of their batches, so that only an order by their time, which
-    goes on as they do, may be asked for: the first item is that time or a bound of the window.
-
-    Args:
-        script: the script.
-        select: the query.
-        columns: that it selects.
-        scope: what its rows are of; None behind UNION ALL.
-
-    Raises:
-        SqlError: it begins with something else, or goes backwards.
+    Rows leave in the order of their batches, so the first item must be the row's time or a bound of
+    the window. `scope` is None behind UNION ALL.
     """
     if not select.order:
         return []
@@ -126,19 +117,13 @@ class _DimensionSide:
 
 @dataclass(slots=True)
 class QueryPlanner:
-    """Plans one query; what it reads from is collected on the way, from left to right.
+    """Plans one query and collects its parts, also in views, from left to right.
 
     Attributes:
-        of_job: it is the query of a job, which reads a stream; that of a view may read any table.
-        of_dimension: it is of a view that is joined, whose table is a dimension.
+        of_job: the query of a job, which reads a stream; the query of a view may read any table.
+        of_dimension: the query of a joined view; its table is a dimension.
         written: the table that the job writes, which it cannot join; named at `written_at`.
-        joins: all joins, those in views too.
-        unnests: likewise, all arrays and maps whose elements become rows.
-        filters: all WHERE conditions.
-        tables: that are read, with their hints.
-        windows: the window, if there is one.
         unions: which query of each UNION ALL is planned.
-        warnings: what the author of the script should know, in full sentences.
     """
 
     relations: Relations
@@ -167,11 +152,7 @@ class QueryPlanner:
         return self.relations.script
 
     def query(self, select: Select) -> list[ScopeColumn]:
-        """The columns of a query; a name is empty where the query gives none.
-
-        Raises:
-            SqlError: a name is unknown, a type does not fit or a form is not supported.
-        """
+        """The columns of a query; a column without a name has an empty one."""
         outside = self._names
         for view in select.names:
             self._name(view, outside)
@@ -181,7 +162,7 @@ class QueryPlanner:
             self._names = outside
 
     def _name(self, view: CreateView, outside: Mapping[str, _Named]) -> None:
-        """Make a query of WITH known; that it can be planned is seen also where it is not used."""
+        """Register a query of WITH; an unused one is planned too, to find its faults."""
         earlier = self._names.get(view.name.text)
         if earlier is not None and outside.get(view.name.text) is not earlier:
             raise self.script.error(
@@ -198,7 +179,7 @@ class QueryPlanner:
         )
 
     def _united(self, select: Select) -> list[ScopeColumn]:
-        """The one query of UNION ALL that is planned, with the columns of all of them."""
+        """The chosen query of UNION ALL, in the common column types of all its queries."""
         queries = [replace(select, others=(), order=()), *select.others]
         if len(queries) == 1:
             return self._select(select)
@@ -241,11 +222,6 @@ class QueryPlanner:
         return columns
 
     def view(self, view: CreateView, what: str = VIEW) -> list[ScopeColumn]:
-        """The columns of a view, or `what` else it is, named.
-
-        Raises:
-            SqlError: as `query`, or a column has no name or type, or one of another column.
-        """
         self._depth += 1
         if self._depth > MAX_VIEW_DEPTH:
             raise self.script.error(
@@ -275,7 +251,6 @@ class QueryPlanner:
         return relation_of(self.script, table, node.alias.text, source)
 
     def _declared(self, node: Relation) -> Table | CreateView:
-        """What a relation names: a query of its own, one of WITH, a table or a view."""
         if node.query is not None:
             return node.query
         named = None if node.table.qualifier else self._names.get(node.table.text)
@@ -285,7 +260,7 @@ class QueryPlanner:
         return declared
 
     def _view_of(self, node: Relation, view: CreateView) -> list[ScopeColumn]:
-        """The columns of a view or query, which sees the names that are known where it stands."""
+        """The columns of a view or query, which sees the names known at its position."""
         outside = self._names
         if node.query is None:
             named = self._names.get(view.name.text)
@@ -314,7 +289,6 @@ class QueryPlanner:
             )
 
     def _new_source(self, alias: Name) -> str:
-        """An alias that the plan does not have yet."""
         source, number = alias.text or "unnamed", 2
         while source in self._taken:
             source, number = f"{alias.text or 'unnamed'}_{number}", number + 1
@@ -324,7 +298,7 @@ class QueryPlanner:
     def _join(
         self, scope: NameScope, node: JoinNode, where: list[Node], moved: list[Node]
     ) -> NameScope:
-        """`scope` with what is joined; its conditions in WHERE go from `where` to `moved`."""
+        """`scope` with the join; its conditions move from `where` to `moved`."""
         if isinstance(node, UnnestClause):
             return self._unnest(scope, node)
         self.windows.refuse_join(node.at)
@@ -354,7 +328,6 @@ class QueryPlanner:
         return joined
 
     def _unnest(self, scope: NameScope, node: UnnestClause) -> NameScope:
-        """`scope` with the elements of an array or map."""
         self.windows.refuse_join(node.at)
         self._check_alias(scope, node.alias)
         assert self.base is not None, "a query has its first table"
@@ -410,7 +383,6 @@ class QueryPlanner:
         return _DimensionSide(base.table, relation, tuple(inner.filters))
 
     def _with_key(self, table: Table, join: DimensionJoin) -> Table:
-        """`table`; without a primary key what ON compares is taken for it, if the source checks."""
         keyed = with_compared_key(table, join)
         if keyed is not table:
             self.warnings.append(

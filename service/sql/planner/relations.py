@@ -20,11 +20,7 @@ VIEW, QUERY = "view", "query"
 def named_columns(
     script: Script, view: CreateView, columns: Sequence[ScopeColumn], kind: str
 ) -> list[ScopeColumn]:
-    """The `columns` of a view as it names them; those of a query may have none in the script.
-
-    Raises:
-        SqlError: it names more or less, or a column has no name, no type or that of another one.
-    """
+    """The `columns` of a view under the view's names; unnamed ones are refused or get a name."""
     if view.columns is not None:
         columns = _renamed(script, view, view.columns, columns, kind)
     elif kind == QUERY:
@@ -40,7 +36,7 @@ def named_columns(
 def selected_columns(
     scope: NameScope, planner: ExpressionPlanner, select: Select
 ) -> Iterator[ScopeColumn]:
-    """The columns of a select list; the name is empty where it gives none."""
+    """The columns of a select list; a column without a name has an empty one."""
     for item in select.items:
         if isinstance(item, Star):
             of = scope.relations if item.relation is None else (scope.relation(item.relation),)
@@ -56,7 +52,6 @@ def selected_columns(
 
 
 def _name_and_time(scope: NameScope, node: Node) -> tuple[str, TimeAttribute | None]:
-    """The name that an expression gives its column, and the time attribute that it is."""
     if isinstance(node, Reference):
         _, column, fields = scope.located(node)
         return (fields[-1].text, None) if fields else (column.name, column.time)
@@ -103,7 +98,7 @@ def preview_output(own: Sequence[str], values: Sequence[Typed]) -> tuple[OutputC
 
 
 def own_names(texts: Sequence[str]) -> list[str]:
-    """A name for each column, as Flink makes them: `EXPR$2`, `id`, `id0`."""
+    """A name for each column, as Flink generates them: `EXPR$2`, `id`, `id0`."""
     names: dict[str, None] = {}
     for at, text in enumerate(texts):
         plain = text or f"EXPR${at}"
@@ -116,11 +111,7 @@ def own_names(texts: Sequence[str]) -> list[str]:
 
 @dataclass(slots=True)
 class Unions:
-    """Which query of each UNION ALL is planned, in the order in which they are met.
-
-    Attributes:
-        picks: of those that are met first; of the others the first query is planned.
-    """
+    """Which query of each UNION ALL is planned, in order; after `picks`, the first query."""
 
     picks: tuple[int, ...] = ()
     _counts: list[int] = field(default_factory=list)
@@ -135,11 +126,6 @@ class Unions:
         return self.picks[met] if met < len(self.picks) else 0
 
     def refuse_beside_state(self, script: Script, select: Select) -> None:
-        """See that a job that keeps state, with `select` as its query, has no UNION ALL.
-
-        Raises:
-            SqlError: it has.
-        """
         if not self.is_used:
             return
         hint = "Write a job for each query: an INSERT INTO the same table, without the others."
@@ -152,7 +138,7 @@ class Unions:
         raise script.error(select.at, what, hint=hint)
 
     def others(self) -> Iterator[tuple[int, ...]]:
-        """The picks that lead to all queries but the one that was planned, each one once."""
+        """The picks that lead to all other queries, each once."""
         taken = (*self.picks, *(0 for _ in self._counts[len(self.picks) :]))
         for place in range(len(self.picks), len(self._counts)):
             for pick in range(1, self._counts[place]):
@@ -165,11 +151,7 @@ def in_common_types(
     queries: Sequence[Select],
     chosen: int,
 ) -> list[ScopeColumn]:
-    """The columns of the `chosen` query, named as the first one's, in the types of all of them.
-
-    Raises:
-        SqlError: they have not as many columns, or some have no common type.
-    """
+    """The `chosen` query's columns, under the first query's names, in the common types of all."""
     for query, own in zip(queries, columns, strict=True):
         if len(own) != len(columns[0]):
             raise script.error(

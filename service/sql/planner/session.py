@@ -36,7 +36,7 @@ _IN_MEMORY = "generic_in_memory"
 
 
 class Namespaces:
-    """The catalogs and databases that a script has made, each with nothing in it at first."""
+    """The catalogs and databases that a script has created."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -44,11 +44,6 @@ class Namespaces:
         self._current = DEFAULT_HOME
 
     def home_of(self, name: Name) -> Home:
-        """The catalog and database that a table's name means.
-
-        Raises:
-            SqlError: there is none of that name.
-        """
         catalog, database = self._current
         if name.qualifier:
             *catalogs, database = name.qualifier
@@ -57,11 +52,7 @@ class Namespaces:
         return catalog, database
 
     def apply(self, node: Namespace, *, is_empty: bool) -> None:
-        """Carry out USE, CREATE or DROP; only a database that `is_empty` may be dropped.
-
-        Raises:
-            SqlError: it is unknown, already exists, or needs what is not here.
-        """
+        """Apply USE, CREATE or DROP; only a database that `is_empty` may be dropped."""
         if node.verb == "USE":
             self._use(node)
         elif node.verb == "CREATE":
@@ -155,14 +146,7 @@ class Namespaces:
 
 
 class ScriptSession:
-    """The names that the next statement of a script can use.
-
-    Attributes:
-        of_catalog: names of the catalog that the script uses; they are looked up at first need.
-        relations: tables and views by name, in the order of their declaration.
-        settings: as SET has left them.
-        warnings: what the author of the script should know, in full sentences.
-    """
+    """The names that the next statement of a script can use; entries `of_catalog` on demand."""
 
     def __init__(
         self, script: Script, *, keep_secrets: bool, stored: Sequence[StoredNode] = ()
@@ -179,11 +163,6 @@ class ScriptSession:
         self._homes: dict[str, Home] = {}
 
     def apply(self, statement: Declaration) -> None:
-        """Carry out what a statement declares.
-
-        Raises:
-            SqlError: it is not usable, or its name is taken or unknown.
-        """
         if isinstance(statement, CreateTable):
             self.create_table(statement)
         elif isinstance(statement, CreateView):
@@ -199,11 +178,6 @@ class ScriptSession:
             self._reset(statement)
 
     def find(self, name: Name, what: str = "table") -> Table | CreateView:
-        """The table or view of this name.
-
-        Raises:
-            SqlError: there is none.
-        """
         self._declare_stored()
         home = self._namespaces.home_of(name)
         relation = self.relations.get(name.text)
@@ -226,11 +200,6 @@ class ScriptSession:
         )
 
     def hinted(self, table: Table, options: tuple[OptionNode, ...]) -> Table:
-        """The table with the options of a hint.
-
-        Raises:
-            SqlError: the options are not usable.
-        """
         if not options:
             return table
         if table.shared is not None:
@@ -244,7 +213,6 @@ class ScriptSession:
         return replace(build_table(self.script, node, self.secrets))
 
     def _declare_stored(self) -> None:
-        """Take over what the script uses of the catalog, in the order of its creation."""
         stored, self._stored = self._stored, ()
         for each in stored:
             node, name = each.node, each.name
@@ -256,11 +224,7 @@ class ScriptSession:
             self._homes[name] = DEFAULT_HOME
 
     def count_view_columns(self, count: int, at: int) -> None:
-        """Limit how many columns views are expanded to, so that planning stays fast.
-
-        Raises:
-            SqlError: they are too many.
-        """
+        """Limit the columns that views expand to, so that planning stays fast."""
         self._view_columns += count
         if self._view_columns > MAX_VIEW_COLUMNS:
             raise self.script.error(
@@ -289,11 +253,6 @@ class ScriptSession:
         self.script = replace(self.script, zone=zone)
 
     def create_table(self, node: CreateTable) -> None:
-        """Declare a table.
-
-        Raises:
-            SqlError: as `apply`.
-        """
         if node.shared:
             raise self.script.error(
                 node.at,
@@ -376,12 +335,7 @@ class ScriptSession:
 
 @dataclass(frozen=True, slots=True)
 class OpenScript:
-    """A script whose statements can be carried out.
-
-    Attributes:
-        statements: its own.
-        catalog: all entries, in the order of their creation.
-    """
+    """A parsed script with its session; `catalog` entries are in the order of creation."""
 
     session: ScriptSession
     statements: tuple[Statement, ...]
@@ -391,11 +345,6 @@ class OpenScript:
 def open_script(
     text: str, catalog: Iterable[CatalogEntry] = (), *, keep_secrets: bool
 ) -> OpenScript:
-    """Begin with a script that may name what the catalog has.
-
-    Raises:
-        SqlError: it cannot be read.
-    """
     entries = tuple(catalog)
     whole = whole_script(text, entries)
     session = ScriptSession(whole.script, keep_secrets=keep_secrets, stored=whole.used)

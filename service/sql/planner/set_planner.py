@@ -46,11 +46,7 @@ _Offsets = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PlannedInsert:
-    """An INSERT, or one query of UNION ALL, planned by itself.
-
-    Attributes:
-        base: the table that it reads.
-    """
+    """An INSERT, or one query of UNION ALL, planned alone; `base` is the table that it reads."""
 
     node: Insert | Select
     plan: JoinPlan
@@ -67,11 +63,7 @@ class PlannedInsert:
 
 
 def over_one_stream(script: Script, inserts: Sequence[PlannedInsert]) -> list[PlannedInsert]:
-    """`inserts`, whose partitions are numbers of one stream of the topics of all their tables.
-
-    Raises:
-        SqlError: their tables cannot be one stream.
-    """
+    """`inserts` over one stream of all their topics, with its partition numbers."""
     first, *others = inserts
     if all(each.plan.probe.unnamed == first.plan.probe.unnamed for each in others):
         return list(inserts)
@@ -84,7 +76,7 @@ def over_one_stream(script: Script, inserts: Sequence[PlannedInsert]) -> list[Pl
 
 
 def table_behind(first: ProbeSource, own: ProbeSource) -> StreamTable | None:
-    """What an INSERT behind the first one reads, in a plan; None where both read one table."""
+    """The table of a further INSERT in the plan; None if it reads the first one's table."""
     if own.unnamed == first.unnamed:
         return None
     assert isinstance(own.source, KafkaSource), "a generated stream is one table"
@@ -95,7 +87,6 @@ def table_behind(first: ProbeSource, own: ProbeSource) -> StreamTable | None:
 def _in(
     insert: PlannedInsert, topics: StreamTopics, offsets: Mapping[str, tuple[tuple[int, int], ...]]
 ) -> PlannedInsert:
-    """`insert`, reading its topics of the stream of all `topics`."""
     first, *more = topics.names
     source, probe = insert.source, insert.plan.probe
     stream = replace(
@@ -111,7 +102,6 @@ def _in(
 
 
 def _topics(script: Script, inserts: Sequence[PlannedInsert]) -> StreamTopics:
-    """Of all tables, in the order in which they are met."""
     names = dict.fromkeys(name for each in inserts for name in each.source.topics.names)
     if len(names) > MOST_TOPICS:
         raise script.error(
@@ -123,7 +113,7 @@ def _topics(script: Script, inserts: Sequence[PlannedInsert]) -> StreamTopics:
 
 
 def _check_alike(script: Script, first: PlannedInsert, other: PlannedInsert) -> None:
-    """See that two tables are read alike, whatever their topics and columns."""
+    """Refuse two tables that differ in more than topics and columns."""
     for each in (first, other):
         table = each.base.table
         if not isinstance(each.plan.probe.source, KafkaSource):
@@ -138,7 +128,6 @@ def _check_alike(script: Script, first: PlannedInsert, other: PlannedInsert) -> 
 
 
 def _differences(one: KafkaSource, other: KafkaSource) -> Iterator[str]:
-    """In what two tables are read differently."""
     yield from _of_clients(one.kafka, other.kafka)
     for item in fields(KafkaSource):
         values = getattr(one, item.name), getattr(other, item.name)
@@ -160,11 +149,7 @@ def _of_clients(one: KafkaOptions, other: KafkaOptions) -> Iterator[str]:
 def _merged(
     script: Script, inserts: Sequence[PlannedInsert], topics: StreamTopics, name: str
 ) -> _Offsets:
-    """Offsets that tables name by partition, by the numbers of the stream.
-
-    Raises:
-        SqlError: two tables name other ones of a topic that both have.
-    """
+    """Offsets per partition of each table, by the partition numbers of the stream."""
     merged: dict[int, int] = {}
     known: dict[str, PlannedInsert] = {}
     for each in inserts:
@@ -207,11 +192,6 @@ _ALONE = "Submit it as a job of its own; jobs that read one topic do not disturb
 
 
 def check_count(script: Script, node: Insert | Select, count: int) -> None:
-    """See that a job may run `count` INSERTs, the last of which is `node` or of its queries.
-
-    Raises:
-        SqlError: they are too many.
-    """
     if count > MOST_INSERTS:
         raise script.error(
             node.at,
@@ -222,11 +202,7 @@ def check_count(script: Script, node: Insert | Select, count: int) -> None:
 
 
 def one_job(script: Script, inserts: Sequence[PlannedInsert]) -> JoinPlan:
-    """The plan of all INSERTs together; the first gives the job its name.
-
-    Raises:
-        SqlError: they cannot be one job.
-    """
+    """The plan of all INSERTs together; the first gives the job its name."""
     check_count(script, inserts[-1].node, len(inserts))
     for each in inserts:
         if each.plan.needs_event_batches:
@@ -268,7 +244,7 @@ def _written_at(node: Insert | Select) -> int:
 
 
 def _check_topics(script: Script, inserts: Sequence[PlannedInsert]) -> None:
-    """See that of each record only one INSERT writes to a topic: headers tell records apart."""
+    """Refuse two INSERTs that write the same record to one topic: headers tell records apart."""
     for number, insert in enumerate(inserts):
         for before in inserts[:number]:
             if _share_a_topic(before.plan, insert.plan):
@@ -276,7 +252,6 @@ def _check_topics(script: Script, inserts: Sequence[PlannedInsert]) -> None:
 
 
 def _share_a_topic(one: JoinPlan, other: JoinPlan) -> bool:
-    """Whether both write records of the same topic to the same one."""
     if not isinstance(one.sink, KafkaSink) or not isinstance(other.sink, KafkaSink):
         return False
     places = [(s.kafka.bootstrap_servers, s.kafka.topic) for s in (one.sink, other.sink)]
@@ -321,7 +296,6 @@ def _all_dimensions(script: Script, inserts: Sequence[PlannedInsert]) -> tuple[D
 def _check_not_joined(
     script: Script, inserts: Sequence[PlannedInsert], dimensions: Sequence[Dimension]
 ) -> None:
-    """See that no INSERT writes a table that another one joins."""
     sources = [(d.name, d.source) for d in dimensions]
     for each in inserts:
         for name, source in sources:

@@ -29,11 +29,7 @@ from service.sql.text.script import Script
 
 
 def check_zone(script: Script, at: int, window: Windowing | None) -> None:
-    """See that a window of instants is one of UTC, by which they are cut.
-
-    Raises:
-        SqlError: the session has another zone.
-    """
+    """Refuse a window over instants outside UTC: windows are aligned in UTC."""
     if window is None or script.zone == UTC:
         return
     if window.time is None or window.time.type.name is not TypeName.TIMESTAMP:
@@ -45,11 +41,6 @@ def check_zone(script: Script, at: int, window: Windowing | None) -> None:
 
 
 def refuse_unkept(script: Script, value: Typed, what: str) -> None:
-    """See that state can keep values of a type.
-
-    Raises:
-        SqlError: it cannot.
-    """
     if unfit(value.type) is not None:
         raise script.error(
             value.at,
@@ -66,11 +57,6 @@ def shown(script: Script, values: Sequence[Typed]) -> list[Typed]:
 def created_columns(
     script: Script, columns: Sequence[ScopeColumn], at: int
 ) -> tuple[PhysicalColumn, ...]:
-    """The columns of a table that is created for the rows of a query.
-
-    Raises:
-        SqlError: one is of a type that no column has.
-    """
     for column in columns:
         reason = unfit(column.type)
         if reason is not None:
@@ -86,11 +72,6 @@ def created_columns(
 
 
 def partitioned_sink(script: Script, table: Table, sink: DeltaSink) -> DeltaSink:
-    """The sink of a table with its PARTITIONED BY.
-
-    Raises:
-        SqlError: the writer that is asked for does not cut files.
-    """
     if table.node.partitioned and sink.writer is SinkWriter.COLUMNAR:
         raise script.error(
             table.node.partitioned[0].at,
@@ -104,13 +85,10 @@ def partitioned_sink(script: Script, table: Table, sink: DeltaSink) -> DeltaSink
 def taking_updates(
     script: Script, table: Table, sink: Sink, output: Sequence[OutputColumn], window: Windowing
 ) -> Sink:
-    """The sink of a window that is emitted again when late records come.
+    """The sink of a window that is emitted again when late records arrive.
 
-    A Delta table is merged by its primary key, `upsert-kafka` writes it as the record's key. The
-    key has to tell the results apart: it has all keys of GROUP BY and a bound of the window.
-
-    Raises:
-        SqlError: the sink cannot replace a row, or its key does not say which one.
+    A Delta table is merged by its primary key; `upsert-kafka` writes it as the record's key. The
+    key must identify a result: all keys of GROUP BY and a bound of the window.
     """
     if isinstance(sink, DeltaSink) or (isinstance(sink, KafkaSink) and sink.upsert):
         if not table.primary_key:
@@ -181,7 +159,7 @@ def _numbered(window: Windowing) -> list[tuple[int, str]]:
 
 
 def _identified(expression: Expression) -> str | None:
-    """The column of the windows that an expression tells apart, None if it may make two equal."""
+    """The window column that an expression preserves; None if it may map two values to one."""
     while isinstance(expression, Cast):
         source, target = expression.operand.type, expression.type
         same_instant = {source.name, target.name} <= INSTANTS
@@ -196,11 +174,6 @@ def _identified(expression: Expression) -> str | None:
 
 
 def check_written(script: Script, table: Table, at: int) -> None:
-    """See that an INSERT, which names its table at `at`, writes to none that is shared.
-
-    Raises:
-        SqlError: it does.
-    """
     if table.shared is not None:
         raise script.error(
             at,

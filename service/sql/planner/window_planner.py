@@ -49,23 +49,13 @@ _PARTS = ("START", "END", "ROWTIME", "PROCTIME")
 
 @dataclass(frozen=True, slots=True)
 class GroupWindow:
-    """A window that is a key of GROUP BY.
-
-    Attributes:
-        call: the key itself.
-        node: the same as a window function.
-    """
+    """A window that is a key of GROUP BY; `node` is the same window as a window function."""
 
     call: FunctionCall
     node: WindowNode
 
 
 def group_window(script: Script, group_by: GroupBy) -> GroupWindow | None:
-    """The window among the keys of GROUP BY, None if there is none.
-
-    Raises:
-        SqlError: there are two, or its arguments are no time and intervals.
-    """
     calls = [key for key in group_by.keys if isinstance(key, FunctionCall) and _is_window(key)]
     if len(calls) > 1:
         raise script.error(calls[1].at, "GROUP BY has two windows", hint=GROUP_FORM)
@@ -86,9 +76,9 @@ def group_window(script: Script, group_by: GroupBy) -> GroupWindow | None:
 
 
 def part_of(node: Node, window: GroupWindow | None) -> str | None:
-    """START, END, ROWTIME or PROCTIME, where a call such as TUMBLE_START asks for it.
+    """START, END, ROWTIME or PROCTIME of a call such as TUMBLE_START.
 
-    Its arguments are for the caller to compare.
+    The caller compares the arguments.
     """
     if window is None or not isinstance(node, FunctionCall):
         return None
@@ -109,7 +99,7 @@ def _is_window(call: FunctionCall) -> bool:
     return call.name in _ARGUMENTS
 
 
-MAX_WINDOWS_OF_A_ROW = 1_440  # the minutes of a day
+MAX_WINDOWS_OF_A_ROW = 1_440  # minutes of a day
 _MOST_ROWS = 100
 PLACES = "$windows"
 """The relation of the windows of a row, where nothing aggregates them."""
@@ -121,14 +111,10 @@ WINDOW_COLUMNS = ("window_start", "window_end", "window_time")
 
 @dataclass(frozen=True, slots=True)
 class OpenWindow:
-    """A window function whose rows are not aggregated yet.
+    """A window function whose rows are not aggregated yet; a session's `size_ms` is its gap.
 
-    Attributes:
-        size_ms: of a session its gap.
-        time: the rowtime column, None for processing time.
-        time_type: of the window columns in the plan.
-        partition: of PARTITION BY; None of a window in GROUP BY, whose sessions are of its keys.
-        at: where it is in the script.
+    `time` is None for processing time. `partition` is None for a window in GROUP BY, whose sessions
+    are per key.
     """
 
     kind: WindowKind
@@ -144,11 +130,7 @@ class OpenWindow:
 def open_window(
     script: Script, node: WindowNode, scope: NameScope, *, is_key: bool = False
 ) -> OpenWindow:
-    """The window function over the rows of `scope`; `is_key` if it stands in GROUP BY.
-
-    Raises:
-        SqlError: its time is none of the stream's, or its sizes do not fit each other.
-    """
+    """The window function over the rows of `scope`; `is_key` if it stands in GROUP BY."""
     time, time_type = _time(script, node, scope)
     planner = ExpressionPlanner(scope)
     sizes = {name: _milliseconds(script, name, part) for name, part in node.intervals.items()}
@@ -169,11 +151,6 @@ def open_window(
 def with_window_columns(
     script: Script, relation: ScopeRelation, window: OpenWindow
 ) -> ScopeRelation:
-    """`relation` and the bounds of each row's window.
-
-    Raises:
-        SqlError: a column has the name of a bound.
-    """
     added: list[ScopeColumn] = []
     for name in WINDOW_COLUMNS:
         if relation.column(name) is not None:
@@ -188,7 +165,6 @@ def with_window_columns(
 
 
 def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
-    """A bound of the window, or its time."""
     value = Typed(Column(WINDOW, name, window.time_type), nullable=False, at=window.at)
     if name == "window_time":
         return value
@@ -196,7 +172,7 @@ def window_value(script: Script, window: OpenWindow, name: str) -> Typed:
 
 
 def assigned(window: OpenWindow, value: Typed) -> Typed:
-    """`value` over the rows of a window that nothing aggregates: its bounds are those of a row."""
+    """`value` over the rows of a window without an aggregate: its bounds come from the row."""
     size = Constant(str(window.size_ms), BIGINT)
     place = Column(PLACES, ELEMENT, window.time_type)
     start: Expression = place
@@ -212,11 +188,7 @@ def assigned(window: OpenWindow, value: Typed) -> Typed:
 
 
 def places(script: Script, window: OpenWindow) -> Unnest | None:
-    """What makes a row for each of its windows; None of TUMBLE, where each row has one.
-
-    Raises:
-        SqlError: they are too many rows.
-    """
+    """The UNNEST that makes a row per window; None for TUMBLE, where each row has one window."""
     if window.slide_ms is None:
         return None
     if window.size_ms // window.slide_ms > _MOST_ROWS:
@@ -239,7 +211,6 @@ def _row_time(window: OpenWindow) -> Expression:
 
 
 def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Expression:
-    """`expression` with what its columns of the window stand for."""
     if isinstance(expression, Column):
         return bounds[expression.name] if expression.relation == WINDOW else expression
     if isinstance(expression, Cast):
@@ -260,11 +231,6 @@ def _with_bounds(expression: Expression, bounds: Mapping[str, Expression]) -> Ex
 
 
 def lateness_ms(script: Script, window: OpenWindow, settings: Mapping[str, str]) -> int:
-    """How long the window takes late rows.
-
-    Raises:
-        SqlError: it is one of processing time, which has no late rows.
-    """
     lateness = duration_ms(settings.get(ALLOW_LATENESS, "0 ms")) or 0
     if lateness and window.time is None:
         raise script.error(

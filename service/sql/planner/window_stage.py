@@ -30,13 +30,9 @@ Selected = Callable[[ExpressionPlanner], list[ScopeColumn]]
 
 @dataclass(slots=True)
 class WindowStage:
-    """The window of a query and of the views below it.
+    """The window of a query and of the views below it; `key` is the window as a key of GROUP BY.
 
-    Attributes:
-        window: a window function whose rows are not aggregated yet.
-        windowing: the aggregated window, without what `having` has.
-        having: all conditions over the windows.
-        key: the window where it is a key of GROUP BY.
+    `window` is not aggregated yet; `windowing` is, and excludes the conditions in `having`.
     """
 
     script: Script
@@ -51,21 +47,11 @@ class WindowStage:
         return self.window is not None or self.windowing is not None
 
     def open(self, node: WindowNode, scope: NameScope) -> ScopeRelation:
-        """The first relation of `scope` with the window's columns.
-
-        Raises:
-            SqlError: there is a window already, or this one is not usable.
-        """
         self._refuse_second(node.at)
         self.window = open_window(self.script, node, scope)
         return with_window_columns(self.script, scope.relations[0], self.window)
 
     def open_key(self, key: GroupWindow, scope: NameScope) -> None:
-        """Open a window that is a key of GROUP BY, over the rows of `scope`.
-
-        Raises:
-            SqlError: as `open`.
-        """
         self._refuse_second(key.node.at)
         self.window = open_window(self.script, key.node, scope, is_key=True)
         self.key = key
@@ -81,13 +67,10 @@ class WindowStage:
             )
 
     def refuse_join(self, at: int) -> None:
-        """See that what is joined is rows of the stream, which a window has not changed yet.
+        """Refuse a join behind an aggregated window or behind SESSION.
 
-        In which windows of TUMBLE, HOP and CUMULATE a row is depends on that row alone: it is the
-        same before a join and behind it. Sessions are of all rows.
-
-        Raises:
-            SqlError: the window is aggregated, or one of SESSION.
+        The windows of TUMBLE, HOP and CUMULATE depend on the row alone, so a join does not change
+        them. Sessions depend on all rows.
         """
         is_session = self.window is not None and self.window.kind is WindowKind.SESSION
         if self.windowing is not None or is_session:
@@ -99,11 +82,7 @@ class WindowStage:
             )
 
     def refuse_bounds(self, node: TemporalJoinClause, join: DimensionJoin) -> None:
-        """See that a join reads no bounds of the window, which rows get behind it.
-
-        Raises:
-            SqlError: it does.
-        """
+        """Refuse a join on window bounds, which rows get after the join."""
         read = [pair.probe for pair in join.keys]
         read += [] if join.condition is None else [join.condition]
         if any(map(is_of_window, read)):
@@ -114,11 +93,7 @@ class WindowStage:
             )
 
     def takes(self, condition: Typed) -> bool:
-        """Take a WHERE that is of the windows; False for one of the rows.
-
-        Raises:
-            SqlError: it can be neither.
-        """
+        """Take a condition over the windows; False for one over the rows."""
         if self.windowing is not None:
             self.having.append(condition)
             return True
@@ -142,11 +117,7 @@ class WindowStage:
     def group(
         self, scope: NameScope, select: Select, group_by: GroupBy, selected: Selected
     ) -> list[ScopeColumn]:
-        """Aggregate the window; `selected` plans the select list.
-
-        Raises:
-            SqlError: there is no window to aggregate, or the query does not aggregate it.
-        """
+        """Aggregate the window; `selected` plans the select list."""
         window = self.window
         if window is None:
             what = "without a window keeps a result for every key"
@@ -179,12 +150,9 @@ class WindowStage:
         return columns
 
     def assigned(self, values: list[Typed], unnests: list[Unnest]) -> list[Typed]:
-        """The `values` of a query over a window that is not aggregated, over its rows instead.
+        """The `values` over rows instead of over a window without an aggregate.
 
-        A row that is in several windows is as many rows, by one of `unnests` that is added.
-
-        Raises:
-            SqlError: the window is one of SESSION, which nobody knows from a row alone.
+        A row in several windows becomes several rows; `unnests` gets the step that does this.
         """
         window = self.window
         if window is None:
@@ -198,7 +166,6 @@ class WindowStage:
         return [assigned(window, value) for value in values]
 
     def planned(self) -> Windowing | None:
-        """The window as the plan has it, None without one."""
         if self.windowing is None or not self.having:
             return self.windowing
         planner = ExpressionPlanner(NameScope(self.script, ()))

@@ -62,11 +62,7 @@ class SqlTokenKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SqlToken:
-    """A token and the half-open range of the script that it came from.
-
-    Attributes:
-        text: its value: without quotes, escapes resolved.
-    """
+    """A token and its half-open range of the script; `text` is without quotes, escapes resolved."""
 
     kind: SqlTokenKind
     text: str
@@ -94,11 +90,7 @@ HINT_START, HINT_END = "/*+", "*/"
 
 
 def tokenize(script: Script) -> list[SqlToken]:
-    """The tokens of a script, closed by an END token.
-
-    Raises:
-        SqlError: the script is too large, or has a character, string or comment that is not SQL.
-    """
+    """The tokens of a script, closed by an END token."""
     _check_size(script)
     result = _with_hints(script, _tokens(script, script.text, 0))
     if len(result) > MAX_TOKENS:
@@ -129,7 +121,6 @@ def _check_size(script: Script) -> None:
 
 
 def _tokens(script: Script, text: str, start: int) -> list[SqlToken]:
-    """The tokens of a part of the script that starts at `start`."""
     try:
         raw_tokens = Flink().tokenize(text)
     except TokenError as exc:
@@ -147,7 +138,6 @@ _CLOSED = re.compile(
 
 
 def _unterminated(text: str) -> int:
-    """Where the first quote or comment without an end starts."""
     at = 0
     while (match := _CLOSED.match(text, at)) is not None and match.end() > at:
         at = match.end()
@@ -179,7 +169,7 @@ def _token(script: Script, raw: RawToken, start: int) -> SqlToken:
 
 
 def _with_hints(script: Script, tokens: list[SqlToken]) -> list[SqlToken]:
-    """The tokens with those of the hints `/*+ … */`, which the tokenizer takes for comments."""
+    """The tokens with those of hints `/*+ … */`, which the tokenizer skips as comments."""
     result: list[SqlToken] = []
     at = 0
     for token in [*tokens, SqlToken(SqlTokenKind.END, "", len(script.text), len(script.text))]:
@@ -204,14 +194,9 @@ def _hint(script: Script, start: int, end: int) -> list[SqlToken]:
 
 @contextmanager
 def told_where(sql: str, *tables: str) -> Iterator[None]:
-    """Give an error about what `tables` name its line and column, as errors of the script have.
+    """Add line, column and excerpt to a SourceError or SinkError raised within.
 
-    Args:
-        sql: the script.
-        tables: their names in CREATE TABLE; of one that names nothing of the error, the first.
-
-    Raises:
-        JoinError: what is raised within, of the same class, with `line`, `column` and `excerpt`.
+    `tables` are names in CREATE TABLE; the first is the position of an error that quotes none.
     """
     try:
         yield
@@ -227,7 +212,6 @@ def told_where(sql: str, *tables: str) -> Iterator[None]:
 
 
 def _place(script: Script, tables: Sequence[str], message: str) -> int | None:
-    """The place of what `message` quotes in a declaration, else of the first declaration."""
     try:
         tokens = tokenize(script)
     except SqlError:
@@ -238,7 +222,7 @@ def _place(script: Script, tables: Sequence[str], message: str) -> int | None:
 
 
 def _quoted_in(tokens: Sequence[SqlToken], message: str) -> tuple[int, int] | None:
-    """(where the message quotes it, where it is) of the first thing of a declaration."""
+    """(position in the message, offset in the script) of the first quoted token."""
     values = [token for token in tokens if token.kind is SqlTokenKind.STRING]
     names = [
         token for token in tokens[1:] if token.kind in (SqlTokenKind.WORD, SqlTokenKind.QUOTED_NAME)
@@ -253,7 +237,7 @@ def _quoted_in(tokens: Sequence[SqlToken], message: str) -> tuple[int, int] | No
 
 
 def _declaration(tokens: Sequence[SqlToken], table: str) -> Sequence[SqlToken]:
-    """From the name of the table to the end of its last CREATE TABLE; empty without one."""
+    """The tokens from the table's name to the end of its last CREATE TABLE; empty without one."""
     texts = [token.text.upper() for token in tokens]
     for at in range(len(tokens) - 1, 0, -1):
         before = texts[max(0, at - 6) : at]
@@ -285,13 +269,9 @@ class Use(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One statement of a script.
+    """One statement of a script; `word` is its first word, in capitals.
 
-    Attributes:
-        word: its first one, in capitals.
-        start: offset of its first character.
-        end: offset behind its last one, the semicolon not counted.
-        closed_at: of the semicolon that follows; None at the end of an open script.
+    `end` is behind its last character. `closed_at` is the semicolon; None at an open script's end.
     """
 
     use: Use
@@ -302,16 +282,15 @@ class Piece:
 
 
 def pieces(text: str) -> tuple[Piece, ...]:
-    """The statements of `text`; those within a statement set are not told apart.
+    """The statements of `text`; a statement set is one piece.
 
-    Raises:
-        SqlError: the text is too large, or has something that is no token, such as half a string.
+    Raises SqlError if the text is too large or contains something that is no token.
     """
     return tuple(_piece(tokens, closed_at) for tokens, closed_at in _groups(text))
 
 
 def only(text: str, kept: Collection[Piece]) -> str:
-    """`text` with blanks in place of all statements but `kept`: every line stays where it was."""
+    """`text` with all statements but `kept` blanked out; line numbers do not change."""
     chars = [char if char == "\n" else " " for char in text]
     for piece in kept:
         stop = piece.end if piece.closed_at is None else piece.closed_at + 1
@@ -348,7 +327,6 @@ def _use(word: str, tokens: Sequence[SqlToken]) -> Use:
 
 
 def _has_query(tokens: Sequence[SqlToken]) -> bool:
-    """Whether a CREATE is one of a table that is filled: CREATE TABLE … AS."""
     words, depth = set[str](), 0
     for token in tokens:
         if token.kind is SqlTokenKind.SYMBOL:

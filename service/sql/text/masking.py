@@ -1,9 +1,9 @@
-"""Keeps what may be a credential out of what is shown of a script: excerpts, messages, comments.
+"""Masks possible credentials in excerpts, messages and comments of a script.
 
-A script that is refused has not been understood, so a password may stand where it does not belong:
-without quotes, in double quotes, in a URL, in a comment, behind a mistyped option. The rule is
-therefore one of the text. Behind a word such as `password`, and whatever joins the two, everything
-is starred up to the next comma, closing parenthesis or semicolon; so is the login of a URL.
+A refused script was not parsed, so a password may stand anywhere: without quotes, in a URL, in a
+comment, behind a mistyped option. The rule therefore works on text: behind a word such as
+`password`, everything up to the next comma, closing parenthesis or semicolon is masked, and the
+login of a URL too.
 """
 
 import re
@@ -26,7 +26,7 @@ _PAIR = re.compile(
     rf"(?:{_CREDENTIAL.pattern})[\w.-]{{0,64}}[\"']?\s{{0,8}}[=:]\s{{0,8}}(?P<hidden>[^\s&;,]+)",
     re.IGNORECASE,
 )
-_CONTAINER = r"//[a-z0-9$-]{1,63}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"  # is no login
+_CONTAINER = r"//[a-z0-9$-]{1,63}@[a-z0-9]{3,24}\.dfs\.core\.windows\.net"  # not a login
 _LOGIN = re.compile(r":(?!" + _CONTAINER + r")(?P<hidden>[^\s'\"`,@]{1,256})@")
 _REFERENCE = re.compile(r"\$\{secret:[\w.-]{1,128}\}")
 _QUOTES = "'\"`"
@@ -38,7 +38,7 @@ def masked(text: str) -> str:
 
 
 def masked_comments(text: str, known: Collection[str]) -> str:
-    """`text`, as long as before, its comments without `known` values and what looks like others."""
+    """`text` with `known` values and possible credentials in its comments masked; same length."""
     ranges: list[tuple[int, int]] = []
     for comment in _comments(text):
         ranges += _inside(comment)
@@ -54,7 +54,7 @@ def _comments(text: str) -> Iterator[re.Match[str]]:
 
 
 def without_fragments(message: str, script: str) -> str:
-    """`message` about `script` without what is hidden of it, and without logins in URLs."""
+    """`message` without the hidden fragments of `script` and without logins in URLs."""
     fragments = {script[start:end].strip(_QUOTES) for start, end in _hidden(script, _LEXEME)}
     for fragment in sorted(fragments, key=len, reverse=True):
         if len(fragment) >= _LEAST_FRAGMENT:
@@ -82,7 +82,7 @@ def _inner(comment: re.Match[str]) -> tuple[int, str]:
 
 
 def _hidden(text: str, lexeme: re.Pattern[str]) -> Iterator[tuple[int, int]]:
-    """The ranges of `text` that may be credentials; references to secrets are none."""
+    """Ranges of `text` that may be credentials; secret references are not."""
     names_credential = is_value = False
     for match in lexeme.finditer(text):
         if match["comment"]:
@@ -102,7 +102,6 @@ def _hidden(text: str, lexeme: re.Pattern[str]) -> Iterator[tuple[int, int]]:
 
 
 def _content(lexeme: str, at: int) -> Iterator[tuple[int, int]]:
-    """The range of a value, without its quotes."""
     if _REFERENCE.fullmatch(lexeme.strip(_QUOTES)):
         return
     quote = lexeme[0] if lexeme[0] in _QUOTES else ""

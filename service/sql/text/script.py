@@ -37,11 +37,7 @@ def printable(text: str) -> str:
 
 @contextmanager
 def not_too_deep() -> Iterator[None]:
-    """Read and plan within.
-
-    Raises:
-        SqlError: what was read is nested deeper than can be followed.
-    """
+    """Turn a RecursionError within into a SqlError."""
     try:
         yield
     except RecursionError as exc:
@@ -58,8 +54,8 @@ class Script:
     """User SQL as submitted. A position is an offset into `text`.
 
     Attributes:
-        zone: the time zone of the session, as SET has left it.
-        behind: what of `text` is no part of the script, but of the catalog; at its end.
+        zone: session time zone, from SET.
+        behind: catalog statements at the end of `text`.
     """
 
     text: str
@@ -75,7 +71,6 @@ class Script:
         return self.text.count("\n", 0, at) + 1, at - start + 1
 
     def error(self, at: int, message: str, *, hint: str) -> SqlError:
-        """An error that points at the character at `at`."""
         line, column = self.line_and_column(at)
         masked = without_fragments(message, self.text)
         if self.behind and at >= self.own_length:
@@ -86,7 +81,7 @@ class Script:
         return masked(self.text)[start:end]
 
     def excerpt(self, at: int) -> str:
-        """The line of the character at `at`, credentials starred out, and a caret below it."""
+        """The line of the character at `at`, credentials masked, and a caret below it."""
         _, column = self.line_and_column(at)
         start = at - column + 1
         end = self.text.find("\n", at)
