@@ -1,8 +1,8 @@
 """The worker's half of a probe micro-batch: attach the pinned index, join, stage.
 
-The driver makes an index before a batch pins its version. On another node it is made by the first
-task that needs it, from the tables; the tasks beside it wait. A task that is tried again reads the
-index files first, for they may be what killed the attempt before it.
+The driver makes an index before a batch pins its version. On another node the first task that needs
+it makes it from the tables; the tasks beside it wait. A retried task reads the index files first,
+for they may have killed the earlier attempt.
 """
 
 from collections.abc import Iterator, Mapping
@@ -65,7 +65,7 @@ class IndexPlace:
     """Where the index of one role of a dimension lies on a node.
 
     Attributes:
-        directory: may have placeholders; `on_node` is what they mean here.
+        directory: may have placeholders, which `on_node` resolves.
         is_shared: other jobs look up the same index, in batches that may pin older versions.
     """
 
@@ -76,22 +76,17 @@ class IndexPlace:
 
     @property
     def on_node(self) -> Path:
-        """The directory on this node.
-
-        Raises:
-            IndexDirectoryError: this node does not say what a placeholder means.
-        """
+        """`directory` on this node; raises IndexDirectoryError if a placeholder is not set here."""
         return on_this_node(self.directory)
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeTask:
-    """What a worker needs to join a part of a micro-batch; picklable.
+    """A worker's part of a micro-batch join; picklable.
 
     Attributes:
         indexes: role's alias → place.
-        dead_letters: root of the dead-letter table.
-        tables: dimension → what its indexes are made from; without, they must be there.
+        tables: dimension → sources of its indexes; without them the indexes must exist.
     """
 
     kernel: ProbeKernelSpec
@@ -107,12 +102,12 @@ class ProbeTask:
     def attach(self, versions: Mapping[str, int]) -> dict[str, DimensionIndex]:
         """Map the pinned versions into this process; milliseconds, cached.
 
-        What is not on this node is made, and what no batch will pin any more is removed there.
+        Builds missing indexes on this node and removes those that no batch will pin again.
 
         Raises:
-            IndexBuildError: an index is not there, and the task does not know the tables.
+            IndexBuildError: an index is missing, and the task does not know the tables.
             IndexDirectoryError: it cannot be written on this node, or is locked for too long.
-            PinnedVersionExpiredError: the tables do not have the version any more.
+            PinnedVersionExpiredError: the tables no longer have the version.
         """
         return {
             alias: self._attached(place, versions[place.dimension])
@@ -122,9 +117,7 @@ class ProbeTask:
     def repair(self, versions: Mapping[str, int]) -> None:
         """Read the files of the pinned indexes on this node and rebuild the damaged ones.
 
-        Raises:
-            IndexDirectoryError: as `attach`.
-            PinnedVersionExpiredError: as `attach`.
+        Raises IndexDirectoryError and PinnedVersionExpiredError as `attach` does.
         """
         for place in self.indexes.values():
             if place.dimension in self.tables:
@@ -134,7 +127,6 @@ class ProbeTask:
     def answers(
         self, batches: Iterator[pa.RecordBatch], pin: Pin, counts: "TaskCounts"
     ) -> Iterator[JoinedBatch]:
-        """Join the Kafka rows of one task under `pin`, and count them."""
         indexes = pinned_indexes(self, pin)
         context = pinned_context(pin)
         self.failpoints.hit("C5", pin.batch)
@@ -160,7 +152,7 @@ class ProbeTask:
 
 
 def pinned_indexes(task: ProbeTask, pin: Pin) -> dict[str, DimensionIndex]:
-    """The indexes of the pin; a later attempt of a task reads their files first."""
+    """The indexes of the pin; a retried task reads their files first."""
     context = TaskContext.get()
     if context is not None and context.attemptNumber() > 0:
         task.repair(pin.versions)
@@ -176,11 +168,11 @@ def pinned_context(pin: Pin) -> BatchContext:
 
 
 class TaskCounts:
-    """What a task has to report beside its rows.
+    """What a task reports beside its rows.
 
     Attributes:
         values: sums over its batches.
-        files: table name → a file that was staged on the way to the rows.
+        files: table name → a file staged on the way to the rows.
     """
 
     def __init__(self) -> None:
@@ -194,7 +186,6 @@ class TaskCounts:
         self.add("bytes", sizes.as_py() or 0)
 
     def answered(self, batch: JoinedBatch) -> None:
-        """Add `batch`, an answer."""
         self.add("joined", batch.rows.num_rows)
         self.add("matched", batch.matched)
         self.add("unmatched", batch.unmatched)

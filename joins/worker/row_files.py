@@ -1,7 +1,7 @@
-"""Rows that workers encode for a sink: in files until the driver hands them on, or in Spark.
+"""Rows that workers encode for a sink: in files for the driver, or in Spark.
 
-The files belong to no table. What a crash leaves is removed before the next batch is staged; a
-batch that comes again is joined again.
+The files belong to no table. Files left by a crash are removed before the next batch is staged; a
+repeated batch is joined again.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ class PersistedRows:
         self._staged: DataFrame | None = None
 
     def run(self, frame: DataFrame) -> BatchReport:
-        """Run `frame`, which `stage_rows` fills, keep its rows and give its reports."""
+        """Run `frame`, which `stage_rows` fills, keep its rows and return its reports."""
         self._forget()  # what a failed attempt has left
         self._staged = frame.persist()
         try:
@@ -101,11 +101,10 @@ _COPIED_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class RowEncoding:
-    """What becomes of joined rows in a file; picklable.
+    """Encodes joined rows for a file of `schema`; picklable.
 
     Attributes:
-        schema: of the file.
-        encode: the columns of `schema` for each row that is kept, in their order.
+        encode: the columns of `schema` for each row that is kept, in order.
     """
 
     schema: pa.Schema
@@ -120,7 +119,6 @@ def _stage(
     encoding: RowEncoding,
     place: TablePath,
 ) -> Iterator[pa.RecordBatch]:
-    """Join and stage the rows and the dead letters; emits one report."""
     origin = current_origin(task.epoch, pin.batch)
     counts = TaskCounts()
     with (
@@ -138,9 +136,7 @@ def _stage(
 class RowFiles:
     """The files of one job's newest batch, in a place that all nodes see.
 
-    Args:
-        place: of the files.
-        copies: directory of the driver, where it reads what is in a store.
+    `copies` is the driver's directory for copies of files in a store.
     """
 
     def __init__(self, place: TablePath, copies: Path | None = None) -> None:
@@ -153,11 +149,9 @@ class RowFiles:
         return work.report(stage)
 
     def paths(self, report: BatchReport) -> list[str]:
-        """The files of the batch on this machine, in the order of its tasks.
+        """Local paths of the batch's files, in task order.
 
-        Raises:
-            SinkError: one is gone.
-            StoreUnavailableError: the store of the files does not answer.
+        Raises SinkError if one is gone, StoreUnavailableError if their store does not answer.
         """
         files = self.staged(report)
         if len(files) > 1 and not isinstance(self.place, Path):
@@ -193,7 +187,7 @@ class RowFiles:
                 (place / file.path).unlink(missing_ok=True)
 
     def clear(self, epoch: int) -> None:
-        """Remove what runner `epoch` and older ones have left."""
+        """Remove the files of runner `epoch` and older ones."""
         for place in self._places:
             # Nothing was ever there; or the store is away, and the next batch clears it.
             with suppress(FileNotFoundError, StoreUnavailableError):

@@ -1,7 +1,7 @@
-"""The workers' half of windows: rows become parts of windows, these and their state become rows.
+"""The workers' half of windows: rows become parts, parts and state become fired rows.
 
-Parts are kept apart by bucket, in Arrow files of the running batch; a bucket's parts and its state
-meet in one task. What is right, and in which order, is for `joins.kernels.windows` to say.
+Parts are separated by bucket, in Arrow files of the running batch; one task gets a bucket's parts
+and state. `joins.kernels.windows` defines the results and their order.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ class WindowClock:
 
     Attributes:
         start_ms: their operator's watermark before the batch.
-        clock_ms: of the batch, if it is the time of all rows; None in event time.
+        clock_ms: the time of all rows in processing time; None in event time.
     """
 
     start_ms: int
@@ -58,7 +58,6 @@ class WindowClock:
 
     @classmethod
     def of(cls, pin: Pin, *, follows_clock: bool) -> "WindowClock":
-        """As the pin says."""
         event = pin.event or EventPin()
         if follows_clock:
             clock_ms = pin.batch_timestamp_ms if event.clock_ms is ABSENT else event.clock_ms
@@ -67,7 +66,7 @@ class WindowClock:
         return cls(event.watermark if before is ABSENT else before)
 
     def timed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """`rows` with all the columns of their records that windows look at."""
+        """`rows` with all record columns that windows read."""
         if self.clock_ms is not None:
             count = rows.num_rows
             times = (self.clock_ms, self.start_ms)
@@ -111,7 +110,7 @@ class WindowParts:
 
 
 def once_a_record(late: pa.Table) -> pa.Table:
-    """`late` without the further rows of a record, which stand behind its first one."""
+    """Keep the first row of each record; its further rows follow directly."""
     if late.num_rows < 2:
         return late
     places = np.stack([late.column(name).to_numpy() for name in (PARTITION, OFFSET)])
@@ -125,7 +124,6 @@ class WindowTask:
 
     Attributes:
         root: of the table of open windows.
-        late: the table of late records.
         read_from: where files of open windows are read.
         scratch: where the parts of the batch are.
     """
@@ -140,7 +138,7 @@ class WindowTask:
     def fired(
         self, item: Mapping[str, Any], pin: Pin, counts: TaskCounts, origin: FileOrigin
     ) -> Iterator[JoinedBatch]:
-        """The rows of a work item's buckets, in their order; new state and late records are staged.
+        """The rows of a work item's buckets, in order; stages new state and late records.
 
         An item is `{"parts": [{"bucket", "state": [{"path", "min_due", "max_due", "rewrite"}],
         "partials": [{"path", …}]}], "after", "upto", "steps": [watermark]}`.
@@ -182,7 +180,7 @@ class WindowTask:
         return answer
 
     def _answer(self, projected: Projected, bucket: int, pin: Pin) -> JoinedBatch:
-        """The rows as the sink gets them; no record of the topic has made them alone."""
+        """The rows as the sink gets them; no single record of the topic produced them."""
         rows = projected.rows
         columns = list(rows.columns)
         if self.kernel.row_metadata:
@@ -204,8 +202,8 @@ class _State:
     """State tables of a bucket, oldest first.
 
     Attributes:
-        read: by path, those that firing needs.
-        rewritten: those whose files go with this batch.
+        read: path → table, where firing needs it.
+        rewritten: tables whose files this batch removes.
     """
 
     read: Mapping[str, pa.Table]
@@ -218,7 +216,7 @@ class _State:
         files: Sequence[Mapping[str, Any]],
         needed: tuple[int, int] | None,
     ) -> "_State":
-        """Read the files with windows whose end is `needed`, from one to the other."""
+        """Read the files that have windows ending within `needed` (both ends included)."""
         low, high = (1, 0) if needed is None else needed
         tables = {}
         for each in files:
@@ -235,8 +233,8 @@ class _State:
 def _dead_letters(dead: pa.RecordBatch, bucket: int) -> pa.RecordBatch:
     """Window rows that could not be computed, as letters.
 
-    They have no record: the topic is `WINDOW`, the partition negative, one for each bucket, and the
-    offset counts.
+    They have no record: the topic is `WINDOW`, the partition is negative, one for each bucket, and
+    the offset counts them.
     """
     count = dead.num_rows
     columns = {
