@@ -18,9 +18,9 @@ _RETRY_S = 5.0
 
 
 class TopicDiscovery:
-    """Looks for topics on the main loop: when a job starts, and then in its interval.
+    """Looks for new topics on the main loop: when a job starts, and then at its interval.
 
-    It looks again soon after a failure, and at once for as long as what it has seen is not known.
+    It looks again soon after a failure, and at once until the last result is stored.
     """
 
     def __init__(self, kafka: KafkaOptions, pattern: str, every_s: float) -> None:
@@ -33,10 +33,9 @@ class TopicDiscovery:
         self._cluster.close()
 
     def look(self, known: StreamTopics) -> StreamTopics:
-        """`known` and, behind them, the topics that match and are new; asks only when it is time.
+        """`known`, followed by new matching topics; queries the cluster only when it is due.
 
-        Raises:
-            SourceError: the cluster does not answer, or the topics are too many.
+        Raises SourceError if the cluster does not answer, or there are too many topics.
         """
         if time.monotonic() < self._next_at_s:
             return known
@@ -57,7 +56,7 @@ _STEPS = 7  # halves the longest age to less than a hundredth
 
 
 class RetentionWatch:
-    """Looks at the topics of a stream from time to time, on the main loop."""
+    """Checks the retention of a stream's topics periodically, on the main loop."""
 
     def __init__(self, cluster: StreamCluster, *, every_s: float = _EVERY_S) -> None:
         self._cluster = cluster
@@ -69,8 +68,7 @@ class RetentionWatch:
     def look(self, held: HeldOffsets) -> None:
         """Renew `warnings` if the last look is old enough.
 
-        Raises:
-            SourceError: the cluster does not answer.
+        Raises SourceError if the cluster does not answer.
         """
         if time.monotonic() - self._looked_at < self._every_s:
             return
@@ -138,11 +136,11 @@ _ASK_EVERY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BlockedPartition:
-    """A partition that is not read further because a transaction is open.
+    """A partition whose reading an open transaction blocks.
 
     Attributes:
         behind: offsets from the transaction's first one to the partition's end.
-        since_ms: when the transaction began, else when it was first seen to hold.
+        since_ms: when the transaction began; if unknown, when it was first seen to block.
     """
 
     transaction: OpenTransaction
@@ -175,13 +173,10 @@ class _Standing:
 
 
 class TransactionWatch:
-    """Watches the topics of a stream, on the main loop.
+    """Watches the topics of a stream for open transactions, on the main loop.
 
-    Args:
-        holds_after_s: how long a last stable offset must stand still below its high watermark.
-
-    Attributes:
-        held: the partitions that are held, by the newest look.
+    `held` is the partitions that are blocked at the newest look: their last stable offset has stood
+    below the high watermark for `holds_after_s` seconds.
     """
 
     def __init__(self, cluster: StreamCluster, *, holds_after_s: float = HOLDS_AFTER_S) -> None:
@@ -193,7 +188,7 @@ class TransactionWatch:
         self.held: tuple[BlockedPartition, ...] = ()
 
     def look(self, view: TopicView) -> None:
-        """Take the newest look at the topic; the brokers are asked only while it is held."""
+        """Take the newest look at the topic; queries the brokers only while a partition is held."""
         now_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
         self._standing = {
             p: self._stands(p, view.end_offsets[p], now_s, now_ms) for p in view.open_ends
@@ -216,7 +211,7 @@ class TransactionWatch:
         return _Standing(offset, now_s, now_ms)
 
     def _ask(self, ends: Mapping[int, int], now_s: float) -> None:
-        """Who holds the partitions; what is not told is left out and asked for again."""
+        """Find the blocking transactions; unknown ones are left out and queried again."""
         self._known = {p: t for p, t in self._known.items() if ends.get(p) == t.offset}
         is_due = now_s - self._asked_at >= _ASK_EVERY_S
         if not is_due or all(p in self._known for p in ends):
