@@ -1,8 +1,7 @@
 """Records of a changelog topic: wire columns to key and value, and back to changelog rows.
 
-Snapshot and binlog bring each row as *wire columns*, one Arrow type an encoding (`WIRE_TYPES`), and
-both go through `encode_records`: equal rows have equal bytes, which are shown in
-docs/reference/contracts.md.
+Snapshot and binlog give each row as *wire columns*, one Arrow type an encoding (`WIRE_TYPES`), and
+both use `encode_records`: equal rows have equal bytes (docs/reference/contracts.md).
 """
 
 import time
@@ -75,12 +74,10 @@ class CapturedColumn:
 
 @dataclass(frozen=True, slots=True, order=True)
 class BinlogPosition:
-    """A position between two transactions of the binlog; those of one epoch compare as numbers.
+    """A position between two transactions of the binlog; positions of one epoch compare as numbers.
 
-    Attributes:
-        epoch: increases whenever positions are not comparable.
-        file: number of the binlog file.
-        pos: byte position of the next transaction's first event.
+    `epoch` increases whenever positions are not comparable. `pos` is the byte position of the next
+    transaction's first event in file number `file`.
     """
 
     epoch: int
@@ -95,8 +92,7 @@ class Envelopes:
     Attributes:
         ops: Op values; `r`, `c`, `u` have an `after`, `u`, `d` a `before`.
         source: `SOURCE_SCHEMA`, the source block of each row.
-        before: wire columns (BYTES as binary), None if no row has one.
-        after: the same.
+        before, after: wire columns (BYTES as binary), None if no row has one.
     """
 
     ops: pa.StringArray
@@ -110,9 +106,8 @@ class Decoded:
     """Rows of the changelog table.
 
     Attributes:
-        batch: `changelog_schema`, in input order, watermark records included.
-        watermarks: (partition, offset, generation, timestamp_ms, use_processing_time) of watermark
-            records.
+        batch: `changelog_schema`, in input order, including watermark records.
+        watermarks: (partition, offset, generation, timestamp_ms, use_processing_time) of each.
     """
 
     batch: pa.RecordBatch
@@ -212,7 +207,7 @@ def encode_limited(
 
 
 def snapshot_limited(records: pa.RecordBatch, most_bytes: int) -> Limited:
-    """Records of a copy whose values have at most `most_bytes`."""
+    """Snapshot records whose values have at most `most_bytes`."""
     large = _larger(records, most_bytes)
     if not large.any():
         return Limited(records, ())
@@ -230,7 +225,7 @@ def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
 def _shortened(
     rows: pa.RecordBatch, which: npt.NDArray[np.bool_], primary_key: tuple[str, ...]
 ) -> pa.RecordBatch:
-    """`rows`, with NULL for long texts and bytes outside of the key in the rows `which`."""
+    """NULL for long texts and bytes outside of the key in the rows `which`."""
     columns = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         kind = column.type
@@ -280,10 +275,8 @@ def decode(
 ) -> Decoded:
     """Kafka rows `[key, value, partition, offset]` of a changelog topic as changelog rows.
 
-    A deleted row has its key, and the columns `before` of the deleted version.
-
-    Raises:
-        SourceError: a record is not a changelog record; names the coordinates of the first one.
+    A deleted row has its key, and the columns `before` of the deleted version. Raises SourceError
+    with the coordinates of the first record that is not a changelog record.
     """
     # reads better long: one record's fields, in the order of the changelog's columns.
     records = _Records(topic, rows)

@@ -1,15 +1,14 @@
 """Fewer rows with the same meaning: compaction of a changelog, and its fold into the table.
 
-Compaction keeps of the rows given each key's newest record, all watermark records, and for each
-partition the records that define its progress (greatest position and newest source time of a
-streamed change, greatest offset, newest generation). Repeats behind a watermark record are not a
-key's newest record, as in an index. Records that hide a key go only when all older ones are given,
-too, and only when an index drops them. With event time each version of a key stays that may still
-be looked up, deletions too.
+Compaction keeps each key's newest record, all watermark records, and for each partition the records
+that define its progress (greatest position and newest source time of a streamed change, greatest
+offset, newest generation). Repeats after a watermark record are not a key's newest record, as in an
+index. Records that hide a key go only when all older ones are given, too, and only when an index
+drops them. With event time each version that may still be looked up stays, including deletions.
 
-A fold, without Spark, makes the newest record of each key its row. It holds keys and positions of
-the changes, and of the rows that they may replace; the table itself is read a slice at a time. A
-file of it that loses no row stays as it is, unless it is small.
+A fold, without Spark, makes the newest record of each key its row. It keeps keys and positions of
+the changes and of the rows that they may replace in memory, and reads the table a slice at a time.
+A file that loses no row stays, unless it is small.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,10 +49,9 @@ class CompactionTask:
     """A compaction.
 
     Attributes:
-        primary_key: columns of the key.
         progress: watermark records of the whole changelog.
         complete: greatest generation that every partition has completed, -1 for none.
-        is_whole: whether no older rows exist than those given.
+        is_whole: no older rows exist than the given ones.
         versioned: rowtime column of a dimension with event time.
         needed_from_ms: versions that end before it are not needed; None keeps all.
     """
@@ -115,7 +113,7 @@ def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestone
 
 
 def _forgettable(newest: pa.Table, task: CompactionTask, protected: pa.ChunkedArray) -> Mask:
-    """Records that hide their key and are older than anything that may be sent again.
+    """Records that hide their key and are older than any change that may be repeated.
 
     The key of a milestone keeps its newest record, for the milestone may be an older one.
     """
@@ -164,8 +162,7 @@ class FoldTask:
 
     Attributes:
         files: data files of the changelog that are not folded yet, in any order.
-        primary_key: columns of the key.
-        progress: watermark records up to there; `r` records behind them are ignored.
+        progress: watermark records up to there; `r` records after them are ignored.
         complete: rows of older generations are removed.
         current: data files of the table; empty before the first fold.
     """
@@ -181,7 +178,7 @@ class FoldTask:
 class FoldSlice:
     """Rows that a fold writes.
 
-    `images` are inserted, updated and deleted rows with `CHANGE_TYPE`, for Delta's change data
+    `images` has inserted, updated and deleted rows with `CHANGE_TYPE`, for Delta's change data
     feed.
     """
 
@@ -190,7 +187,7 @@ class FoldSlice:
 
 
 class FoldRows:
-    """Result of a fold. Rows are numbered: first those of the table's files, then the changelog's.
+    """Result of a fold; rows are numbered: first the table's files, then the changelog.
 
     `rewritten` has the places of the files in `task.current` that the fold replaces.
     """
@@ -238,7 +235,7 @@ class FoldRows:
             yield FoldSlice(batch, _typed(batch, own))
 
     def _compared(self) -> tuple[Rows, Rows, Rows]:
-        """Numbers of changes that become rows, of rows that go, and of those whose key stays."""
+        """Numbers of changes that become rows, of removed rows, and of those whose key stays."""
         changes = self._changes()
         held = self._replaceable(changes)
         newest = newest_rows(pa.concat_tables([*held, changes]), self._task.primary_key)
@@ -330,7 +327,6 @@ def _read(file: TablePath, columns: Sequence[str]) -> pa.Table:
 
 
 def _batches(file: TablePath, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Slices of a Parquet file, with the table's types."""
     with pq.ParquetFile(readable(file), coerce_int96_timestamp_unit="us") as source:
         for batch in source.iter_batches(_BATCH_ROWS, columns=schema.names, use_threads=False):
             rows = pa.Table.from_batches([batch]).select(schema.names).cast(schema)

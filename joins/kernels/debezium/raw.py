@@ -1,7 +1,7 @@
 """Values of JSON as addresses of their bytes: split, but not copied or parsed.
 
-What the compiled pass does not take is normalised first (`normal`). Payloads are values without the
-schema that a converter has put in front. All records of a table begin with the same schema: its
+`normal` first normalises values that the compiled pass does not take. Payloads are values without
+the schema that a converter has put in front. All records of a table begin with the same schema: its
 bytes are compared, not read again.
 """
 
@@ -34,8 +34,7 @@ _MOST_PREFIXES, _MOST_TYPES = 32, 1024  # that are kept
 def normal(value: bytes) -> bytes:
     """Equal JSON for the compiled pass: names have no escapes, numbers keep their digits.
 
-    Raises:
-        ValueError: it is no JSON, or an object has two members of one name; with the reason.
+    Raises ValueError with the reason for invalid JSON or an object with duplicate names.
     """
     try:
         return _written(_DECODER.decode(value.decode("utf-8"))).encode("utf-8")
@@ -88,8 +87,8 @@ class RawValues:
     """Values of JSON.
 
     Attributes:
-        firsts: address of each one's first byte.
-        lasts: address behind its last byte; `NULL` or `ABSENT` without a value.
+        firsts: address of each first byte.
+        lasts: address after the last byte; `NULL` or `ABSENT` without a value.
         kept: keeps the memory of the addresses alive.
     """
 
@@ -153,7 +152,7 @@ class RawValues:
         return kinds
 
     def are(self, text: bytes) -> Mask:
-        """Which values have exactly these bytes."""
+        """Mask of the values with exactly these bytes."""
         equal = np.zeros(len(self), np.bool_)
         if ((self.lasts - self.firsts) == len(text)).any():
             data = np.frombuffer(text, np.uint8)
@@ -163,7 +162,7 @@ class RawValues:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Members of objects by name, `ABSENT` for what is no object; `reasons` why, by position."""
+    """Members of objects by name, `ABSENT` in other values; `reasons` why, by position."""
 
     values: dict[str, RawValues]
     reasons: dict[int, str]
@@ -258,7 +257,7 @@ class PayloadReader(Protocol):
 class JsonPayloads:
     """Payloads in JSON, with or without a schema in front.
 
-    With `include` None, an object of the members `schema` and `payload` only is one with a schema.
+    With `include` None, an object with only the members `schema` and `payload` has a schema.
     """
 
     include: bool | None = None
@@ -309,7 +308,7 @@ class JsonPayloads:
         self._read(work, others)
 
     def _read(self, work: "_Unwrapping", rows: Rows) -> None:
-        """Splits values that may have a schema, and caches the bytes that they begin with."""
+        """Splits values that may have a schema, and caches their prefixes."""
         chosen = work.values.take(rows)
         members = members_of(chosen, _WRAPPED)
         schemas, inner = members["schema"], members["payload"]
@@ -347,7 +346,7 @@ class JsonPayloads:
 
 @dataclass(slots=True)
 class _Unwrapping:
-    """Values of which some are split already; `lasts` is `ABSENT` for the others.
+    """Partly split values; `lasts` is `ABSENT` for unsplit ones.
 
     With `is_required`, a value without a schema is bad.
     """
@@ -367,7 +366,6 @@ class _Unwrapping:
         return cls(values, is_required, values.firsts.copy(), absent, schemas, values.kept)
 
     def match(self, prefix: bytes, number: int) -> None:
-        """Splits the values that begin with `prefix`."""
         data, was_open = np.frombuffer(prefix, np.uint8), self.lasts == ABSENT
         text, places = (data.ctypes.data, len(data)), (self.firsts, self.lasts)
         if tokens.unwrap(self.values.firsts, self.values.lasts, text, places):

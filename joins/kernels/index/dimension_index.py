@@ -1,7 +1,7 @@
 """One version of a dimension's rows to look up, and the manifest that makes it usable.
 
-The rows are mapped from the index's files or made in memory; both answer the same. The manifest is
-written last: a version is usable when it exists.
+Rows mapped from files and rows in memory give equal lookups. The manifest is written last: a
+version is usable when it exists.
 """
 
 import json
@@ -46,8 +46,7 @@ class SegmentEntry:
 
     Attributes:
         name: of its files, without their suffixes.
-        rows: number of rows, hidden ones included.
-        files: of the segment itself.
+        rows: number of rows, including hidden ones.
         hidden: the bitmap of this version over the segment.
         visible: number of rows that `hidden` leaves.
     """
@@ -65,7 +64,7 @@ class SegmentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a version consists of, oldest segment first."""
+    """Contents of a version, oldest segment first."""
 
     version: int
     segments: tuple[SegmentEntry, ...]
@@ -77,7 +76,7 @@ def manifest_path(directory: Path, version: int) -> Path:
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    """Make the version usable: its files' names become durable first, then the manifest."""
+    """Make the version usable: fsync the names of its files, then write the manifest."""
     sync(directory)
     marks = [[*key, offset] for key, offset in sorted(manifest.progress.watermarks.items())]
     body = json.dumps(
@@ -108,10 +107,9 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: Path, version: int) -> Manifest:
-    """The manifest of `version`, its files present in their full size.
+    """The manifest of `version`; checks that its files have their sizes.
 
-    Raises:
-        IndexBuildError: there is none, it is damaged, or a file is missing or of another size.
+    Raises IndexBuildError if it or a file is missing, damaged or of another size.
     """
     path = manifest_path(directory, version)
     try:
@@ -167,15 +165,15 @@ _CACHED_VERSIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Rows of an index by the segment that has them.
+    """Rows of an index by segment.
 
-    Most are in the largest one. So that one is asked for all of them, in their order, and the few
-    others are put into their places: sorting the rows by segment takes four times as long.
+    The largest segment is read in order, and the few rows of the others are then put into place:
+    sorting the rows by segment takes four times as long.
 
     Attributes:
         parts: the largest segment first.
-        order: where in the parts, behind each other, each row is; None if there is one part.
-        missing: which are rows of NULLs; None if none is.
+        order: position of each row in the concatenated parts; None with one part.
+        missing: rows of NULLs; None without any.
     """
 
     parts: Sequence[tuple[Segment, pa.Array]]
@@ -183,7 +181,6 @@ class _Pieces:
     missing: pa.BooleanArray | None
 
     def column(self, name: str, kind: pa.DataType) -> pa.Array:
-        """The column `name` of the rows."""
         chunks = [segment.rows.column(name).take(at).cast(kind) for segment, at in self.parts]
         whole = chunks[0] if self.order is None else pa.concat_arrays(chunks).take(self.order)
         if self.missing is None:
@@ -228,10 +225,9 @@ class DimensionIndex:
 
     @classmethod
     def attach(cls, directory: Path, version: int, spec: IndexSpec) -> "DimensionIndex":
-        """Map `version`, which costs milliseconds once a process and nothing after that.
+        """Map `version`: milliseconds once a process, then cached.
 
-        Raises:
-            IndexBuildError: the version is missing or a file of it is not complete.
+        Raises IndexBuildError if the version is missing or a file is incomplete.
         """
         home = directory / spec.digest
         try:
@@ -252,10 +248,10 @@ class DimensionIndex:
     def lookup(self, keys: Sequence[pa.Array]) -> tuple[Rows, Rows]:
         """All matches as (position in `keys`, dimension row), by position, then by primary key.
 
-        `keys` has one array for each column of the join key, in its order. NULL matches nothing,
-        except at the positions `null_safe` of the spec, where it matches NULL. The order does not
-        depend on the segments; the numbers of the dimension rows do. Of a versioned index all
-        versions are found, deletions too, those of a primary key by their rowtime.
+        `keys` has one array for each column of the join key. NULL matches nothing, except at the
+        positions `null_safe` of the spec, where it matches NULL. The order does not depend on the
+        segments; the row numbers do. A versioned index gives all versions, including deletions,
+        ordered by rowtime within a primary key.
         """
         valid, probes, rows = self._matches(keys)
         if self.spec.join_is_unique or not (probes[1:] == probes[:-1]).any():
@@ -298,17 +294,13 @@ class DimensionIndex:
         return valid, probes, rows
 
     def _visible(self, number: int, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
-        """What `keys` match in one segment and can be seen, by position."""
         segment = self._segments[number]
         probes, rows = segment.matches(segment.join, self.spec.join_key, keys, hashes)
         visible = bits_at(self._hidden[number], rows) == 0
         return probes[visible], rows[visible] + self._first[number]
 
     def _only_matches(self, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
-        """As all visible matches, where a key has one at the most.
-
-        The largest segment has most of them; the others are asked for what it has not.
-        """
+        """Visible matches if each key has at most one: searches the largest segment first."""
         matches = np.full(len(hashes), -1, dtype=np.int64)
         open_keys = np.arange(len(hashes))
         for number in self._largest_first:
@@ -387,7 +379,7 @@ class DimensionIndex:
         ]
 
     def _sorted(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
-        """By position, then by what tells the rows apart."""
+        """Order by position, then by the columns that distinguish the rows."""
         table = pa.Table.from_batches([self.take(rows, self.spec.identity)])
         table = table.rename_columns([f"key{at}" for at in range(table.num_columns)])
         sort_keys = [("probe", "ascending"), *((name, "ascending") for name in table.column_names)]

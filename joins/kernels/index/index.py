@@ -1,21 +1,21 @@
-"""The lookup index of a dimension: one immutable, memory-mapped state per version of its changelog.
+"""The lookup index of a dimension: one immutable, memory-mapped state per changelog version.
 
 A version is a list of segments, oldest first, and for each segment a bitmap of the rows that this
 version hides: superseded by a newer segment, deleted, or of a generation older than the complete
-one. A segment has at most one row a key, the newest one that its changes brought, and only if it is
-newer than what older segments have; so the newest segment with a key has the key's newest record,
-deletes included. Deletes stay, for a record that is sent again must not bring a key back, until
-their binlog file is long past.
+one. A segment has at most one row a key, the newest of its changes, and only if it is newer than
+the row in older segments; so the newest segment with a key has the key's newest record, deletes
+included. Deletes stay until their binlog file is long past, as a record that is sent again must not
+restore a key.
 
-In a versioned index (`IndexSpec.versioned`) a key is the primary key with a rowtime, and only what
-is superseded is hidden: deletions are versions, too, and which rows an older copy of the table has
-left is seen at the lookup (`joins.kernels.index.asof`).
+In a versioned index (`IndexSpec.versioned`) a key is the primary key with a rowtime, and only
+superseded rows are hidden: deletions are versions, too, and the lookup skips rows that an older
+copy of the table has left (`joins.kernels.index.asof`).
 
 Layout below `directory`: `<spec digest>/lock`, `<spec digest>/v<version>.json` (the manifest:
-segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files it
-names.
+segments, bitmaps, sizes, checksums and the watermark records seen, written last) and the files that
+it names.
 """
-# reads better long: what writes a version and what removes it keep the same invariants.
+# reads better long: writing and removing a version keep the same invariants.
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -72,11 +72,9 @@ _SMALLEST_SEGMENT = 4096
 
 @dataclass(frozen=True, slots=True)
 class FoldedRows:
-    """What the changelog up to some version was folded to.
+    """The changelog up to some version, folded: one row a key in its columns, no deletes.
 
-    Attributes:
-        rows: with the changelog's columns, one a key, no deletes.
-        progress: the watermark records up to that version, and the floor of the fold.
+    `progress` has the watermark records up to that version, and the floor of the fold.
     """
 
     rows: Iterable[pa.RecordBatch]
@@ -91,12 +89,12 @@ def build(
     *,
     fold: FoldedRows | None = None,
 ) -> None:
-    """Make `version` usable from all changelog rows up to it, in any order, unless it is usable.
+    """Make `version` usable from all changelog rows up to it, in any order.
 
-    With `fold`, `changes` are only those behind it; a fold has no versions.
+    With `fold`, `changes` has only the rows after it; a fold has no versions.
 
     Raises:
-        IndexBuildError: the rows do not fit `spec`, or not the fold.
+        IndexBuildError: the rows do not fit `spec` or the fold.
         IndexDirectoryError: the directory cannot be written.
         IndexDiskFullError: there is no room for it.
     """
@@ -124,10 +122,7 @@ def advance(
 ) -> None:
     """Make `version` usable from `from_version` and the rows of the commits after it.
 
-    Raises:
-        IndexBuildError: `from_version` is missing or damaged, or the rows do not fit `spec`.
-        IndexDirectoryError: the directory cannot be written.
-        IndexDiskFullError: there is no room for it.
+    Raises IndexBuildError, also if `from_version` is missing or damaged, and the errors of `build`.
     """
     home = directory / spec.digest
     with exclusive(home), _all_or_nothing(home):
@@ -139,7 +134,7 @@ def advance(
 
 
 def is_usable(directory: Path, version: int, spec: IndexSpec) -> bool:
-    """Whether `version` can be attached: its manifest is sound and its files have their sizes."""
+    """True if `version` can be attached: a sound manifest, and files of the recorded sizes."""
     try:
         read_manifest(directory / spec.digest, version)
     except IndexBuildError:
@@ -165,7 +160,7 @@ def verify(directory: Path, version: int, spec: IndexSpec) -> None:
 
 
 def discard_damaged(directory: Path, version: int, spec: IndexSpec) -> None:
-    """Make `version` unusable if a file of it is missing or damaged, so that it is rebuilt."""
+    """Make `version` unusable if one of its files is missing or damaged, so that it is rebuilt."""
     home = directory / spec.digest
     with exclusive(home):
         try:
@@ -189,7 +184,7 @@ def remove_older(directory: Path, version: int, spec: IndexSpec) -> None:
 def remove_versions(directory: Path, keep: set[int]) -> None:
     """Remove all other versions of every index below `directory`, and files that no version names.
 
-    A damaged manifest goes too. Processes that have a removed version attached keep their mappings.
+    Damaged manifests go, too. Processes that have a removed version attached keep their mappings.
     """
     if not directory.is_dir():
         return
@@ -200,7 +195,7 @@ def remove_versions(directory: Path, keep: set[int]) -> None:
 
 @contextmanager
 def _all_or_nothing(home: Path) -> Iterator[None]:
-    """Leave no files of a version that could not be finished: the disk may be full."""
+    """Remove the files of an unfinished version: the disk may be full."""
     try:
         yield
     except Exception:
@@ -253,7 +248,7 @@ class _SegmentDraft:
         return cls(entry, Segment.map(home, entry.name), hidden, hidden.copy())
 
     def saved(self, home: Path, version: int) -> SegmentEntry:
-        """The entry, with a new bitmap file where the bitmap has changed."""
+        """The entry, with a new bitmap file if the bitmap has changed."""
         if np.array_equal(self.hidden, self.saved_hidden):
             return self.entry
         entry = self.entry
@@ -271,7 +266,6 @@ def _write(
     progress: Progress,
     changes: Iterable[pa.RecordBatch],
 ) -> None:
-    """Write the version that has `changes` on top of `parts`, which have come to `progress`."""
     before = progress.complete_generation(spec.partitions)
     read = read_changes(changes, spec, progress)
     complete = read.progress.complete_generation(spec.partitions)
@@ -294,10 +288,7 @@ def _write(
 def _stored(
     home: Path, version: int, spec: IndexSpec, rows: pa.Table, complete: int
 ) -> _SegmentDraft:
-    """Write `rows` as a segment; deletes and rows of incomplete generations are hidden.
-
-    Of a versioned index nothing is.
-    """
+    """Write `rows` as a segment; hides deletes and incomplete generations unless versioned."""
     name = f"s{version}-{uuid.uuid4().hex[:12]}"
     files = write_segment(home, name, rows, spec)
     segment = Segment.map(home, name)
@@ -311,7 +302,7 @@ def _stored(
 
 
 def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec) -> pa.Table:
-    """The `rows` that are newer than what `parts` have, which is hidden there."""
+    """The `rows` that are newer than those in `parts`; hides the superseded rows of `parts`."""
     if rows.num_rows == 0 or not parts:
         return rows
     table = rows.combine_chunks()
@@ -335,7 +326,7 @@ def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec
 
 
 def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
-    """`place_of` rows of a segment."""
+    """Sort positions, as `place_of`, for rows of a segment."""
     position = segment.positions(rows)
     if spec.versioned is None:
         return position
@@ -368,7 +359,7 @@ def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
 def _merged(
     parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec, complete: int
 ) -> pa.Table:
-    """What is left of `parts` and of newer `rows`, which are not stored before."""
+    """The living rows of `parts` and the newer `rows`."""
     live = [_live_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
         live.append(rows)
@@ -377,7 +368,6 @@ def _merged(
 
 
 def _live_rows(part: _SegmentDraft, spec: IndexSpec, complete: int) -> pa.Table:
-    """Rows that are visible or may still be their key's newest record."""
     is_live = ~part.hidden
     if spec.versioned is None:
         is_live |= part.segment.deleted() | (part.segment.generations() < complete)
@@ -391,9 +381,9 @@ def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
 
 
 def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
-    """Without the hidden rows whose binlog file is more than one behind the newest.
+    """Drop hidden rows whose binlog file is more than one behind the newest.
 
-    A binlog process that restarts sends again what was not acknowledged: seconds, not files.
+    A restarted binlog process repeats unacknowledged changes: seconds, not files.
     """
     if rows.num_rows == 0:
         return rows

@@ -1,17 +1,17 @@
-"""Records of JSON one by one, as Flink's format `json` reads them: whatever the fast readers leave.
+"""Records of JSON one by one, as Flink's format `json` reads them: the fallback reader.
 
-`joins.kernels.json.plain` and Arrow's reader take what is certain, and this reader decides on all
-else: what a record gives, and why it gives nothing. It is plain Python and needs no compiler.
+`joins.kernels.json.plain` and Arrow's reader take the simple cases; this reader decides on all
+others: the rows of a record, or why it has none. It is plain Python and needs no compiler.
 
 - Numbers, `true` and `false` may stand in quotes, with blanks around them. A number, a boolean, an
-  object or an array may stand for a STRING, which gets its text.
+object or an array may stand for a STRING, which gets its text.
 - An integer may be written as `1.0` or `1e3`. A DECIMAL is rounded half up to its scale.
 - A record may begin with a byte order mark, be in UTF-16 or UTF-32, and be an array of objects:
-  each of them is a row. Strings may have raw control characters.
-- A member that is not read never costs the record, unless the record is no JSON.
+each of them is a row. Strings may have raw control characters.
+- A member that is not read never makes a record bad, unless the record is no JSON.
 
-Source: Flink 2.0, `JsonParserToRowDataConverters`; where it is stricter than Flink is in
-`docs/reference/formats.md`.
+Source: Flink 2.0, `JsonParserToRowDataConverters`; `docs/reference/formats.md` lists where it is
+stricter.
 """
 # reads better long: the rules of one format, from the bytes of a record to each type.
 
@@ -33,7 +33,7 @@ from joins.kernels.formats.parsed import batch_of
 from joins.kernels.json.lines import WrittenNumber
 
 OF_TEXT = {b"sql": b"TEXT"}
-"""The metadata of a string that is in quotes always: another type is read from its text."""
+"""Metadata of a string that is always in quotes: other types are read from its text."""
 
 _SHOWN_CHARACTERS = 60
 _NO_OBJECT = "the value is not one JSON object"
@@ -94,11 +94,9 @@ STRICT = JsonRules()
 
 @dataclass(frozen=True, slots=True)
 class EachRow:
-    """Rows and bad records.
+    """Rows, and bad records with their reasons.
 
-    Attributes:
-        records: the record of each row, ascending; an array may have several rows.
-        reasons: by bad record.
+    `records` has the record of each row, ascending; an array may have several rows.
     """
 
     batch: pa.RecordBatch
@@ -109,7 +107,6 @@ class EachRow:
 def read_each(
     values: Sequence[bytes | None], schema: pa.Schema, rules: JsonRules = STRICT
 ) -> EachRow:
-    """The rows of `values` with the columns of `schema`."""
     reader = _RecordReader(schema, rules)
     rows: list[Mapping[str, object]] = []
     records: list[int] = []
@@ -169,7 +166,7 @@ class _RecordReader:
             raise _BadValueError("invalid JSON: there is text behind the array")
 
     def _object(self, text: str, at: int) -> tuple[Mapping[str, object], int]:
-        """The members of the object at `at` that are read, and the position behind it."""
+        """The read members of the object at `at`, and the position after it."""
         members: dict[str, object] = {}
         at = _behind_blanks(text, at + 1)
         if text.startswith("}", at):
@@ -252,7 +249,7 @@ def _name(text: str, at: int) -> tuple[str, int]:
 
 
 def _behind_value(text: str, at: int) -> int:
-    """The position behind the value at `at`, of any depth and with any numbers."""
+    """The position after the value at `at`, of any depth and with any numbers."""
     open_brackets: list[str] = []
     while True:
         sign = text[at : at + 1]
@@ -524,7 +521,7 @@ def _structs(kind: pa.StructType, rules: JsonRules) -> _Reader:
 
 
 def _maps(kind: pa.MapType, rules: JsonRules) -> _Reader:
-    """Of two equal names the last one counts; with errors ignored, invalid names are skipped."""
+    """The last of equal names counts; with errors ignored, invalid names are skipped."""
     read_item = _nullable(_reader_of(kind.item_field, rules), rules)
 
     def read(value: object, place: str) -> object:

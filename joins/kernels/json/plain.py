@@ -1,9 +1,8 @@
 """Plain JSON objects straight into columns, by one compiled pass over their bytes.
 
-The pass takes what it is certain of: an object in UTF-8 whose members that are read are numbers
-that fit, booleans, strings, `null` or such objects; other members may be any JSON. Whatever else
-there is, and all that is wrong, it leaves to the readers of `joins.kernels.json.rows`, which say
-what it means.
+The pass takes objects in UTF-8 whose read members are numbers that fit, booleans, strings, `null`
+or such objects; other members may be any JSON. It leaves all else, and all errors, to
+`joins.kernels.json.rows`.
 """
 
 from collections.abc import Sequence
@@ -68,12 +67,12 @@ class _Columns(NamedTuple):
     """Members to read.
 
     Attributes:
-        names: all names, one after the other; keeps the memory of `bounds` alive.
+        names: all names, concatenated; keeps the memory of `bounds` alive.
         bounds: addresses of their starts, and of the end.
         heads: by hash of a name the first column with it, -1 for none.
         nexts: by column the next column with the same hash.
         kinds: by column.
-        limits: by column the range of an integer, the most digits of a number before and behind the
+        limits: by column the range of an integer, the most digits of a number before and after the
             point, or the opening bracket of a nested value (0 for any); for a text 1 if it must be
             in quotes.
     """
@@ -154,12 +153,9 @@ class _Cells(NamedTuple):
 
 
 class _Path(NamedTuple):
-    """Members of the previous record in their order: most records are like it.
+    """Names in the previous record, in order: most records are alike.
 
-    Attributes:
-        starts: addresses of the names, which end with a quotation mark.
-        lengths: of the names.
-        columns: of the names, or -1.
+    `starts` are addresses of the names, which end with a quotation mark; `columns` may be -1.
     """
 
     starts: Rows
@@ -192,7 +188,6 @@ def _is_read_here(kind: pa.DataType) -> bool:
 
 
 def _objects(texts: tuple[Rows, Rows], schema: pa.Schema, data: Bytes) -> PlainRows:
-    """The plain objects between the given addresses in `data`, with nested objects."""
     rows, cells = _passed(texts, _Columns.of(schema))
     arrays: list[pa.Array] = []
     is_plain = np.ones(len(rows), np.bool_)
@@ -228,18 +223,16 @@ def _structs(
 
 
 def raw_members(firsts: Rows, lasts: Rows, names: Sequence[str]) -> tuple[Rows, Rows, Rows]:
-    """Unread values of the members `names` of objects.
+    """Positions of plain objects, and by name and plain object the start and end of the raw value.
 
-    Returns:
-        Which objects are plain; by name and plain object start and end of the value, the end is
-            `NULL`, or `ABSENT` without such a member.
+    The end is `NULL`, or `ABSENT` without such a member.
     """
     rows, cells = _passed((firsts, lasts), _Columns.raw(names))
     return rows, cells.firsts[:, : len(rows)], cells.lasts[:, : len(rows)]
 
 
 def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
-    """Which values between the given addresses are plain, and their cells."""
+    """Positions of the plain values, and their cells."""
     firsts, lasts = texts
     cells = _Cells.of(len(columns.kinds), len(firsts))
     rows = np.empty(len(firsts), np.int64)
@@ -248,7 +241,7 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
 
 
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
-    """Kind and limits of a column; what the pass does not read counts as nested."""
+    """Kind and limits of a column; unsupported types count as nested."""
     if pa.types.is_signed_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return _INTEGER, -limit, limit - 1
@@ -286,7 +279,7 @@ def _read_rows(
 def _is_read(
     text: tuple[int, int], columns: _Columns, cells: _Cells, path: _Path, row: int
 ) -> bool:
-    """Whether a value is a plain object; reads its members into the cells."""
+    """Reads the members of a value into the cells; true if it is a plain object."""
     at, end = text
     at = behind_blanks(at, end)
     if at >= end or byte_at(at) != OPEN_OBJECT:
@@ -317,7 +310,7 @@ def _is_read(
 
 @inlined
 def _column(at: int, end: int, columns: _Columns, path: _Path, place: int) -> tuple[int, int]:
-    """The column of the member whose name begins at `at`, -1 for none; the address behind the name.
+    """Column of the member whose name begins at `at` (-1 for none), and the address after the name.
 
     The address is negative if the name is not plain.
     """
@@ -341,7 +334,7 @@ def _column(at: int, end: int, columns: _Columns, path: _Path, place: int) -> tu
 
 @inlined
 def _cell(text: tuple[int, int], columns: _Columns, cells: _Cells, column: int, row: int) -> int:
-    """Reads the value at the address; returns the address behind it, or -1."""
+    """Reads the value at the address; returns the address after it, or -1."""
     at, end = text
     if at >= end or cells.lasts[column, row] != ABSENT:
         return -1

@@ -1,10 +1,10 @@
-"""Arrivals: the records of an event batch behind the scan, and the files that hold them.
+"""Arrivals: the records of an event batch after the scan, and the files that hold them.
 
-A row is one record that goes on: its own columns, whose names begin with `_`, then the probe's
-columns, called `c0`, `c1`, … with the true name in the metadata. A plan that carries other columns
-can read waiting rows as long as it finds its own. Arrow files are mapped; what leaves a Parquet
-file is first copied to one, a row group at a time, so a task needs memory for a slice of rows, and
-16 bytes for each row that it sorts. Arrow files in a store are compressed, and whole in memory.
+A row has the record's own columns, whose names begin with `_`, then the probe's columns `c0`, `c1`,
+… with the true name in the metadata, so a changed plan can read waiting rows that have its columns.
+Arrow files are mapped. Rows that leave a Parquet file are first copied to an Arrow file, a row
+group at a time, so a task needs memory for a slice of rows and 16 bytes for each row that it sorts.
+Arrow files in a store are compressed and read into memory as a whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -45,17 +45,15 @@ RECORD = pa.schema(
 """The record's own columns, under these names."""
 
 EVENT_TIME = pa.schema([(TIME, pa.int64()), (WATERMARK, pa.int64())])
-"""Next to them in jobs with event time: rowtime, and the operator's watermark before the record."""
+"""Further columns in jobs with event time:
+
+rowtime, and the operator's watermark before the record.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivalColumns:
-    """Which columns arrivals have.
-
-    Attributes:
-        carried: the probe's columns that are read behind the scan.
-        event_time: whether `EVENT_TIME` follows.
-    """
+    """Columns of arrivals: `carried` ones are read after the scan; `EVENT_TIME` may follow."""
 
     carried: tuple[Field, ...]
     event_time: bool
@@ -77,10 +75,9 @@ class ArrivalColumns:
         return {item.name: column for item, column in zip(self.carried, columns, strict=True)}
 
     def read(self, stored: pa.RecordBatch, path: object) -> pa.RecordBatch:
-        """`stored` with the columns of `schema`; `path` is the file for the message.
+        """`stored` with the columns of `schema`; raises CheckpointError if one is missing.
 
-        Raises:
-            CheckpointError: it lacks one of them.
+        `path` names the file in the message.
         """
         places = {
             (item.metadata or {}).get(_NAME, b"").decode(): at
@@ -99,7 +96,7 @@ class ArrivalColumns:
 
 
 def with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    """`rows` with these values in the column `name`, which comes last if it is new."""
+    """`rows` with `values` in the column `name`; a new column comes last."""
     at = rows.schema.get_field_index(name)
     if at < 0:
         return rows.append_column(name, values)
@@ -114,11 +111,7 @@ SLICE_BYTES = 64 << 20  # far below the 2 GiB that a column may have
 
 @dataclass(frozen=True, slots=True)
 class ScratchFile:
-    """A complete Arrow file in a batch's scratch place.
-
-    Attributes:
-        path: relative to the place.
-    """
+    """A complete Arrow file in a batch's scratch place; `path` is relative to the place."""
 
     path: str
     rows: int
@@ -137,10 +130,10 @@ def mapped(file: TablePath) -> list[pa.RecordBatch]:
 
 
 class ScratchWriter(AbstractContextManager["ScratchWriter"]):
-    """Writes one new Arrow file into a scratch place; gone on failure, not fsynced.
+    """Writes one new Arrow file into a scratch place; deleted on failure, not fsynced.
 
-    It is read in the same batch only: what a crash loses or leaves, the batch writes again. A file
-    of a store is put there as a whole, by `finish`.
+    Only the running batch reads it, and a batch that is repeated writes it again. `finish` uploads
+    a file of a store as a whole.
     """
 
     def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin) -> None:
@@ -163,11 +156,6 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
                 self._path.unlink(missing_ok=True)
 
     def write(self, rows: pa.RecordBatch | pa.Table) -> None:
-        """Append `rows`, whose schema is the file's.
-
-        Raises:
-            OSError: the file system refused.
-        """
         if rows.num_rows == 0:
             return
         if self._writer is None:
@@ -183,11 +171,6 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
         return pa.ipc.new_file(self._memory, self._schema, options=packed)
 
     def finish(self) -> ScratchFile | None:
-        """Close the file; None if no row came.
-
-        Raises:
-            OSError: a store did not take it.
-        """
         if self._writer is None:
             return None
         self._writer.close()
@@ -202,9 +185,9 @@ class ScratchWriter(AbstractContextManager["ScratchWriter"]):
 
 
 class ScratchFiles(AbstractContextManager["ScratchFiles"]):
-    """New Arrow files of one schema, one for each number that comes; gone on failure.
+    """New Arrow files of one schema, one for each number; deleted on failure.
 
-    Use as a context manager. `by` is what the numbers are.
+    Use as a context manager. `by` is the name of the number in reports.
     """
 
     def __init__(self, place: TablePath, schema: pa.Schema, origin: FileOrigin, *, by: str) -> None:
@@ -219,11 +202,6 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
         self._open.close()
 
     def write(self, number: int, rows: pa.RecordBatch | pa.Table) -> None:
-        """Append `rows` to the file of `number`.
-
-        Raises:
-            OSError: the file system refused.
-        """
         if number not in self._writers:
             writer = ScratchWriter(self._place, self._schema, self._origin)
             self._writers[number] = self._open.enter_context(writer)
@@ -237,7 +215,7 @@ class ScratchFiles(AbstractContextManager["ScratchFiles"]):
 
 @dataclass(frozen=True, slots=True)
 class WaitingFile:
-    """A Parquet file of rows that wait, read a row group at a time."""
+    """A Parquet file of waiting rows, read a row group at a time."""
 
     path: TablePath
     columns: ArrivalColumns
@@ -245,8 +223,7 @@ class WaitingFile:
     def between(self, after_ms: int, upto_ms: int) -> Iterator[pa.RecordBatch]:
         """The rows with `after_ms` < time <= `upto_ms`, in the file's order.
 
-        Raises:
-            CheckpointError: the file has other columns.
+        Raises CheckpointError if the file has other columns.
         """
         with pq.ParquetFile(readable(self.path), memory_map=True) as file:
             for group in range(file.metadata.num_row_groups):
@@ -260,7 +237,7 @@ class WaitingFile:
 
 
 def _meets(file: pq.ParquetFile, group: int, after_ms: int, upto_ms: int) -> bool:
-    """Whether a row group may have rows in between, as far as the file says."""
+    """False only if the statistics exclude rows in between."""
     at = file.schema_arrow.get_field_index(TIME)  # no column of arrivals is nested
     stats = file.metadata.row_group(group).column(at).statistics if at >= 0 else None
     if stats is None or not stats.has_min_max:
@@ -306,7 +283,7 @@ class Released:
 
 
 def times_of(rows: pa.RecordBatch) -> Rows:
-    """When each of the rows was, epoch milliseconds."""
+    """Times of the rows in epoch milliseconds."""
     return np.asarray(rows.column(TIME).to_numpy(), dtype=np.int64)
 
 
@@ -351,7 +328,6 @@ def _slice_rows(batches: Sequence[pa.RecordBatch]) -> int:
 def _in_slices(
     chosen_rows: Sequence[tuple[pa.RecordBatch, Rows]], limit: int
 ) -> Iterator[pa.RecordBatch]:
-    """These rows as they come, about `limit` at a time; whole batches stay what they are."""
     pending: list[pa.RecordBatch] = []
     for each, rows in chosen_rows:
         if len(rows) == each.num_rows and not pending:
@@ -366,7 +342,6 @@ def _in_slices(
 
 
 def _picked(parts: Sequence[pa.RecordBatch], starts: Rows, rows: Rows) -> pa.RecordBatch:
-    """The `rows`, numbers in all of `parts`, in this order."""
     part = np.searchsorted(starts, rows, side="right") - 1
     by_part = np.argsort(part, kind="stable")
     pieces = []

@@ -14,7 +14,7 @@ BODIES = pa.schema(
     [("partition", pa.int32()), ("records", pa.int32()), ("body", pa.large_binary())]
 )
 KEYLESS_RUN = 1_000
-"""So many rows without a key go to one partition before the next one has its turn."""
+"""Rows without a key that go to one partition before the next one."""
 
 _VARINT_BYTES = 5
 _FIXED_BYTES = 2 + 4 * _VARINT_BYTES  # attributes, time; length, offset, key, value
@@ -45,11 +45,9 @@ class Headers(NamedTuple):
 
 
 class RecordRows(NamedTuple):
-    """Rows to write.
+    """Rows to write in `order`, in which rows of one partition are contiguous.
 
-    Attributes:
-        order: the order in which rows are written; rows of one partition are contiguous.
-        headers: encoded, with their number.
+    `headers` are encoded, with their number.
     """
 
     order: NDArray[np.int64]
@@ -64,7 +62,6 @@ class Places:
     """Chooses a partition for each row.
 
     Attributes:
-        partitions: number of partitions of the topic.
         first: the partition of the first rows without a key.
         body_bytes: most bytes of a batch before compression; a larger record is a batch by itself.
     """
@@ -91,7 +88,7 @@ def _varint_size(value: int) -> int:
 
 @compiled
 def _put_varint(out: NDArray[np.uint8], at: int, value: int) -> int:
-    """Writes a number of at least -1; returns the position behind it."""
+    """Writes a number of at least -1; returns the position after it."""
     rest = value << 1 if value >= 0 else 1
     while rest > 127:
         out[at] = rest & 127 | 128
@@ -287,12 +284,8 @@ def encode_bodies(
 ) -> pa.RecordBatch:
     """The rows as bodies of record batches, `BODIES`, in the order of each partition's rows.
 
-    Args:
-        keys: `binary`.
-        values: `binary`; NULL is a tombstone.
-        headers: name → one value for all rows, or a `binary` column; NULL omits the header.
-        partitions: of each row.
-        body_bytes: as `Places.body_bytes`.
+    `keys` and `values` are `binary`; a NULL value is a tombstone. A header has one value for all
+    rows, or a `binary` column; NULL omits it. `body_bytes` is as in `Places`.
     """
     rows = len(values)
     texts = (texts_of(keys), texts_of(values), _finished(_segments(headers, rows), rows))

@@ -4,8 +4,8 @@ An expression that Java refuses has no match: NULL, or FALSE of REGEXP. One that
 does not (`[a&&[^b]]`, `[a[b]]`, `\h`, `\R`, `\Z`, `(?=…)`, `\1`, `a++`) fails the row. `.` matches
 none of `\n`, `\r`, U+0085, U+2028, U+2029 unless `(?s)` is on.
 
-LIKE looks for the texts between two `%` one after the other, each at its first position. A piece
-with `_` may be compared at each position, so the two lengths together have a limit.
+LIKE searches the texts between two `%` in turn, each at its first position. A piece with `_` may be
+compared at each position, so the product of both lengths has a limit.
 """
 
 import re
@@ -42,19 +42,19 @@ _CLASS_ONLY_IN_JAVA = ("&&", "[")
 
 
 class InvalidExpressionError(ValueError):
-    """A text is no regular expression, for Java neither."""
+    """A text is no regular expression, not even in Java."""
 
 
 class UnknownAnswerError(ValueError):
-    """Only the engine of Java knows what an expression matches."""
+    """Only the engine of Java can evaluate the expression."""
 
 
 def translated(expression: str) -> str:
     """The expression for RE2.
 
     Raises:
-        InvalidExpressionError: it is none.
-        UnknownAnswerError: RE2 has no equal of it.
+        InvalidExpressionError: it is no expression.
+        UnknownAnswerError: RE2 has no equivalent.
     """
     pieces: list[str] = []
     at, dotall = 0, False
@@ -117,7 +117,6 @@ def _escape(expression: str, at: int) -> tuple[str, int]:
 
 
 def _class(expression: str, at: int) -> tuple[str, int]:
-    """An enumeration `[…]`."""
     pieces, place = ["["], at + 1
     if expression.startswith("^", place):
         pieces.append("^")
@@ -156,7 +155,7 @@ _Piece = tuple[str | None, ...]
 
 
 def like(op: Operation) -> Value | Checked:
-    """`text LIKE pattern [ESCAPE character]`; no character stands for no escape."""
+    """`text LIKE pattern [ESCAPE character]`; an empty character means no escape."""
     escape = op.constant(2) if len(op.arguments) > 2 else None
     pattern = op.constant(1)
     if pattern is not None and (escape is not None or len(op.arguments) == 2):
@@ -174,10 +173,9 @@ def like(op: Operation) -> Value | Checked:
 
 
 def _pieces(pattern: str, escape: str | None) -> list[_Piece]:
-    """What stands between the `%` of a pattern: characters, and `_ANY_CHARACTER` for each `_`.
+    """The pieces between the `%` of a pattern: characters, and `_ANY_CHARACTER` for each `_`.
 
-    Raises:
-        ValueError: the escape is several characters, or stands before another than it may.
+    Raises ValueError for an escape of several characters or before any other character.
     """
     if escape and len(escape) != 1:
         raise ValueError(escape)
@@ -209,7 +207,7 @@ def _literal(character: str | None) -> str:
 
 
 def _matches(value: str, pieces: list[_Piece]) -> bool:
-    """Whether the first and the last piece stand at the ends, the others between them, in order."""
+    """True if the first and last piece are at the ends and the others in order between them."""
     first, last = pieces[0], pieces[-1]
     if len(pieces) == 1:
         return len(value) == len(first) and _stands(value, first, 0)
@@ -248,10 +246,9 @@ Expression = Any
 
 @lru_cache(maxsize=512)
 def compiled(expression: str) -> Expression | None:
-    """The expression for RE2; None if it is none for Java either.
+    """The expression for RE2; None if Java refuses it, too.
 
-    Raises:
-        UnknownAnswerError: Java takes it and RE2 does not.
+    Raises UnknownAnswerError if Java accepts it and RE2 does not.
     """
     if len(expression) > MAX_EXPRESSION:
         raise UnknownAnswerError(f"a regular expression of {len(expression)} characters")
@@ -301,7 +298,7 @@ def _extract_all(text: str, expression: str, group: int = 1) -> list[str | None]
 
 
 def matches(by: Expression, text: str) -> Iterator[Any]:
-    """Each match behind the one before, as Java's `find` goes on."""
+    """Successive matches, as Java's `find` returns them."""
     yield from by.finditer(text)
 
 
@@ -323,7 +320,7 @@ def _first(text: str, expression: str) -> str | None:
 
 
 def split_parts(text: str, expression: str, most: int = 0) -> list[str] | None:
-    """The text between the matches, as `String.split`: nothing empty at its end."""
+    """The text between the matches, as `String.split`: no empty strings at the end."""
     by = compiled(expression)
     if by is None:
         return None
@@ -341,7 +338,7 @@ def split_parts(text: str, expression: str, most: int = 0) -> list[str] | None:
 
 
 def _str_to_map(text: str, between: str = ",", inside: str = "=") -> list[tuple[str, str | None]]:
-    """Pairs by two regular expressions; of equal keys the last one counts."""
+    """Pairs by two regular expressions; the last of equal keys counts."""
     pairs: dict[str, str | None] = {}
     for part in _parts(text, between) if text else ():
         key, *value = _parts(part, inside, most=1)
@@ -389,11 +386,10 @@ def similar(op: Operation) -> Checked:
 
 @lru_cache(maxsize=256)
 def matcher(pattern: str, escape: str = "") -> Expression:
-    """What matches a whole text by the pattern.
+    """Matches a whole text by the pattern.
 
-    Raises:
-        SimilarError: it is no pattern.
-        UnknownAnswerError: only a backtracking engine knows what it matches.
+    Raises SimilarError for an invalid pattern, UnknownAnswerError if only a backtracking engine can
+    match it.
     """
     if len(escape) > 1:
         raise SimilarError(f'the escape is "{escape}"')

@@ -1,11 +1,11 @@
-"""Windows that fire: the state and the parts of a batch into results, state and rows of the sink.
+"""Windows that fire: the state and the parts of a batch become results, state and sink rows.
 
 Results come in the order of the operator of `watermark.reference.windows`: a late row fires its
-windows at once, with all contents; a step of the watermark fires what it reaches by the windows'
-ends, and keys of one window by their hash. Each result carries the watermark before the step.
+windows at once, with all contents; a step of the watermark fires the windows that it reaches by
+their ends, and keys of one window by their hash. Each result carries the watermark before the step.
 
-A changed row that HAVING no longer lets through is deleted, one that it did not let through before
-is new. A row whose expression fails is a dead letter with the row as JSON, and not let through.
+A changed row that HAVING no longer accepts is deleted; one that it did not accept before is new. A
+row whose expression fails is a dead letter with the row as JSON, and is not accepted.
 """
 
 from collections.abc import Iterable
@@ -45,14 +45,14 @@ from watermark.model import MAX_TIMESTAMP, MIN_TIMESTAMP
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """What a batch makes of a bucket.
+    """Results of a batch in one bucket.
 
     Attributes:
         rows: the relation of the windows: its columns, the keys and the aggregates, by name.
         kinds: int8, the kind of each row (`row_kinds`).
-        watermarks: int64, the operator's watermark that came before each row, milliseconds.
+        watermarks: int64, the operator's watermark before each row, milliseconds.
         state: rows to append to the bucket's state, or all of it if `replaces_state`.
-        late: rows that no window took, as `Partials.late`; only sessions know them so late.
+        late: rows that no window took, as `Partials.late`; only for sessions.
     """
 
     rows: pa.RecordBatch
@@ -71,11 +71,8 @@ def fire(
 ) -> Fired:
     """Fire the windows of one bucket that `advance` reaches, and those that late rows change.
 
-    Args:
-        spec: the windows.
-        state: the bucket's state tables, oldest first; those whose `_due` is in `reads`.
-        partials: the batch's parts of the bucket, in the order of the partitions.
-        advance: how the watermark moves in the batch.
+    `state` has the bucket's tables, oldest first, whose `_due` is in `reads`; `partials` are in the
+    order of the partitions.
     """
     old = living(joined(state, state_schema(spec)), advance.before_ms)
     new = in_order(joined(partials, partial_schema(spec)))
@@ -91,9 +88,9 @@ def fire(
 def reads(
     spec: WindowSpec, partials: Iterable[pa.Table], advance: WatermarkAdvance
 ) -> tuple[int, int] | None:
-    """From which `_due` to which one, both included, `fire` needs the bucket's state.
+    """First and last `_due`, both included, of the bucket's state that `fire` needs; None for none.
 
-    None if it needs none of it. Sessions are needed when the batch has something for the bucket.
+    Sessions are needed when the batch has something for the bucket.
     """
     low, high = advance.before_ms + 1, advance.after_ms
     if spec.merges:
@@ -118,7 +115,6 @@ class _Fixed:
     advance: WatermarkAdvance
 
     def emissions(self) -> list[WindowFiring]:
-        """What fires, by late rows and by the watermark."""
         is_late = column(self.new, IS_LATE)
         late = self.new.filter(is_late)
         on_time = self.new.filter(pc.invert(is_late)) if late.num_rows else self.new
@@ -134,9 +130,9 @@ class _Fixed:
         return merged(self.spec, table, by_window(self.spec, table))
 
     def _contents(self, on_time: pa.Table, late: pa.Table) -> tuple[pa.Table, Groups]:
-        """What windows that fire have without late rows; and the window of each late row.
+        """Contents of fired windows without late rows; and the window of each late row.
 
-        Those that have nothing without late rows have the numbers behind the others.
+        Windows without other rows have the highest numbers.
         """
         names, after = state_schema(self.spec).names, self.advance.after_ms
         parts = [_up_to(table, after).select(names) for table in (self.old, on_time)]
@@ -159,7 +155,7 @@ class _Fixed:
         return base, Groups(place[of_late], int((present | lonely).sum()))
 
     def _late(self, base: pa.Table, late: pa.Table, groups: Groups) -> WindowFiring:
-        """Each late row fires its window, with what was there and all late rows up to it."""
+        """Each late row fires its window with the present contents and all late rows up to it."""
         is_late = np.zeros(max(groups.count, base.num_rows), dtype=np.bool_)
         is_late[groups.codes] = True
         before = np.flatnonzero(is_late[: base.num_rows])
@@ -198,7 +194,7 @@ class _Fixed:
 def running(spec: WindowSpec, rows: pa.Table, codes: Rows) -> pa.Table:
     """Each row with the accumulators of all rows of its code up to it; `codes` are ascending.
 
-    In each round a row takes in what is as far before it as it reaches already, which doubles.
+    The reach of each row doubles with each round.
     """
     starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
     lengths = np.diff(np.concatenate([starts, [len(codes)]]))
@@ -231,9 +227,8 @@ class Projected:
     """Rows for the sink, in the order in which windows fired.
 
     Attributes:
-        rows: the plan's output columns.
         kinds: int8, Flink's RowKind byte of each row.
-        watermarks: int64, the operator's watermark that came before each row, milliseconds.
+        watermarks: int64, the operator's watermark before each row, milliseconds.
         dead: `[reason: string, value: binary]`, rows of the windows' relation that failed.
     """
 
@@ -244,7 +239,6 @@ class Projected:
 
 
 def project(spec: WindowSpec, fired: Fired, proctime_ms: int) -> Projected:
-    """What the sink gets of `fired`."""
     run = _Projection(fired.rows, proctime_ms, {})
     passes = np.ones(fired.rows.num_rows, dtype=np.bool_)
     if spec.having is not None:
@@ -304,7 +298,7 @@ class _Projection:
 
 
 def _kinds(kinds: np.ndarray, passes: Mask, *, retracts: bool) -> tuple[np.ndarray, Mask]:
-    """The kinds after HAVING, and the rows that are left: a -U stands right before its +U."""
+    """The kinds after HAVING, and the remaining rows: a -U directly precedes its +U."""
     changed, keep = kinds.copy(), passes.copy()
     after = np.flatnonzero(kinds == UPDATE_AFTER)
     paired = after[(after > 0) & (kinds[after - 1] == UPDATE_BEFORE)]
