@@ -23,7 +23,7 @@ _LOCK = "lock"
 
 
 def _private(directory: Path) -> bool:
-    """Whether `directory` exists or can be made, and only this user can write into it."""
+    """True if `directory` exists or can be made, and only this user can write to it."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = directory.lstat()
@@ -71,7 +71,6 @@ _OPTIONS: Any = {"cache": True, "nogil": True, "_nrt": False}
 
 
 def _files_of(function: Callable[..., Any]) -> set[str]:
-    """The file of a function, and those of the compiled ones that its module has imported."""
     own, files = inspect.getfile(function), {inspect.getfile(function)}
     for value in function.__globals__.values():
         called = getattr(value, "py_func", None)

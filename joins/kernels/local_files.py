@@ -134,7 +134,7 @@ def _is_abandoned(directory: Path) -> bool:
 
 
 def _is_empty_of_life(directory: Path) -> bool:
-    """A directory of sockets without a lock that is old, and no socket is open in it."""
+    """True for an old directory of sockets without a lock and without an open socket."""
     of_sockets = directory.name.startswith(f"{_PREFIX}{os.getuid()}-")
     if not of_sockets or time.time() - directory.lstat().st_mtime < _UNNAMED_S:
         return False

@@ -113,7 +113,6 @@ def _of(view: TopicView, others: frozenset[int]) -> dict[int, int]:
 def _ends(
     offsets: Mapping[int, int], start: Mapping[int, int], marks: Marks, view: TopicView
 ) -> dict[int, int]:
-    """Excludes lost records and missing partitions."""
     ends = {}
     for partition, end in offsets.items():
         if partition in view.end_offsets:

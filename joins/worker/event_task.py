@@ -303,7 +303,6 @@ class _Scan:
                 _raise(seen, "watermark", times.watermarks[here & times.speaking])
 
     def report(self) -> TaskReport:
-        """The task's report; its files are complete."""
         detail: dict[str, Any] = {
             "partitions": {str(at): seen for at, seen in self._partitions.items()},
             "arrivals": self._arrivals.finish(),
@@ -321,8 +320,6 @@ def _raise(seen: dict[str, int | None], name: str, values: Rows) -> None:
 
 
 class _InWindows:
-    """Joins arrivals that need not wait and adds them to windows."""
-
     def __init__(self, task: EventTask, pin: Pin, origin: FileOrigin, stack: ExitStack) -> None:
         assert task.windows is not None, "what waits for nothing goes into windows"
         self.parts = stack.enter_context(WindowParts(task.windows, task.places.scratch, origin))

@@ -222,7 +222,6 @@ class IndexSource:
             yield from table.to_batches(_BATCH_ROWS)
 
     def _is_near(self, older: int, version: int) -> bool:
-        """True unless a fold is far nearer to `version` than `older`."""
         if version - older <= _FAR_COMMITS:
             return True
         try:

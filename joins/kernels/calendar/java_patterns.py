@@ -82,7 +82,6 @@ def _field(letter: str, count: int, dialect: Dialect) -> Letter:
 
 
 def _quoted(pattern: str, at: int) -> tuple[str, int]:
-    """The text between quotes, and where it ends; two quotes are one."""
     if pattern[at + 1 : at + 2] == "'":
         return "'", at + 2
     text, place = [], at + 1
@@ -297,7 +296,6 @@ def _fraction(field: Letter, nanos: str, dialect: Dialect) -> str:
 
 
 def _named(field: Letter, time: dt.datetime) -> str | None:
-    """What is not written as the whole number."""
     letter, count = field.letter, field.count
     if letter in "yu" and count == 2:
         return f"{time.year % 100:02}"

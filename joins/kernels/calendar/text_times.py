@@ -97,7 +97,7 @@ _UNITS = {0: 1_000, 3: 1}
 
 
 def _of_usual(text: str, pattern: re.Pattern[str]) -> int | None:
-    """Nanoseconds of a usual time, with or without its clock; a 31 of a short month is its last."""
+    """Nanoseconds of a usual time, with or without a clock; day 31 of a short month is its last."""
     match = pattern.fullmatch(text)
     if match is None:
         return None
@@ -139,7 +139,6 @@ def to_timestamp(op: Operation) -> Checked:
 
 
 def _usual(op: Operation) -> pa.Array | None:
-    """All texts as times, if each is a whole one that Arrow reads alike."""
     pattern = op.constant(1) if len(op.arguments) > 1 else None
     if len(op.arguments) > 1 and (pattern is None or pattern.as_py() != USUAL):
         return None
@@ -233,7 +232,7 @@ def format_time(op: Operation) -> Value | Checked:
 
 
 def _is_plain(op: Operation) -> bool:
-    """Whether all times are of years that Arrow writes as Java does, in microseconds."""
+    """True if Arrow writes all the years as Java does, in microseconds."""
     ticks = argument_ticks(op, 0)
     if op.types[0].precision > 6:
         return False

@@ -100,7 +100,7 @@ def _towards_zero(numbers: Integers, step: int) -> Integers:
 
 
 def _months_between(to: Integers, start: Integers) -> Integers:
-    """As Flink: whole months of the days, less one if the day is the same but not yet the time."""
+    """As Flink: whole months of the days, less one if the day is equal but the time is earlier."""
     to_day, start_day = to // MICROS_OF_DAY, start // MICROS_OF_DAY
     forward = to_day >= start_day
     whole = _whole_months(np.maximum(to_day, start_day), np.minimum(to_day, start_day))

@@ -225,7 +225,6 @@ def _larger(records: pa.RecordBatch, most_bytes: int) -> npt.NDArray[np.bool_]:
 def _shortened(
     rows: pa.RecordBatch, which: npt.NDArray[np.bool_], primary_key: tuple[str, ...]
 ) -> pa.RecordBatch:
-    """NULL for long texts and bytes outside of the key in the rows `which`."""
     columns = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         kind = column.type

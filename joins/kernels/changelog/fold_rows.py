@@ -88,7 +88,6 @@ def compact(rows: pa.Table, task: CompactionTask) -> Compacted:
 
 
 def _newest_of_keys(rows: pa.Table, task: CompactionTask, marks: Mask, milestones: Rows) -> Rows:
-    """Places of each key's newest record, unless it may be removed, and of needed versions."""
     usable = np.flatnonzero(~marks & ~task.progress.ignored(rows))
     rowtime = [] if task.versioned is None else [task.versioned]
     kept = [*task.primary_key, *rowtime, "_op", GENERATION, *POSITION_COLUMNS, "_offset"]
@@ -252,7 +251,6 @@ class FoldRows:
         )
 
     def _changes(self) -> pa.Table:
-        """Keys and positions of changes, without watermark records and ignored records."""
         names = list(dict.fromkeys([*self._task.primary_key, *CHANGE_COLUMNS]))
         keyed = []
         starts = self._starts[len(self._task.current) : -1]
@@ -263,7 +261,6 @@ class FoldRows:
         return pa.concat_tables(keyed)
 
     def _replaceable(self, changes: pa.Table) -> list[pa.Table]:
-        """Keys and positions of the table's rows that a change or a new generation may replace."""
         schema = pa.schema([field for field in changes.schema if field.name != _AT])
         hashes = np.unique(self._hashes(changes))
         held = []
@@ -281,7 +278,6 @@ class FoldRows:
         return hash_rows([whole(rows.column(name)) for name in self._task.primary_key])
 
     def _shared(self, gone: pa.Table, kept: pa.Table) -> Rows:
-        """Numbers of rows in both tables whose key is in the other one."""
         both = pa.concat_tables([gone, kept])
         codes = exact_codes([whole(both.column(name)) for name in self._task.primary_key])
         shared = np.intersect1d(codes[: gone.num_rows], codes[gone.num_rows :])

@@ -89,7 +89,6 @@ def source_block(
 
 
 def _newest(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
-    """`key` (JSON text) and `row` of the last row of each key, in their order."""
     keys = encode_objects(rows.select(list(key)))
     numbers = pa.array(np.arange(rows.num_rows), pa.int64())
     last = pa.table({"key": keys, "row": numbers}).group_by("key").aggregate([("row", "max")])
@@ -100,7 +99,6 @@ def _newest(rows: pa.RecordBatch, key: tuple[str, ...]) -> pa.Table:
 def _same(
     before: pa.RecordBatch, after: pa.RecordBatch, old: pa.ChunkedArray, new: pa.ChunkedArray
 ) -> np.ndarray:
-    """Pairs of rows that are equal in every column: `bool[pairs]`; NULL equals NULL."""
     same = mask_of(old.combine_chunks().is_valid())
     for name in after.schema.names:
         one, other = (

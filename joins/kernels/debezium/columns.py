@@ -182,7 +182,6 @@ class ColumnReader:
         return self._plain_decimals(kind, connect)
 
     def _plain_decimals(self, kind: SqlType, connect: ConnectType) -> Readers:
-        """Readers of decimals that have another type in the schema."""
         if connect.type in _INTEGERS:
             if connect.type != "int64" or not _may_be_unsigned(kind):
                 return {tokens.INTEGER: readers.decimals_as_numbers(kind)}
@@ -197,7 +196,6 @@ class ColumnReader:
         return {tokens.STRING: text} if connect.type == "string" else _NO_READER
 
     def _bare_decimals(self, kind: SqlType) -> Readers:
-        """Readers of decimals without a schema."""
         handling, unsigned = self.options.decimal_handling, self.options.bigint_unsigned
         number = readers.decimals_as_numbers(kind)
         fraction = readers.rounded_decimals(kind) if handling is DecimalHandling.DOUBLE else number
@@ -213,7 +211,6 @@ class ColumnReader:
         return by_kind
 
     def _longs(self, kind: SqlType) -> Reader:
-        """Reader of integers that are BIGINT UNSIGNED, or a decimal without a fraction."""
         if self.options.bigint_unsigned is BigintUnsignedHandling.LONG:
             return readers.unsigned_longs
         is_certain = self.options.bigint_unsigned is BigintUnsignedHandling.PRECISE
@@ -265,7 +262,6 @@ class ColumnReader:
         return TimeUnit.MILLIS if is_coarse else TimeUnit.MICROS
 
     def _branches(self, values: RawValues, kind: SqlType, union: ConnectType) -> Checked:
-        """Values of a union, each by its own type; a type that does not fit fails."""
         members = members_of(values, list(union.fields))
         by_type = {name: np.flatnonzero(members[name].lasts >= 0) for name in union.fields}
         there = np.concatenate([np.zeros(0, np.int64), *by_type.values()])
@@ -411,7 +407,6 @@ def _floats(kind: SqlType, connect: ConnectType | None) -> Readers:
 
 
 def _repeats(keys: pa.StringArray, parts: Parts, count: int) -> Mask:
-    """Maps that have a key twice."""
     owners = parts.owners
     assert owners is not None, "a MAP has entries"
     seen: set[tuple[int, str]] = set()

@@ -141,7 +141,6 @@ class RowReader:
         fields: Mapping[str, ConnectType] | None,
         fault: RecordFault,
     ) -> pa.Array:
-        """One column of the records `rows`; `fields` are the types in their schema."""
         connect = None if fields is None else fields.get(item.name, UNKNOWN)
         if connect is None and item.name in self.columns.options.bit_columns:
             connect = _BIT_COLUMN
@@ -170,14 +169,10 @@ class DebeziumDecoder:
         before: Sequence[str] = (),
         payloads: tuple[PayloadReader, PayloadReader] | None = None,
     ) -> None:
-        """A decoder of `columns`; records may have more.
+        """A decoder of `columns`, the declared ones; records may have more.
 
-        Args:
-            columns: declared columns.
-            primary_key: names of columns; empty for a table without a key.
-            options: None for Debezium's defaults.
-            before: names of the columns of `ChangeRows.before`.
-            payloads: readers of keys and of values; None for JSON.
+        `before` names the columns of `ChangeRows.before`. `payloads` are the readers of keys and of
+        values; None for JSON.
         """
         by_name = {column.name: column for column in columns}
         self._options = options or DebeziumOptions()
@@ -241,7 +236,6 @@ class DebeziumDecoder:
         return after
 
     def _read_keys(self, keys: RawValues, changes: Changes, faults: Faults) -> PlacedRows:
-        """Primary keys of the records that have a key."""
         is_keyed = np.isin(changes.codes, _KEYED) & faults.sound & (keys.lasts >= 0)
         if not self._key.fields:
             return PlacedRows(np.zeros(0, np.int64), [])
@@ -265,7 +259,7 @@ class DebeziumDecoder:
     def _key_columns(
         self, read: PlacedRows, after: PlacedRows, changes: Changes, rows: RowReader
     ) -> list[pa.Array]:
-        """The key of all records: the record's key, or else that of its row."""
+        """The key of all records: the record's key, or else the key columns of its row."""
         faults, count = rows.faults, len(changes.codes)
         visible = np.ones(count, np.bool_)
         has_key, is_new = np.zeros(count, np.bool_), np.isin(changes.codes, WITH_ROW)

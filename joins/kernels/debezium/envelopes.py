@@ -125,7 +125,7 @@ def _codes_of(op: RawValues) -> Codes:
 
 
 def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:
-    """Positions of snapshot rows in the log; all rows of one snapshot have the same."""
+    """Positions of snapshot rows in the log; equal for all rows of one snapshot."""
     chosen = np.flatnonzero(codes == CODES[RecordKind.READ])
     lsn, file, pos = (values.copied(chosen) for values in said_of)
     positions = pc.coalesce(
@@ -139,7 +139,6 @@ def _positions(said_of: Sequence[RawValues], codes: Codes) -> pa.BinaryArray:
 def _source_of(
     said_of: Sequence[RawValues], positions: pa.BinaryArray, has_block: Mask, faults: Faults
 ) -> Source:
-    """Origin of changes; in a source block without `snapshot` it is `false`."""
     by_kind: Readers = {tokens.STRING: readers.texts, tokens.BOOLEAN: _boolean_words}
     columns = []
     for name, value in zip(_SOURCE, said_of, strict=True):
@@ -158,7 +157,7 @@ def _source_of(
 
 
 def _read(values: RawValues, by_kind: Readers, to: pa.DataType) -> Checked:
-    """`values` by the reader of each one's kind; a value that all records have is read once."""
+    """Reads each value by its kind; reads a value that all records share once."""
     count = len(values)
     if count > 1 and values.lasts[0] >= 0 and values.are(values.at(0)).all():
         one = readers.read_by_kind(values.take(np.zeros(1, np.int64)), by_kind, to)
@@ -171,7 +170,6 @@ def _boolean_words(values: RawValues) -> Checked:
 
 
 def _leave_others(codes: Codes, source: Source, table: CapturedName | None, faults: Faults) -> None:
-    """Marks records of tables other than `table`; a record without a table is bad."""
     if table is None:
         return
     pairs = (

@@ -308,7 +308,6 @@ class JsonPayloads:
         self._read(work, others)
 
     def _read(self, work: "_Unwrapping", rows: Rows) -> None:
-        """Splits values that may have a schema, and caches their prefixes."""
         chosen = work.values.take(rows)
         members = members_of(chosen, _WRAPPED)
         schemas, inner = members["schema"], members["payload"]
@@ -331,7 +330,6 @@ class JsonPayloads:
                 work.match(prefix, number)
 
     def _number_of(self, text: bytes | None) -> int:
-        """The number of a schema in JSON, `NO_SCHEMA` for `null`."""
         if text is None:
             return NO_SCHEMA
         if text not in self._numbers:

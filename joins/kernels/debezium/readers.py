@@ -134,7 +134,6 @@ def floats(values: RawValues) -> Checked:
 
 
 def _narrowed(exact: npt.NDArray[np.float64], good: Mask, valid: Mask) -> Checked:
-    """Doubles that are a FLOAT, or the shortest number that reads back as one."""
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = exact.astype(np.float32)
         good = good & ~(np.isinf(narrow) & np.isfinite(exact))
@@ -201,7 +200,7 @@ def rounded_decimals(kind: SqlType) -> Reader:
 
 
 def _trusted(read: Checked, kind: SqlType) -> Checked:
-    """Decimals that were doubles, without numbers of more digits than a double keeps."""
+    """Marks decimals from doubles that have more digits than a double keeps."""
     if kind.precision <= _EXACT_DIGITS:
         return read
     limit = Decimal(10) ** (_EXACT_DIGITS - kind.scale)
@@ -254,7 +253,6 @@ def unscaled_decimals(kind: SqlType, scale: int) -> Reader:
 
 
 def _unscaled_each(values: RawValues, kind: SqlType, scale: int) -> Checked:
-    """The same for numbers of any size and a scale other than the declared one."""
     unscaled = binaries(is_url=False)(values)
     written: list[str | None] = []
     for each in unscaled.values.to_pylist():

@@ -62,8 +62,6 @@ class TimeUnit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Limits:
-    """Range of a type, and the step between its values."""
-
     least: int
     greatest: int
     step: int
@@ -165,7 +163,7 @@ def _by_parts(
 
 
 def _day_of(parts: Mapping[str, int]) -> int | None:
-    """Days since 1970, None of zeros."""
+    """Days since 1970, None for zeros."""
     year, month, day = (parts.get(name, 0) for name in ("year", "month", "day"))
     if not (year or month or day):
         return None
@@ -173,7 +171,6 @@ def _day_of(parts: Mapping[str, int]) -> int | None:
 
 
 def _instant_of(parts: Mapping[str, int]) -> int | None:
-    """Microseconds since 1970, None of zeros."""
     day = _day_of(parts)
     if day is None:
         return None

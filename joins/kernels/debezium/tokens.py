@@ -111,7 +111,6 @@ def integers_of(firsts: Rows, lasts: Rows, numbers: Rows, fits: Mask) -> None:
 
 @compiled
 def _long(at: int, end: int) -> tuple[int, bool]:
-    """The integer there; whether it has 64 bits."""
     stop, number = integer(at, end)
     if stop == end:
         return number, True
@@ -173,7 +172,7 @@ def unscaled_of(firsts: Rows, lasts: Rows, numbers: Rows, outcome: Bytes) -> Non
 
 @compiled
 def _decoded_size(at: int, end: int, digits: Rows) -> int:
-    """How many bytes the base64 is of; -1 if it is none."""
+    """Number of bytes that the base64 text decodes to; -1 if it is invalid."""
     length = end - at
     if length % 4:
         return -1
@@ -217,7 +216,6 @@ def bytes_into(firsts: Rows, offsets: Rows, out: Bytes, is_url: bool) -> None:
 
 @compiled
 def _two(at: int, end: int) -> int:
-    """The number of two digits, or -1."""
     if at + 2 > end:
         return -1
     tens, ones = byte_at(at) - ZERO, byte_at(at + 1) - ZERO
@@ -226,7 +224,7 @@ def _two(at: int, end: int) -> int:
 
 @compiled
 def _day(at: int, end: int) -> tuple[int, int]:
-    """Days since 1970 of `YYYY-MM-DD` and the place behind it; the place is -1 if it is none."""
+    """Days since 1970 of `YYYY-MM-DD` and the address after it, -1 if it is invalid."""
     century, years = _two(at, end), _two(at + 2, end)
     month, day = _two(at + 5, end), _two(at + 8, end)
     if century < 0 or years < 0 or month < 1 or month > 12 or day < 1:
@@ -249,7 +247,7 @@ def _days_until(year: int, month: int, day: int) -> int:
 
 @compiled
 def _clock(at: int, end: int) -> tuple[int, int]:
-    """Microseconds of `HH:MM:SS[.f]` and the place behind it, -1 if it is none or is finer."""
+    """Microseconds of `HH:MM:SS[.f]` and the address after it, -1 if invalid or finer."""
     hour, minute, second = _two(at, end), _two(at + 3, end), _two(at + 6, end)
     if hour < 0 or hour > 23 or minute < 0 or minute > 59 or second < 0 or second > 59:
         return 0, -1
@@ -272,7 +270,7 @@ def _clock(at: int, end: int) -> tuple[int, int]:
 
 @compiled
 def _offset(at: int, end: int) -> tuple[int, int]:
-    """Microseconds east of UTC of `Z` or `+HH[[:]MM]`, and the place behind it, or -1."""
+    """Microseconds east of UTC of `Z` or `+HH[[:]MM]`, and the address after it, or -1."""
     if at < end and byte_at(at) == _LARGE_Z:
         return 0, at + 1
     if at >= end or (byte_at(at) != PLUS and byte_at(at) != MINUS):

@@ -94,8 +94,6 @@ def _remainder(op: Operation) -> Value | Checked:
 
 
 def _whole(function: Callable[..., Value]) -> Function:
-    """CEIL and FLOOR."""
-
     def apply(op: Operation) -> Value | Checked:
         if op.types[0].name in INTEGERS:
             return op.arguments[0]
@@ -136,7 +134,7 @@ def _round(op: Operation) -> Value | Checked:
 
 
 def _rounded_integer(number: int, places: int) -> int:
-    """To tens, hundreds, …; a result beyond 64 bits wraps, as in Java."""
+    """Rounds to tens, hundreds, …; a result beyond 64 bits wraps, as in Java."""
     if places >= 0:
         return number
     step: int = 10 ** min(-places, 20)  # more than twice of any
@@ -146,8 +144,6 @@ def _rounded_integer(number: int, places: int) -> int:
 
 
 def _moved_or(plain_sum: Function, sign: int) -> Function:
-    """`+` or `-`: of a time and milliseconds, of two intervals, else of numbers."""
-
     def apply(op: Operation) -> Value | Checked:
         if op.result.name in INTERVALS:
             return (pc.add_checked if sign > 0 else pc.subtract_checked)(*op.arguments)
@@ -157,7 +153,7 @@ def _moved_or(plain_sum: Function, sign: int) -> Function:
 
 
 def _multiplied(numbers: Function) -> Function:
-    """`*`; of an interval and a number, whose fraction is cut."""
+    """`*`; the fraction of an interval times a number is cut."""
 
     def apply(op: Operation) -> Value | Checked:
         if op.result.name not in INTERVALS:

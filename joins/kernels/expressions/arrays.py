@@ -86,8 +86,6 @@ def elements_of(op: Operation, arrays: int, values: int = 0) -> ArrayElements:
 def _array(
     pick: Callable[[ArrayElements, int], Places], values: int = 0, arrays: int = 0
 ) -> Function:
-    """An array of the elements at the places that `pick` gives for a row."""
-
     def apply(op: Operation) -> pa.Array:
         elements = elements_of(op, arrays or len(op.arguments) - values, values)
         places: list[int] = []

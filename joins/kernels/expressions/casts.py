@@ -27,7 +27,7 @@ def cast(values: pa.Array | pa.Scalar, to: pa.DataType, *, safe: bool = True) ->
 
 
 def _quotients(values: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """Digits by a power of ten, if all of both are exact in `to`: one rounding then; else None."""
+    """Divides digits by a power of ten if both are exact in `to`, which rounds once; else None."""
     kind, limit, most_scale = _EXACT[to]
     scale = values.type.scale
     data = values.buffers()[1]
@@ -175,9 +175,9 @@ def _beyond_scales(text: pa.Array, to: pa.DataType) -> Mask:
 
 
 def _plain_times(text: pa.Array, to: pa.DataType) -> pa.Array | None:
-    """`text` as timestamps, if the lengths of all tell that Arrow reads them as we do.
+    """`text` as timestamps if the lengths prove that Arrow reads them alike; else None.
 
-    To know the form of each by a pattern costs ten times as much as to read it.
+    Matching each against a pattern costs ten times as much as reading it.
     """
     if not pa.types.is_timestamp(to):
         return None

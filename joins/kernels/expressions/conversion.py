@@ -99,7 +99,6 @@ def convert(
 
 
 def _by_parts(values: pa.Array, source: SqlType, target: SqlType, rules: CastRules) -> Checked:
-    """A nested column: each part as that in the same place of the second type."""
     pairs = list(zip(source.members, target.members, strict=True))
     is_map = source.name is TypeName.MAP
 
@@ -114,7 +113,6 @@ def _by_parts(values: pa.Array, source: SqlType, target: SqlType, rules: CastRul
 
 
 def _present(keys: Checked, kind: SqlType) -> Checked:
-    """Keys of a MAP that has none that is NULL: those fail."""
     nulls = mask_of(keys.values.is_null())
     if not nulls.any():
         return keys
@@ -258,7 +256,6 @@ def _float_from_string(text: pa.Array, target: SqlType) -> Checked:
 
 
 def _decimal_from_string(text: pa.Array, target: SqlType) -> Checked:
-    """Rounded half up; texts with more digits than Arrow takes are read one by one."""
     wide = from_text(text, pa.decimal256(76, 38))
     fitting = to_decimal(wide.values, target)
     long = wide.failed & mask_of(pc.match_substring_regex(text, NUMBER_PATTERN))

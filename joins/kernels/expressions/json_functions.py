@@ -164,7 +164,7 @@ def _is_json(text: str, form: str) -> bool:
 
 
 def _length(text: str, path: str = "lax $") -> int | None:
-    """Of what the path leads to; NULL for nothing, for several values, and for no JSON."""
+    """NULL without a value, for several values, and for invalid JSON."""
     way = path_of(path)
     try:
         value = way.read(parsed(text))
@@ -273,7 +273,7 @@ def json_raw(op: Operation) -> Checked:
 
 
 def _parts(op: Operation) -> tuple[str, list[list[Json]]]:
-    """What to do with NULL, and the values of the arguments behind it; `raw` ones are JSON."""
+    """The rule for NULL, and the values of the arguments after it; `raw` ones are JSON."""
     rule, marks = (op.constant(at) for at in (0, 1))
     assert rule is not None, "the planner says it"
     assert marks is not None, "the planner says it"
@@ -320,7 +320,6 @@ def _ascii(character: str) -> str:
 
 
 def _unquote(text: str) -> str:
-    """What stands between quotes; a text that is not between quotes, or ill-formed, as it is."""
     if len(text) < 2 or text[0] != '"' or text[-1] != '"':
         return text
     inside = text[1:-1]

@@ -68,7 +68,7 @@ class TooLongError(ValueError):
 
 @dataclass(slots=True)
 class _JsonText:
-    """A text in pieces, which may have so many characters more."""
+    """A text in pieces; `rest` is the number of characters left."""
 
     texts: list[str]
     rest: int

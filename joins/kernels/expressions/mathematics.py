@@ -68,7 +68,7 @@ def tangent(angle: float) -> float:
 
 
 def _reduced(angle: float) -> tuple[int, float, float]:
-    """How many right angles are taken off, and what is left in two parts."""
+    """Number of right angles removed, and the rest in two parts."""
     if abs(angle) <= _QUARTER:
         return 0, angle, 0.0
     turns = int(abs(angle) * (2 / math.pi) + 0.5)
@@ -153,7 +153,7 @@ _MOST_PLACES = 400
 
 
 def _real(function: Callable[..., float]) -> Function:
-    """Of DOUBLE; where C has no value the result is NaN or infinite, as in Java."""
+    """A function of DOUBLE; NaN or infinite where C has no value, as in Java."""
 
     def apply(op: Operation) -> pa.Array:
         arrays = [cast(item, pa.float64()) for item in op.arrays()]
@@ -213,7 +213,7 @@ def _sinh(number: float) -> float:
 
 
 def _truncate(op: Operation) -> Checked:
-    """To a number of places; a negative one clears digits before the point."""
+    """TRUNCATE; a negative number of places clears digits before the point."""
     kind, to = op.types[0].name, arrow_type(op.result)
     places = op.array(1) if len(op.arguments) > 1 else pa.array([0] * op.num_rows, pa.int32())
 
@@ -237,7 +237,7 @@ def _truncate(op: Operation) -> Checked:
 
 
 def _bits(seed: int, draws: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers that `java.util.Random(seed)` draws first, of so many bits each."""
+    """The first numbers of `java.util.Random(seed)`, with `draws` bits each."""
     state = (seed ^ _MULTIPLIER) % _MODULUS
     numbers = []
     for bits in draws:

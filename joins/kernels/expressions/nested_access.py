@@ -127,7 +127,6 @@ def _joined_entries(
 
 
 def _places(every: Sequence[Parts]) -> list[list[range]]:
-    """Of each list of columns: where the elements of each row are when all are one column."""
     result, start = [], 0
     for parts in every:
         assert parts.lengths is not None, "it has elements"
@@ -181,7 +180,6 @@ def map_of(op: Operation) -> Checked:
 
 
 def _last_of_equal(codes: Rows) -> Mask:
-    """Which of the numbers in each row are followed by no equal one."""
     order = np.argsort(codes, axis=1, kind="stable")
     ordered = np.take_along_axis(codes, order, axis=1)
     last = np.ones(codes.shape, dtype=np.bool_)
@@ -192,7 +190,6 @@ def _last_of_equal(codes: Rows) -> Mask:
 
 
 def _filled(op: Operation, parts: Sequence[Sequence[pa.Array]], kept: Mask) -> pa.Array:
-    """An ARRAY or a MAP a row, of those of its `parts`, a column each, that are `kept`."""
     count = kept.shape[1]
     places = np.arange(op.num_rows)[:, None] + np.arange(count)[None, :] * op.num_rows
     chosen = pa.array(places[kept])
@@ -312,7 +309,7 @@ def _picked(values: pa.Array, places: Rows) -> pa.Array:
 
 
 def _same(elements: pa.Array, keys: pa.Array, owners: Rows) -> Mask:
-    """Which elements equal what their row looks for; a long text is not copied for each."""
+    """Mask of elements that equal the key of their row; does not copy a long text for each."""
     if not pa.types.is_string(elements.type) and not pa.types.is_binary(elements.type):
         return mask_of(pc.equal(elements, keys.take(pa.array(owners))))
     coded = pa.concat_arrays([elements, keys]).dictionary_encode().indices

@@ -136,7 +136,6 @@ def grown(make: Function, factor: int = 1) -> Function:
 
 
 def _whole_bytes(op: Operation) -> int:
-    """Of all arguments in all rows."""
     scalars = [item for item in op.arguments if isinstance(item, pa.Scalar)]
     columns = [item for item in op.arguments if not isinstance(item, pa.Scalar)]
     fixed = sum(int(bytes_of(item)[0]) for item in scalars)

@@ -77,7 +77,7 @@ def usual_times(text: pa.Array) -> pa.Array:
 def _rewritten(
     text: pa.Array, usual: str, other: str, written: Callable[[_Parts], pa.Array]
 ) -> pa.Array:
-    """`text` with what has only the form `other` in the usual one."""
+    """Changes texts that match only `other` to the `usual` form."""
     unusual = ~mask_of(pc.match_substring_regex(text, usual)) & mask_of(pc.is_valid(text))
     if not unusual.any():
         return text
@@ -144,7 +144,6 @@ def to_time_type(values: pa.Array, source: SqlType, target: SqlType, zone: str) 
 
 
 def _plain(values: pa.Array, source: SqlType) -> pa.Array:
-    """Local times of a column that is no instant."""
     if pa.types.is_timestamp(values.type):
         return values
     if source.name is TypeName.TIME:

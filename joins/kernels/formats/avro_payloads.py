@@ -150,7 +150,7 @@ def warm_up() -> None:
 
 
 def _written(values: RawValues, program: Program, header: int = _HEADER_BYTES) -> RawValues:
-    """Values of one schema as JSON, behind a header of `header` bytes; `ABSENT` if broken."""
+    """Values of one schema as JSON, after a header of `header` bytes; `ABSENT` if broken."""
     starts, count = values.firsts + header, len(values)
     texts = np.frombuffer(program.texts, np.uint8)
     size = int((values.lasts - starts).sum()) * _ROOM + count * (len(texts) + _ROW_ROOM)
@@ -187,13 +187,10 @@ class AvroRows:
         *,
         null_if_missing: bool = True,
     ) -> None:
-        """A reader of the declared `columns`.
+        """A reader of `columns`, which match the record's fields by name.
 
-        Args:
-            columns: matched with the record's fields by name.
-            schema: gives the schema of an id; or the schema of all values, which have no header
-                then.
-            null_if_missing: a missing column is NULL, else the record is bad.
+        `schema` looks up the schema of an id, or is the schema of all values, which then have no
+        header. With `null_if_missing` a missing column is NULL, else the record is bad.
         """
         self._columns = tuple(columns)
         self._memory: OneSchema | AvroMemory = (

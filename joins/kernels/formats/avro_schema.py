@@ -190,7 +190,6 @@ class _Builder:
     def _made(
         self, schema: Mapping[str, Any], space: str, full: str, depth: int
     ) -> tuple[int, ConnectType]:
-        """A record, enum or fixed; it is expanded at each use."""
         if full in self._open:
             raise ValueError(f'the type "{full}" is a part of itself')
         if schema["type"] == "fixed":
@@ -223,8 +222,7 @@ class _Builder:
     def _union(self, branches: list[object], space: str, depth: int) -> tuple[int, ConnectType]:
         """A union; one of NULL and one type has that type.
 
-        A value of a union with more types is an object whose member has the type's name:
-        `{"string": "x"}`.
+        Values of other unions are objects whose member has the type's name: `{"string": "x"}`.
         """
         number = self._add(UNION)
         is_plain = sum(branch not in _NULLS for branch in branches) < 2
@@ -256,7 +254,6 @@ def _branch_name(branch: object) -> str:
 
 
 def _described(connect: ConnectType, schema: Mapping[str, Any]) -> ConnectType:
-    """`connect` with the logical type and the properties of the schema."""
     logical = connect.type, str(schema.get("logicalType"))
     name = schema.get("connect.name") or _LOGICAL.get(logical)
     scale = schema.get("scale", 0) if name == DECIMAL else None

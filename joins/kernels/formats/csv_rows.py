@@ -95,7 +95,7 @@ def _boolean(text: pa.StringArray) -> Checked:
 
 
 def _floating(text: pa.StringArray, to: pa.DataType) -> Checked:
-    """A finite number beyond the type's range does not fit."""
+    """A finite number beyond the type's range fails."""
     names = pa.array(list(_NOT_FINITE), pa.string())
     named = mask_of(pc.is_in(text, names)) if len(text) else np.zeros(0, np.bool_)
     read = from_text(null_where(text, named), to)
@@ -114,7 +114,6 @@ def _decimal(text: pa.StringArray, to: pa.DataType) -> Checked:
 
 
 def _split(text: pa.StringArray, elements: str) -> tuple[pa.StringArray, np.ndarray]:
-    """The parts of all cells, and how many each has; an empty cell has none."""
     is_empty = mask_of(pc.equal(text, "")) | mask_of(text.is_null())
     lists = pc.split_pattern(null_where(text, is_empty), elements)
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
@@ -208,7 +207,6 @@ class _RowsOfTexts:
         return cls(reader, data, bounds, cells, {}, np.zeros(shape[1], np.bool_))
 
     def look_at_whole(self) -> None:
-        """Finds rows with a wrong number of cells, and comments."""
         counts, declared, ends = self.cells.counts, len(self.reader.columns), self.bounds[1:]
         if self.reader.dialect.has_comments:
             self.passed_over = (counts == 0) & (self.bounds[:-1] < ends)
@@ -236,7 +234,6 @@ class _RowsOfTexts:
         return ParsedRows(batch, pa.array(np.flatnonzero(keep)), bad)
 
     def _column(self, slot: int, is_bad: Mask) -> pa.Array:
-        """One column; rows whose cell does not fit become bad."""
         reader, dialect = self.reader, self.reader.dialect
         item = reader.field_of(reader.read[slot])
         texts = null_where(self._texts(slot), is_bad)
@@ -256,7 +253,6 @@ class _RowsOfTexts:
         return checked.values
 
     def _texts(self, slot: int) -> pa.Array:
-        """Cells of a column, binary; NULL if missing."""
         firsts, lasts, kinds = (each[slot] for each in self.cells[:3])
         there = firsts >= 0
         if (kinds[there] == PLAIN).all():

@@ -132,7 +132,7 @@ def _read_row(
 
 @compiled
 def _cell(data: Bytes, at: int, end: int, marks: CsvMarks) -> tuple[int, int, int, int]:
-    """Start and end of a cell, its kind or error, and the position behind it."""
+    """Start and end of a cell, its kind or error, and the position after it."""
     if at < end and data[at] == marks.quote:
         return _quoted(data, at + 1, end, marks)
     first, kind = at, PLAIN
@@ -169,7 +169,6 @@ def _is_break(byte: int) -> bool:
 
 @compiled
 def _behind_break(data: Bytes, at: int, end: int) -> int:
-    """Behind a line break, if there is one; CR LF is one."""
     if at < end and data[at] == _RETURN:
         at += 1
         return at + (at < end and data[at] == _LINE_FEED)
@@ -224,7 +223,7 @@ def unescape(
 
 @compiled
 def _meant(byte: int) -> int:
-    """The byte that an escaped character stands for, as in Jackson."""
+    """The byte of an escaped character, as in Jackson."""
     if byte == 48:  # 0
         return 0
     if byte == 110:  # n

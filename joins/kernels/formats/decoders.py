@@ -189,7 +189,6 @@ def one_a_record(parsed: ParsedRows) -> ParsedRows:
 def _rows_of_both(
     values: ParsedRows, keys: ParsedRows
 ) -> tuple[pa.RecordBatch, pa.RecordBatch, pa.Int64Array]:
-    """Rows of `values` with a key, these keys, and their positions in the input."""
     index, of_keys = values.row_index.to_numpy(), keys.row_index.to_numpy()
     if np.array_equal(index, of_keys):
         return values.batch, keys.batch, values.row_index

@@ -89,7 +89,6 @@ def csv_rows(rows: pa.RecordBatch, kinds: Sequence[SqlType], dialect: CsvDialect
 
 
 def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:
-    """Text of the cells, NULL for NULL."""
     if kind.is_nested:
         return _csv_nested(column, kind, dialect)
     if kind.name is TypeName.TIME:
@@ -109,7 +108,6 @@ def _csv_texts(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Strin
 
 
 def _csv_nested(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.StringArray:
-    """Elements of an ARRAY or fields of a ROW, joined."""
     parts = parts_of(column)
     nothing = dialect.null or ""
     texts = [
@@ -125,7 +123,6 @@ def _csv_nested(column: pa.Array, kind: SqlType, dialect: CsvDialect) -> pa.Stri
 
 
 def _protected(text: pa.StringArray, dialect: CsvDialect, *, is_alone: bool) -> pa.StringArray:
-    """The cells with quotes or escapes, where they need some."""
     marks = (dialect.delimiter, dialect.quote, dialect.escape)
     special = re.escape("".join(mark for mark in marks if mark is not None))
     needs = mask_of(pc.match_substring_regex(text, rf"^#|[{special}\n\r]"))
@@ -171,7 +168,6 @@ def avro_rows(rows: pa.RecordBatch, columns: Sequence[Field], before: bytes) -> 
 
 
 def _avro_member(column: pa.Array, member: Member) -> pa.Array:
-    """A nullable value is a union of NULL and its type."""
     values = _avro_values(column, member.type)
     if not member.nullable:
         return values
@@ -183,7 +179,6 @@ def _avro_member(column: pa.Array, member: Member) -> pa.Array:
 
 
 def _avro_values(column: pa.Array, kind: SqlType) -> pa.Array:
-    """Values of a column; those of NULLs are arbitrary."""
     if kind.is_nested:
         return _avro_nested(column, kind)
     if kind.name is TypeName.BOOLEAN:
@@ -198,7 +193,6 @@ def _avro_values(column: pa.Array, kind: SqlType) -> pa.Array:
 
 
 def _counts(column: pa.Array, kind: SqlType) -> npt.NDArray[np.int64]:
-    """Numbers, days, milliseconds or microseconds."""
     if kind.name is TypeName.DATE:
         column = column.cast(pa.int32())
     numbers = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)

@@ -165,15 +165,11 @@ _CACHED_VERSIONS = 16
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Rows of an index by segment.
+    """Rows of an index by segment, the largest segment first.
 
     The largest segment is read in order, and the few rows of the others are then put into place:
-    sorting the rows by segment takes four times as long.
-
-    Attributes:
-        parts: the largest segment first.
-        order: position of each row in the concatenated parts; None with one part.
-        missing: rows of NULLs; None without any.
+    sorting the rows by segment takes four times as long. `order` is the position of each row in the
+    concatenated parts, None with one part; `missing` marks rows of NULLs.
     """
 
     parts: Sequence[tuple[Segment, pa.Array]]
@@ -300,7 +296,6 @@ class DimensionIndex:
         return probes[visible], rows[visible] + self._first[number]
 
     def _only_matches(self, keys: Sequence[pa.Array], hashes: Hashes) -> tuple[Rows, Rows]:
-        """Visible matches if each key has at most one: searches the largest segment first."""
         matches = np.full(len(hashes), -1, dtype=np.int64)
         open_keys = np.arange(len(hashes))
         for number in self._largest_first:
@@ -330,7 +325,6 @@ class DimensionIndex:
     def _gathered(
         self, rows: Rows, values: Callable[[Segment, Rows], npt.NDArray[Any]]
     ) -> npt.NDArray[Any]:
-        """What `values` gives for rows of a segment, for `rows` of the index in their order."""
         if len(self._segments) == 1:
             return values(self._segments[0], rows)
         owners = np.searchsorted(self._first, rows, side="right") - 1
@@ -379,7 +373,6 @@ class DimensionIndex:
         ]
 
     def _sorted(self, probes: Rows, rows: Rows) -> tuple[Rows, Rows]:
-        """Order by position, then by the columns that distinguish the rows."""
         table = pa.Table.from_batches([self.take(rows, self.spec.identity)])
         table = table.rename_columns([f"key{at}" for at in range(table.num_columns)])
         sort_keys = [("probe", "ascending"), *((name, "ascending") for name in table.column_names)]

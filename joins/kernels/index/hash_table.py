@@ -101,7 +101,6 @@ def _hash_decimals(column: pa.Array, seed: np.uint64) -> Hashes:
 def _hash_bytes(
     column: pa.Array, offset_type: np.dtype[np.int32] | np.dtype[np.int64], seed: np.uint64
 ) -> Hashes:
-    """Hash eight bytes a step for all rows of that length; very long values one by one."""
     count = len(column)
     _, offset_buffer, data = column.buffers()
     if count == 0 or offset_buffer is None:

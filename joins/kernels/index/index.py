@@ -195,7 +195,6 @@ def remove_versions(directory: Path, keep: set[int]) -> None:
 
 @contextmanager
 def _all_or_nothing(home: Path) -> Iterator[None]:
-    """Remove the files of an unfinished version: the disk may be full."""
     try:
         yield
     except Exception:
@@ -229,12 +228,7 @@ def _remove_versions(home: Path, keep: set[int]) -> None:
 
 @dataclass(slots=True)
 class _SegmentDraft:
-    """A segment on its way into a new version.
-
-    Attributes:
-        hidden: one Boolean a row.
-        saved_hidden: what `entry.hidden` has.
-    """
+    """A segment of a version in the making; `saved_hidden` is the stored bitmap."""
 
     entry: SegmentEntry
     segment: Segment
@@ -248,7 +242,6 @@ class _SegmentDraft:
         return cls(entry, Segment.map(home, entry.name), hidden, hidden.copy())
 
     def saved(self, home: Path, version: int) -> SegmentEntry:
-        """The entry, with a new bitmap file if the bitmap has changed."""
         if np.array_equal(self.hidden, self.saved_hidden):
             return self.entry
         entry = self.entry
@@ -326,7 +319,6 @@ def _superseding(parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec
 
 
 def _places(segment: Segment, rows: Rows, spec: IndexSpec) -> list[Rows]:
-    """Sort positions, as `place_of`, for rows of a segment."""
     position = segment.positions(rows)
     if spec.versioned is None:
         return position
@@ -341,9 +333,9 @@ def _is_later(new: Sequence[Rows], old: Sequence[Rows]) -> Mask:
 
 
 def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
-    """Where the newest of `parts` begin that are merged, with the new rows; None if none are.
+    """First of the newest `parts` to merge with the new rows, None to merge none.
 
-    They are taken in while the one before is not much larger than they are together.
+    An older part is merged unless it is much larger than the newer ones together.
     """
     sizes = [part.entry.rows for part in parts] + ([new_rows] if new_rows else [])
     start = len(sizes)
@@ -359,7 +351,6 @@ def _merged_from(parts: Sequence[_SegmentDraft], new_rows: int) -> int | None:
 def _merged(
     parts: Sequence[_SegmentDraft], rows: pa.Table, spec: IndexSpec, complete: int
 ) -> pa.Table:
-    """The living rows of `parts` and the newer `rows`."""
     live = [_live_rows(part, spec, complete) for part in parts]
     if rows.num_rows:
         live.append(rows)
@@ -381,7 +372,7 @@ def _needed(rows: pa.Table, spec: IndexSpec, complete: int) -> pa.Table:
 
 
 def _without_old_deletes(rows: pa.Table, complete: int) -> pa.Table:
-    """Drop hidden rows whose binlog file is more than one behind the newest.
+    """Drops hidden rows whose binlog file is more than one behind the newest.
 
     A restarted binlog process repeats unacknowledged changes: seconds, not files.
     """

@@ -139,8 +139,6 @@ def exclusive(directory: Path, *, patience: Patience | None = None) -> Iterator[
 
 
 class _Wait:
-    """The wait of one process for a lock, and what it sees of the holder meanwhile."""
-
     def __init__(self, handle: FileIO, directory: Path, patience: Patience) -> None:
         self._handle = handle
         self._directory = directory
@@ -150,7 +148,7 @@ class _Wait:
         self._progress: list[int] | None = None
 
     def until_taken(self) -> None:
-        """Take the lock; who must wait for another process says so, for that one may be halted."""
+        """Take the lock; a wait for another process is logged, as that process may be halted."""
         pause_s = _POLL_S[0]
         while not take_lock(self._handle.fileno()):
             self._look()
@@ -200,10 +198,10 @@ def _still_text(holder: bytes, progress: list[int]) -> str:
 
 
 def _progress(holder: bytes) -> list[int] | None:
-    """What grows while the holder does anything: its CPU time, and how often it has slept.
+    """CPU time of the holder and its number of sleeps: both grow while it works.
 
-    None where that is not known: it is none of the processes that we see, or waits for a CPU.
-    Source: proc(5), /proc/PID/stat and /proc/PID/status.
+    None if unknown: its process is not visible, or waits for a CPU. Source: proc(5), /proc/PID/stat
+    and /proc/PID/status.
     """
     try:
         numbers = json.loads(holder)

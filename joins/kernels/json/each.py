@@ -58,8 +58,6 @@ _Reader = Callable[[Any, str], object]
 
 
 class _Constant(str):
-    """NaN or an infinity, which JSON does not have."""
-
     __slots__ = ()
 
 
@@ -130,7 +128,6 @@ class _RecordReader:
         self._readers = {item.name: _nullable(_reader_of(item, rules), rules) for item in schema}
 
     def rows_of(self, value: bytes | None) -> Iterator[Mapping[str, object]]:
-        """The rows of a record, one unless it is an array; raises `_BadValueError`."""
         text = _text_of(value)
         if text[-1] != {"{": "}", "[": "]"}[text[0]] and not self._rules.ignores_errors:
             raise _BadValueError(_NO_OBJECT)
@@ -143,7 +140,6 @@ class _RecordReader:
         yield row
 
     def _elements(self, text: str) -> Iterator[Mapping[str, object]]:
-        """The objects of an array; NULL elements are skipped."""
         at = _behind_blanks(text, 1)
         if text.startswith("]", at):
             at += 1
@@ -205,7 +201,6 @@ class _RecordReader:
 
 
 def _text_of(value: bytes | None) -> str:
-    """The text of a record without blanks around it."""
     if value is None:
         raise _BadValueError("the value is null")
     for encoding in (json.detect_encoding(value), "utf-8"):
@@ -238,7 +233,6 @@ def _behind_sign(text: str, at: int, sign: str) -> int:
 
 
 def _name(text: str, at: int) -> tuple[str, int]:
-    """The name of the member at `at`, and where its value begins."""
     if not text.startswith('"', at):
         raise _BadValueError(f"invalid JSON: expected a name in quotes at character {at}")
     try:
@@ -284,8 +278,6 @@ def _behind_value(text: str, at: int) -> int:
 
 
 def _nullable(read: _Reader, rules: JsonRules) -> _Reader:
-    """`read`, with NULL for NULL and, if errors are ignored, for values that do not fit."""
-
     def read_or_null(value: object, place: str) -> object:
         if value is None:
             return None
@@ -349,7 +341,6 @@ def _unfit(value: object, place: str, expected: str) -> _BadValueError:
 
 
 def _trimmed(value: object, place: str) -> str:
-    """The text of a number, which may stand in quotes."""
     if type(value) is str:
         return value.strip(_TRIMMED)
     if isinstance(value, WrittenNumber):
@@ -385,7 +376,6 @@ def _integers(kind: pa.DataType) -> _Reader:
 
 
 def _integral(text: str) -> int | None:
-    """The integer that a JSON number with a fraction or an exponent equals, if any."""
     try:
         number = Decimal(text)
     except InvalidOperation:  # of a power beyond all bounds
@@ -457,7 +447,6 @@ def _string(value: object, place: str) -> str:
 
 
 def _written(value: object, place: str) -> str:
-    """A value as JSON without blanks, with the digits of its numbers."""
     if isinstance(value, WrittenNumber):
         return str(value)
     if isinstance(value, _Constant):
@@ -485,8 +474,6 @@ def _binary(value: object, place: str) -> bytes:
 
 
 def _times(convert: Callable[[pa.Array], Any], expected: str) -> _Reader:
-    """Reads a text by the rule for columns of texts; dates and times are counts."""
-
     def read(value: object, place: str) -> int:
         text = _expected(value, str, "string", place)
         try:

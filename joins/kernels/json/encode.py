@@ -40,7 +40,6 @@ def _shown(column: pa.Array) -> pa.Array:
 
 
 def _nested_shown(column: pa.Array) -> pa.Array:
-    """A ROW as `+I[…]`, an ARRAY as `[…]`, a MAP as `{key=value, …}`."""
     parts = parts_of(column)
     texts = [pc.fill_null(_shown(child), "null") for child in parts.children]
     if parts.lengths is None:
@@ -125,7 +124,6 @@ def encode_objects(
 def _members(
     names: Sequence[str], columns: Sequence[pa.Array], style: JsonStyle
 ) -> list[str | pa.Array]:
-    """Pieces that joined give an object for each row."""
     quoted = [f"{json.dumps(name, ensure_ascii=False)}:" for name in names]
     if style.omits_nulls:
         return ["{", _present_members(quoted, columns, style), "}"]
@@ -138,7 +136,6 @@ def _members(
 def _present_members(
     quoted: Sequence[str], columns: Sequence[pa.Array], style: JsonStyle
 ) -> pa.StringArray:
-    """The members that are not NULL, separated by commas."""
     texts: list[pa.Array] = []
     for name, column in zip(quoted, columns, strict=True):
         text = join_text(_merged([f",{name}", *_pieces(column, style)]))
@@ -156,7 +153,6 @@ def encode_values(column: pa.Array, style: JsonStyle = _USUAL) -> pa.StringArray
 
 
 def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
-    """The pieces with one scalar for each run of literals."""
     merged: list[pa.Array | pa.Scalar] = []
     literal = ""
     for piece in pieces:
@@ -169,7 +165,6 @@ def _merged(pieces: Sequence[str | pa.Array]) -> list[pa.Array | pa.Scalar]:
 
 
 def _pieces(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
-    """Pieces that joined give the JSON text of each value of a column."""
     if pa.types.is_nested(column.type):
         return _nested(column, style)
     if style.floats is not None and pa.types.is_floating(column.type):
@@ -202,7 +197,7 @@ def _nested(column: pa.Array, style: JsonStyle) -> list[str | pa.Array]:
 
 
 def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
-    """The text of each value, and whether it stands in quotes."""
+    """The text of each value, and true if it needs quotes."""
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _escaped(column.cast(pa.string())), True
@@ -217,7 +212,6 @@ def _text(column: pa.Array) -> tuple[pa.StringArray, bool]:
 
 
 def _escaped(text: pa.StringArray) -> pa.StringArray:
-    """`text` with JSON's escapes; rewrites only values that need one."""
     if not _has_bytes_to_escape(text):
         return text
     needs = pc.fill_null(pc.match_substring_regex(text, _TO_ESCAPE), False)
@@ -232,7 +226,7 @@ def _escaped(text: pa.StringArray) -> pa.StringArray:
 
 
 def _has_bytes_to_escape(text: pa.StringArray) -> bool:
-    """Whether any byte may need an escape, those of NULL values included."""
+    """True if any byte may need an escape, including bytes of NULL values."""
     _, offset_buffer, data_buffer = text.buffers()
     if offset_buffer is None or data_buffer is None:
         return False

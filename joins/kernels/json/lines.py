@@ -90,7 +90,6 @@ _FRAGMENTS = json.JSONDecoder(
 
 
 def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
-    """Reads the members that are in `fields`."""
     readers = {name: _reader(kind) for name, kind in fields.items()}
 
     def read(members: tuple[tuple[str, object], ...]) -> object:
@@ -107,7 +106,6 @@ def _members(fields: Mapping[str, pa.DataType]) -> _Reader:
 
 
 def _reader(kind: pa.DataType) -> _Reader:
-    """Converts values for Arrow's reader."""
     if pa.types.is_list(kind):
         element = _reader(kind.value_type)
         return _expecting(list, lambda values: [element(value) for value in values])
@@ -119,8 +117,6 @@ def _reader(kind: pa.DataType) -> _Reader:
 
 
 def _expecting(right: type, read: _Reader) -> _Reader:
-    """`read` for values of the type `right`; NULL stays NULL."""
-
     def checked(value: object) -> object:
         if value is None:
             return None
@@ -200,7 +196,8 @@ def lines_of(values: pa.Array) -> pa.Array:
 def _not_utf_8(values: pa.Array) -> Mask:
     """Values that are not UTF-8, found in one pass over all bytes.
 
-    A value that begins inside a character is cut from the one before, which it might complete.
+    A value that begins inside a character is separated from the one before, which it might
+    complete.
     """
     ends, data = _content(values)
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
@@ -227,7 +224,6 @@ def _not_utf_8(values: pa.Array) -> Mask:
 
 
 def _content(text: pa.Array) -> tuple[_Rows, _Bytes]:
-    """The end of each value in the bytes of all values, and these bytes."""
     _, offset_buffer, data_buffer = text.buffers()
     if offset_buffer is None or data_buffer is None:
         return np.zeros(len(text), dtype=np.int64), np.zeros(0, dtype=np.uint8)
@@ -252,7 +248,6 @@ def _are_odd(text: pa.Array) -> Mask:
 
 
 def _mended(text: pa.Array) -> pa.Array:
-    """`text` as lines, NULL where it cannot be one."""
     text = pc.ascii_trim(text, characters=" \t\r\n")
     is_object = mask_of(pc.and_(pc.starts_with(text, "{"), pc.ends_with(text, "}")))
     is_object &= ~mask_of(pc.match_substring(text, "\0"))

@@ -133,7 +133,6 @@ class _Cells(NamedTuple):
         )
 
     def column(self, at: int, count: int, kind: pa.DataType, data: Bytes) -> pa.Array:
-        """The first `count` values of a column; `data` has their texts."""
         firsts, lasts = self.firsts[at, :count], self.lasts[at, :count]
         valid = lasts >= 0
         if pa.types.is_boolean(kind):
@@ -232,7 +231,6 @@ def raw_members(firsts: Rows, lasts: Rows, names: Sequence[str]) -> tuple[Rows, 
 
 
 def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
-    """Positions of the plain values, and their cells."""
     firsts, lasts = texts
     cells = _Cells.of(len(columns.kinds), len(firsts))
     rows = np.empty(len(firsts), np.int64)
@@ -241,7 +239,6 @@ def _passed(texts: tuple[Rows, Rows], columns: _Columns) -> tuple[Rows, _Cells]:
 
 
 def _described(kind: pa.DataType) -> tuple[int, int, int]:
-    """Kind and limits of a column; unsupported types count as nested."""
     if pa.types.is_signed_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return _INTEGER, -limit, limit - 1
@@ -279,7 +276,6 @@ def _read_rows(
 def _is_read(
     text: tuple[int, int], columns: _Columns, cells: _Cells, path: _Path, row: int
 ) -> bool:
-    """Reads the members of a value into the cells; true if it is a plain object."""
     at, end = text
     at = behind_blanks(at, end)
     if at >= end or byte_at(at) != OPEN_OBJECT:

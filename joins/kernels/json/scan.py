@@ -37,7 +37,6 @@ _HEX[list(b"ABCDEF")] = range(10, 16)
 
 
 def _loading(kind: types.Integer, result: types.Integer) -> Callable[[int], int]:
-    """A compiled function that loads a number of `kind` from an address."""
     kind_at: Any = cast(Any, types.CPointer)(kind)
 
     def load(context: Any, builder: Any, _: Any, arguments: Any) -> Any:  # noqa: ANN401 - numba's
@@ -124,7 +123,6 @@ def _part(at: int, end: int, inside: int) -> int:
 
 @inlined
 def _name_end(at: int, end: int) -> int:
-    """Where the value of the member at `at` begins, or -1."""
     if at >= end or byte_at(at) != QUOTE:
         return -1
     at, _ = string_end(at + 1, end)
@@ -286,7 +284,7 @@ def string_end(at: int, end: int) -> tuple[int, bool]:
 
 @compiled
 def _are_plain(at: int) -> bool:
-    """Whether eight bytes are ASCII without special characters of a string.
+    """True if eight bytes are ASCII without special characters of a string.
 
     A subtraction sets the highest bit of the bytes that are smaller.
     """
@@ -298,7 +296,7 @@ def _are_plain(at: int) -> bool:
 
 @compiled
 def _escape_end(at: int, end: int) -> int:
-    """Behind the escape at `at`, both halves of a surrogate pair; -1 if it is invalid."""
+    """Address after the escape at `at`, both halves of a surrogate pair; -1 if it is invalid."""
     if at + 1 >= end:
         return -1
     if _ESCAPED[byte_at(at + 1)]:
@@ -312,7 +310,6 @@ def _escape_end(at: int, end: int) -> int:
 
 @compiled
 def _unit(at: int, end: int) -> int:
-    r"""The number of the `\u` escape at `at`, or -1."""
     if at + 6 > end or byte_at(at) != BACKSLASH or byte_at(at + 1) != SMALL_U:
         return -1
     number = 0
@@ -326,7 +323,6 @@ def _unit(at: int, end: int) -> int:
 
 @compiled
 def _character_end(at: int, end: int) -> int:
-    """Behind the character of several bytes at `at`, -1 if it is not UTF-8."""
     lead = byte_at(at)
     more = 1 + (lead >= 0xE0) + (lead >= 0xF0)
     if lead < 0xC2 or lead > 0xF4 or at + more >= end:
@@ -366,7 +362,6 @@ def unescape(out: Bytes, offsets: Rows, firsts: Rows, lasts: Rows) -> None:
 
 @compiled
 def _encoded(out: Bytes, to: int, code: int) -> int:
-    """Writes a character in UTF-8; returns the position behind it."""
     more = (code >= 0x80) + (code >= 0x800) + (code >= 0x10000)
     out[to] = code >> 6 * more | (0, 0xC0, 0xE0, 0xF0)[more]
     for place in range(1, more + 1):

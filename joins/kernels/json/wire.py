@@ -122,7 +122,6 @@ def _instants(wire: pa.Array, encoding: Encoding, sql_type: SqlType) -> Checked:
 
 
 def _truncated(micros: pa.Array, digits: int, *, towards_zero: bool) -> pa.Array:
-    """Microseconds without the fractional digits beyond `digits`."""
     if digits >= _MICROSECOND_DIGITS:
         return micros
     unit = 10 ** (_MICROSECOND_DIGITS - digits)

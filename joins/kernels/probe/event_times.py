@@ -88,7 +88,6 @@ def event_times(parsed: ParsedRecords, spec: WatermarkSpec, clock_ms: int) -> Ev
 
 
 def _watermarks(parsed: ParsedRecords, spec: WatermarkSpec) -> tuple[Rows, Mask]:
-    """What each parsed row says for its channel, and which say nothing."""
     scope = parsed.scope(lambda column: parsed.columns[column.name], len(parsed.input_rows))
     result = evaluate_rows(spec.expression, scope)
     for row, reason in result.errors.items():
@@ -198,7 +197,7 @@ def late_records(
 
 
 def _instants(milliseconds: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Epoch milliseconds as timestamps, NULL beyond what these can say."""
+    """Epoch milliseconds as timestamps, NULL beyond their range."""
     numbers = np.asarray(milliseconds.to_numpy(), dtype=np.int64)
     sayable = np.abs(np.maximum(numbers, -_SHOWABLE_MS - 1)) <= _SHOWABLE_MS
     micros = pa.array(np.where(sayable, numbers, 0) * _MICROS, pa.int64(), mask=~sayable)

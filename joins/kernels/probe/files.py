@@ -131,10 +131,7 @@ class _ColumnStats:
 
 
 def _repeating(batch: pa.RecordBatch) -> list[str]:
-    """Columns with repeated values: a dictionary of them saves time and space.
-
-    A dictionary of unique values costs as much as the rest of the file.
-    """
+    """Columns with repeated values; a dictionary of others would double the file."""
     sample = batch.slice(0, _SAMPLE_ROWS)
     columns = zip(sample.schema.names, sample.columns, strict=True)
     return [
@@ -194,7 +191,6 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
             stats.add(column)
 
     def _target(self) -> Path | pa.BufferOutputStream:
-        """The file, or memory until the upload to a store."""
         path = self._root / self._name
         if isinstance(path, Path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -220,7 +216,6 @@ class ParquetStage(AbstractContextManager["ParquetStage"]):
         return StagedFile(self._name, size, self._rows, json.dumps(stats))
 
     def _settled(self) -> int:
-        """Sync or upload the closed file; returns its bytes."""
         path = self._root / self._name
         if not isinstance(path, Path):
             assert self._memory is not None, "the writer has written somewhere"

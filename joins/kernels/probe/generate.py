@@ -66,7 +66,7 @@ def row_limit(source: DatagenSource) -> int | None:
 
 
 def _chosen(bits: np.ndarray, span: int, skew: float | None) -> np.ndarray:
-    """A number below `span` for each row: `uint64`; with a skew the small ones are frequent."""
+    """A number below `span` for each row: `uint64`; with a skew small ones are frequent."""
     if skew is None:
         return bits if span == 2**64 else bits % np.uint64(span)
     share = _fractions(bits)
@@ -107,14 +107,11 @@ def _strings(field: DatagenField, bits: np.ndarray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Generator:
-    """What makes all columns: their rules, and the seed."""
-
     rules: Mapping[str, DatagenField]
     seed: int
     material: Material
 
     def values(self, field: Field, column: int, rows: range) -> pa.Array:
-        """A column, or a part of one: each part has a name below its column, and a number."""
         rule = self.rules.get(field.name) or DatagenField(field.name, DatagenKind.RANDOM)
         if not field.type.is_nested:
             made = self._made(field.type, rule, column, rows)

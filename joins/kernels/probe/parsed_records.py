@@ -197,7 +197,6 @@ class ParsedRecords:
         return pa.RecordBatch.from_arrays(cast, schema=DEAD_LETTERS)
 
     def _own_dead(self) -> Iterator[tuple[int, str]]:
-        """Row and reason of the dead records that this INSERT reports."""
         member = self.spec.member
         for row, reason in self.dead.items():
             if member is None:

@@ -102,7 +102,6 @@ def _as_list(values: pa.Array) -> pa.ListArray:
 
 
 def _columns(elements: pa.Array) -> Mapping[str, pa.Array]:
-    """The fields of an element; they are NULL where the element is."""
     if not pa.types.is_struct(elements.type):
         return {ELEMENT: elements}
     names = [field.name for field in elements.type]
@@ -234,7 +233,6 @@ class _Joined:
 
 
 def _unnested(parsed: ParsedRecords) -> _Joined:
-    """The living records, repeated for each unnested element."""
     joined = _Joined(parsed, parsed.living(), {})
     for unnest in parsed.spec.unnests:
         at, elements = unnested(joined.evaluate(unnest.value).values, unnest.join_type)

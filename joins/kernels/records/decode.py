@@ -86,7 +86,7 @@ class DecodedRecords:
 
 @compiled
 def _varint(data: NDArray[np.uint8], at: int, limit: int) -> tuple[int, int]:
-    """The signed number at `at` and the position after it, -1 if it does not end in time."""
+    """The signed number at `at` and the position after it, -1 if it does not end before `limit`."""
     value, shift = 0, 0
     while 0 <= at < limit and shift < 64:
         byte = np.int64(data[at])
@@ -173,7 +173,6 @@ def _committed(
 
 
 def _plain(header: BatchHeader, body: memoryview, decompress: Decompress) -> bytes | memoryview:
-    """The decompressed records of a batch, which has room for their number."""
     kind = header.compression
     plain = body if kind is Compression.NONE else decompress(kind, bytes(body))
     if not 0 <= header.records <= len(plain):

@@ -88,7 +88,6 @@ def _varint_size(value: int) -> int:
 
 @compiled
 def _put_varint(out: NDArray[np.uint8], at: int, value: int) -> int:
-    """Writes a number of at least -1; returns the position after it."""
     rest = value << 1 if value >= 0 else 1
     while rest > 127:
         out[at] = rest & 127 | 128

@@ -199,7 +199,6 @@ def _regex(pieces: list[_Piece]) -> str:
 
 
 def _literal(character: str | None) -> str:
-    """In a regular expression that RE2 and Python read alike."""
     if character is _ANY_CHARACTER:
         return "."
     plain = character.isalnum() or ord(character) > 127
@@ -227,7 +226,6 @@ def _stands(value: str, piece: _Piece, at: int) -> bool:
 
 
 def _place_of(value: str, piece: _Piece, place: int, end: int) -> int:
-    """The first place of `piece` between two places, -1 if there is none."""
     if _ANY_CHARACTER not in piece:
         return value.find("".join(filter(None, piece)), place, end)
     if (end - place) * len(piece) > MAX_COMPARISONS:
@@ -338,7 +336,6 @@ def split_parts(text: str, expression: str, most: int = 0) -> list[str] | None:
 
 
 def _str_to_map(text: str, between: str = ",", inside: str = "=") -> list[tuple[str, str | None]]:
-    """Pairs by two regular expressions; the last of equal keys counts."""
     pairs: dict[str, str | None] = {}
     for part in _parts(text, between) if text else ():
         key, *value = _parts(part, inside, most=1)
@@ -419,7 +416,6 @@ def _regular(pattern: str, escape: str) -> str:
 
 
 def _enumeration(pattern: str, at: int, escape: str) -> tuple[str, int]:
-    """The part from `[` to its `]`."""
     pieces, at = ["["], at + 1
     while at < len(pattern):
         for name, regular in _CLASSES.items():

@@ -100,7 +100,6 @@ class RowTimes:
 
 
 def _newest(hashes: Hashes, times: Times) -> tuple[Hashes, Times]:
-    """The last entry of each hash, by ascending hash."""
     order = np.argsort(hashes, kind="stable")
     hashes, times = hashes[order], times[order]
     last = np.ones(len(hashes), dtype=np.bool_)
@@ -120,8 +119,6 @@ def key_hashes(columns: Sequence[pa.Array]) -> KeyHashes:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Keys by ascending hash."""
-
     hashes: Hashes
     checks: Hashes
     numbers: Numbers
@@ -133,7 +130,6 @@ class _Run:
         return _Run(self.hashes[first:end], self.checks[first:end], self.numbers[first:end])
 
     def find(self, keys: "_Run") -> tuple[npt.NDArray[np.bool_], Numbers]:
-        """Which of `keys` are in this run, and their numbers."""
         is_there = np.zeros(len(keys), dtype=np.bool_)
         numbers = keys.numbers.copy()
         places = np.searchsorted(self.hashes, keys.hashes)
@@ -223,7 +219,6 @@ class KnownKeys:
         return target
 
     def _room(self, keys: int) -> _Run:
-        """An empty run, in memory or in a file that is deleted with the process."""
         if keys <= self._in_memory:
             return _Run(
                 np.empty(keys, np.uint64), np.empty(keys, np.uint64), np.empty(keys, np.int32)

@@ -134,7 +134,6 @@ def _piece_of(records: pa.RecordBatch, changes: ChangeRows) -> ChangePiece:
 
 
 def _numbers_of(positions: pa.BinaryArray) -> Longs:
-    """A hash of each position, 0 for NULL."""
     coded = positions.dictionary_encode()
     digests = [blake2b(text, digest_size=8).digest() for text in coded.dictionary.to_pylist()]
     numbers = [int.from_bytes(digest, "big") >> 1 or 1 for digest in digests]
@@ -199,7 +198,6 @@ def changelog_records(
 
 
 def _gone(piece: ChangePiece) -> pa.RecordBatch:
-    """Columns of a deletion: the key and, in a table with versions, when the row ended."""
     if piece.ended is None:
         return piece.key
     columns = [*piece.key.columns, *piece.ended.columns]

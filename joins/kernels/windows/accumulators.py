@@ -74,7 +74,7 @@ class Aggregation:
         return values if values.type.equals(to) else cast(values, to, safe=False)
 
     def _values(self, rows: pa.RecordBatch) -> pa.Array | None:
-        """The arguments, NULL where FILTER is not true; None where each row counts as it is."""
+        """The arguments, NULL where FILTER is not true; None if all rows count."""
         counts_all = self.spec.argument is None
         if counts_all and self.spec.where is None:
             return None
@@ -117,8 +117,6 @@ def _plain(function: AggregateKind, kind: SqlType, item: WindowAggregate) -> Acc
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """How many values."""
-
     types: tuple[pa.DataType, ...] = (pa.int64(),)
 
     def lift(self, values: pa.Array) -> Columns:
@@ -133,7 +131,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The sum, and how many values it has: integers in 64 bits that wrap, floats in double."""
+    """The sum and its number of values: integers in 64 bits that wrap, floats in double."""
 
     types: tuple[pa.DataType, ...]
 
@@ -161,10 +159,7 @@ class _Sum:
 
 @dataclass(frozen=True, slots=True)
 class _DecimalSum:
-    """The exact sum of decimals, whatever its size, and how many values it has.
-
-    It is kept as the bytes of a number of 76 digits, which tables have no type for.
-    """
+    """The exact sum of decimals of any size, as bytes of 76 digits, and its number of values."""
 
     scale: int
     types: tuple[pa.DataType, ...] = (pa.binary(_WIDE_BYTES), pa.int64())
@@ -190,8 +185,6 @@ class _DecimalSum:
 
 @dataclass(frozen=True, slots=True)
 class _Average:
-    """A sum and a count, divided."""
-
     sums: _Sum | _DecimalSum
     to: SqlType
 
@@ -219,8 +212,6 @@ class _Average:
 
 @dataclass(frozen=True, slots=True)
 class _Extreme:
-    """The smallest or the largest value."""
-
     kind: pa.DataType
     smallest: bool
 
@@ -245,8 +236,6 @@ class _Extreme:
 
 @dataclass(frozen=True, slots=True)
 class _Outermost:
-    """The first or the last value, in the order of the rows."""
-
     kind: pa.DataType
     first: bool
 
@@ -277,8 +266,6 @@ class _Outermost:
 
 @dataclass(frozen=True, slots=True)
 class _ListAgg:
-    """Texts in a row, with a separator between them."""
-
     separator: str
     types: tuple[pa.DataType, ...] = (pa.string(),)
 
@@ -296,7 +283,7 @@ class _ListAgg:
 
 @dataclass(frozen=True, slots=True)
 class _Distinct:
-    """The different values, in the order in which they came first; another aggregate of them."""
+    """The different values in the order of their first row; input of another aggregate."""
 
     kind: pa.DataType
     inner: Accumulator
@@ -348,7 +335,6 @@ def _viewed(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:
-    """An aggregate of Arrow's for each group, in the order of the groups."""
     table = pa.table({"code": pa.array(groups.codes), "value": column})
     aggregated = table.group_by("code", use_threads=False).aggregate([("value", function)])
     order = np.argsort(aggregated.column("code").to_numpy())
@@ -356,7 +342,6 @@ def _grouped(column: pa.Array, groups: Groups, function: str) -> pa.Array:
 
 
 def _lists(values: pa.Array, groups: Groups) -> pa.Array:
-    """The values of each group that are not NULL, in order."""
     valid = _valid(values)
     order = groups.order()
     order = order[valid[order]]

@@ -107,8 +107,6 @@ def reads(
 
 @dataclass(frozen=True, slots=True)
 class _Fixed:
-    """Windows of TUMBLE, HOP and CUMULATE."""
-
     spec: WindowSpec
     old: pa.Table
     new: pa.Table
@@ -171,7 +169,7 @@ class _Fixed:
         return self._refired(late, chain, at, opens[at])
 
     def _refired(self, late: pa.Table, chain: pa.Table, at: Rows, opens: Mask) -> WindowFiring:
-        """With each late row what its window has then, behind what it had before if that counts."""
+        """The contents of each late row's window, after the former ones if these were emitted."""
         rows = np.arange(late.num_rows)
         kinds = np.where(opens, INSERT, UPDATE_AFTER)
         contents, second = at, np.ones(len(rows), dtype=np.int64)
@@ -287,7 +285,6 @@ class _Projection:
             self.failed.setdefault(int(row), reason)
 
     def dead(self, fired: Fired) -> pa.RecordBatch:
-        """New rows that failed; an old one failed when it was new."""
         kinds = fired.kinds.to_numpy()
         at = [row for row in sorted(self.failed) if kinds[row] in {INSERT, UPDATE_AFTER}]
         texts = row_texts(self.rows.take(pa.array(at, pa.int64())))

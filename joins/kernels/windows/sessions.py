@@ -112,7 +112,6 @@ class Play:
         self.sessions += live
 
     def _reached(self, live: list[OpenSession], watermark_ms: int) -> list[OpenSession]:
-        """Fire the sessions that the watermark has reached; returns the others."""
         for each in live:
             if not each.fired and each.due_ms <= watermark_ms:
                 self._emit(INSERT, each, None, each.due_ms)
@@ -195,7 +194,6 @@ def fire_sessions(
 
 
 def _past(rows: pa.Table, new: pa.Table) -> Mask:
-    """Sessions that are gone before the first of the batch's rows comes."""
     is_past = np.zeros(rows.num_rows, dtype=np.bool_)
     if new.num_rows:
         count, first_ms = rows.num_rows - new.num_rows, numbers(new, WATERMARK).min()
@@ -247,7 +245,6 @@ class _Bucket:
         return _with_bounds(self.spec, merged(self.spec, table, groups), low, high)
 
     def play(self, rows: Rows) -> Play:
-        """Replay the spans of `rows`, which are complete, one after the other."""
         codes = self.spans.codes[rows]
         order = np.argsort(codes, kind="stable")
         cuts = np.flatnonzero(np.diff(codes[order])) + 1
@@ -269,7 +266,6 @@ class _Bucket:
         return _with_fired(table, np.array([each.fired for each in sessions], dtype=np.bool_))
 
     def emission(self, changes: Sequence[SessionChange]) -> WindowFiring:
-        """The emissions of replayed spans."""
         starts = np.array([each.start_ms for each in changes], dtype=np.int64)
         ends = np.array([each.end_ms for each in changes], dtype=np.int64)
         added = self._added([each.rows for each in changes])

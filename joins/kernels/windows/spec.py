@@ -92,7 +92,7 @@ def plain_floats(column: pa.Array) -> pa.Array:
 
 
 def _numbered(column: pa.Array | Rows) -> tuple[Rows, int]:
-    """A number for each different value, below the count given; some may be missing."""
+    """A number below the returned count for each different value; some may be missing."""
     if len(column) == 0:
         return np.zeros(0, dtype=np.int64), 1
     if isinstance(column, np.ndarray):
@@ -104,7 +104,7 @@ def _numbered(column: pa.Array | Rows) -> tuple[Rows, int]:
 
 
 def _shifted(numbers: Rows) -> tuple[Rows, int] | None:
-    """Numbers that lie close together, less the smallest; None if they do not."""
+    """Numbers in a narrow range, less the smallest; None for a wide range."""
     low, high = int(numbers.min()), int(numbers.max())
     if high - low >= 4 * len(numbers) + 1024:
         return None
@@ -117,7 +117,6 @@ def _encoded(column: pa.Array) -> tuple[Rows, int]:
 
 
 def _dense(codes: Rows, room: int) -> tuple[Rows, int]:
-    """Codes without holes."""
     if len(codes) == 0:
         return codes, 0
     if room <= 4 * len(codes) + 1024:
